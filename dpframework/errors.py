@@ -1,0 +1,40 @@
+"""The errors of dpframework: one sentence each, with cause and remedy, never a value of a private row."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DPFrameworkError(Exception):
+    """Base of every error that dpframework raises on purpose."""
+
+
+class InputError(DPFrameworkError, ValueError):
+    """Bad input: a file, schema, study, parameter or name that cannot be used (exit code 2)."""
+
+
+class PlanRefused(DPFrameworkError):
+    """A plan that its checks refuse (exit code 1): nothing has been read and nothing spent."""
+
+
+class ReleaseRefused(DPFrameworkError):
+    """A release that the accountant refuses: it changes nothing and spends nothing."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint that names the known name closest to `name`, or lists a few known ones.
+
+    Examples
+    --------
+    >>> nearest("incme", ["income", "age"])
+    "did you mean 'income'?"
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    if not names:
+        return "none is known here"
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return f"known: {shown}"
