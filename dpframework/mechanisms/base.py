@@ -1,0 +1,215 @@
+"""What a mechanism is: it states its loss, releases, says the log-density of an output, and predicts its error."""
+
+from __future__ import annotations
+
+import abc
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.privacy import Pair, Relation, float_above, positive
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.randomness import Randomness
+
+LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
+
+
+@attrs.frozen
+class Losses:
+    """What one release costs: pure epsilon and zero-concentrated rho, each under both relations."""
+
+    pure: Pair
+    concentrated: Pair
+
+
+@attrs.frozen
+class Preview:
+    """The error that a release is expected to have, known before it is run.
+
+    Attributes
+    ----------
+    expected
+        The expected error of one number, or of the chosen candidate's score.
+    within
+        A bound on that error that holds with 95 % probability.
+    text
+        Both, for a reader.
+    """
+
+    expected: float
+    within: float
+    text: str
+
+
+@attrs.frozen
+class Calibration:
+    """A mechanism fixed for one query under one relation.
+
+    Attributes
+    ----------
+    mechanism
+        The mechanism.
+    facts
+        The query's declared facts.
+    scale
+        The scale of the noise, exact, in units of the answer.
+    unit
+        The step of the integer lattice that answers are rounded to: 1 for integer queries.
+    losses
+        What the release costs under each relation at this scale.
+    """
+
+    mechanism: Mechanism
+    facts: QueryFacts
+    scale: Fraction
+    unit: Fraction
+    losses: Losses
+
+    @property
+    def lattice_scale(self) -> float:
+        """The noise's scale in lattice units, rounded up."""
+        return float_above(self.scale / self.unit)
+
+    def on_lattice(self, answer: Any) -> NDArray[np.int64]:
+        """Return a real or integer answer as lattice points, in its own shape.
+
+        Raises
+        ------
+        InputError
+            If the answer is not finite, or not integer although declared so; no value is shown.
+        """
+        array = np.asarray(answer)
+        what = f"the query '{self.facts.text}'"
+        if array.dtype.kind not in "iufb":
+            raise InputError(f"{what} answered with {array.dtype}; numbers are needed")
+        if array.dtype.kind == "f":
+            if self.facts.integer:
+                raise InputError(f"{what} declares integer answers but answered with floats")
+            if not bool(np.isfinite(array).all()):
+                raise InputError(f"{what} answered with NaN or infinity; it must be finite on every table")
+            return np.rint(array / float(self.unit)).astype(np.int64)
+        return array.astype(np.int64) * int(1 / self.unit)
+
+
+@attrs.frozen
+class Mechanism(abc.ABC):
+    """Turns a query's answer into a release at a privacy loss.
+
+    A mechanism is a public value: it holds its privacy parameter and nothing of the data. `calibrate` fixes the
+    noise for a query under the study's relation; the other methods work with that calibration.
+    """
+
+    name: ClassVar[str]
+    norm: ClassVar[Norm]
+    selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
+    assumptions: ClassVar[tuple[str, ...]] = ()
+
+    def problem(self, facts: QueryFacts) -> str | None:
+        """Return why the mechanism cannot serve a query (of declared sensitivity), or None."""
+        if facts.sensitivity(self.norm) is None:
+            return f"needs a sensitivity in the {self.norm} norm, which the query does not declare"
+        if not facts.integer and facts.size is None and not self.selects:
+            return "needs to know the length of a real-valued answer beforehand (Query.size)"
+        return None
+
+    def calibrate(self, facts: QueryFacts, relation: Relation) -> Calibration | None:
+        """Fix the noise for a query under a relation; None where the query has no claim under it."""
+        if self.problem(facts) is not None:
+            return None
+        unit = self.lattice_unit(facts)
+        change = self.change(facts)
+        bound = change.under(relation)
+        if bound is None or bound <= 0:
+            return None
+        scale = self.scale(bound)
+        return Calibration(self, facts, scale, unit, self.losses(change, scale))
+
+    def lattice_unit(self, facts: QueryFacts) -> Fraction:
+        """Return the lattice step for a query: 1 for integers, else a power of two far below the sensitivity."""
+        declared = facts.sensitivity(self.norm)
+        if facts.integer or declared is None:
+            return Fraction(1)
+        known = [c for c in (declared.change.add_or_remove_one, declared.change.replace_one) if c]
+        if not known:
+            return Fraction(1)
+        exponent = math.log2(min(known)) / (2 if self.norm is Norm.L2 else 1)
+        return Fraction(2) ** (math.floor(exponent) - LATTICE_BITS)
+
+    @abc.abstractmethod
+    def change(self, facts: QueryFacts) -> Pair:
+        """Return the change that the loss depends on, under each relation, rounding to the lattice included."""
+
+    @abc.abstractmethod
+    def scale(self, change: Fraction) -> Fraction:
+        """Return the noise's scale that spends exactly this mechanism's parameter on such a change."""
+
+    @abc.abstractmethod
+    def losses(self, change: Pair, scale: Fraction) -> Losses:
+        """Return what a release costs at that scale."""
+
+    @abc.abstractmethod
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
+        """Draw an output for an exact answer."""
+
+    @abc.abstractmethod
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability (or log-density) of an output, given an exact answer; -inf if impossible."""
+
+    @abc.abstractmethod
+    def preview(self, calibration: Calibration) -> Preview:
+        """Predict the error of a release."""
+
+    def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
+        """Return dp-accounting's event for PLD accounting; None counts as any mechanism of the same pure epsilon."""
+        return None
+
+
+def doubled_at_most(pair: Pair) -> Pair:
+    """Bound a replace-one amount by twice the add-or-remove one: a replacement is a removal and an addition."""
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    if added is None:
+        return pair
+    return Pair(added, 2 * added if replaced is None else min(replaced, 2 * added))
+
+
+def divided(pair: Pair, by: Fraction) -> Pair:
+    """Divide both amounts."""
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    return Pair(None if added is None else added / by, None if replaced is None else replaced / by)
+
+
+def times(pair: Pair, factor: Fraction) -> Pair:
+    """Multiply both amounts."""
+    return divided(pair, 1 / factor)
+
+
+def half_square(pair: Pair) -> Pair:
+    """Return epsilon**2 / 2, the zero-concentrated loss of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    return Pair(None if added is None else added**2 / 2, None if replaced is None else replaced**2 / 2)
+
+
+def positive_epsilon(value: Any) -> Fraction:
+    """Convert a mechanism's epsilon (see `privacy.positive`)."""
+    return positive(value, "epsilon")
+
+
+@attrs.frozen
+class PureMechanism(Mechanism):
+    """A mechanism whose parameter is its pure epsilon under the study's relation."""
+
+    epsilon: Fraction = attrs.field(converter=positive_epsilon)
+
+    def scale(self, change: Fraction) -> Fraction:
+        """Return change / epsilon."""
+        return change / self.epsilon
+
+    def losses(self, change: Pair, scale: Fraction) -> Losses:
+        """Return change / scale under each relation, and half its square as rho."""
+        pure = doubled_at_most(divided(change, scale))
+        return Losses(pure, half_square(pure))

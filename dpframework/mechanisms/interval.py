@@ -1,0 +1,89 @@
+"""The exponential mechanism over a public interval, with a score that is constant between breaks.
+
+Source: Friedman and Schuster 2010 (the numeric split point); the density is exp(score / scale) over the interval,
+so a piece has weight exp(score / scale) times its length. Assumes real arithmetic: the draw inside a piece is a
+floating-point uniform. Claim: pure epsilon, bounded range, so zero-concentrated epsilon**2 / 8.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism, divided, doubled_at_most
+from dpframework.mechanisms.selection import eighth_square
+from dpframework.privacy import Pair
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.scores import PiecewiseScores
+from dpframework.randomness import Randomness
+
+
+@final
+@attrs.frozen
+class ExponentialInterval(PureMechanism):
+    """Draws a point of a public interval, with density growing in a piecewise constant score."""
+
+    name: ClassVar[str] = "exponential-interval"
+    norm: ClassVar[Norm] = Norm.LINF
+    assumptions: ClassVar[tuple[str, ...]] = ("real-arithmetic",)
+
+    def problem(self, facts: QueryFacts) -> str | None:
+        """Ask for a linf sensitivity; nothing is rounded, so the answer's length does not matter."""
+        return None if facts.sensitivity(Norm.LINF) else "needs a sensitivity in the linf norm, which the query does not declare"
+
+    def change(self, facts: QueryFacts) -> Pair:
+        """Return the spread of the score over the interval."""
+        declared = facts.sensitivity(Norm.LINF)
+        assert declared is not None  # `problem` has been asked
+        return declared.spread
+
+    def losses(self, change: Pair, scale: Fraction) -> Losses:
+        """Return spread / scale, and an eighth of its square as rho."""
+        pure = doubled_at_most(divided(change, scale))
+        return Losses(pure, eighth_square(pure))
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> float:
+        """Draw a piece by its weight, then a point in it uniformly."""
+        scores = _piecewise(answer, calibration)
+        log_weights = _log_weights(scores, calibration)
+        noisy = log_weights + randomness.generator.gumbel(size=len(log_weights))
+        piece = int(np.argmax(noisy))
+        low, high = float(scores.breaks[piece]), float(scores.breaks[piece + 1])
+        return min(low + (high - low) * float(randomness.generator.random()), math.nextafter(high, low))
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-density at a point of the interval."""
+        scores = _piecewise(answer, calibration)
+        if not scores.breaks[0] <= float(output) <= scores.breaks[-1]:
+            return -math.inf
+        log_weights = _log_weights(scores, calibration)
+        piece = int(np.searchsorted(scores.breaks, float(output), side="right")) - 1
+        piece = min(piece, len(scores.scores) - 1)
+        top = log_weights.max()
+        log_total = top + math.log(np.exp(log_weights - top).sum())
+        return float(scores.scores[piece] / float(calibration.scale) - log_total)
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """State the scale: the gap to the best score depends on how wide the best piece is."""
+        scale = float(calibration.scale)
+        text = f"a score within {scale * math.log(20):.3g} + {scale:.3g} ln(range / width of the best piece) of the best (95 %)"
+        return Preview(scale, scale * math.log(20), text)
+
+
+def _piecewise(answer: Any, calibration: Calibration) -> PiecewiseScores:
+    if not isinstance(answer, PiecewiseScores):
+        raise InputError(f"the query '{calibration.facts.text}' must answer with PiecewiseScores for an interval mechanism")
+    return answer
+
+
+def _log_weights(scores: PiecewiseScores, calibration: Calibration) -> NDArray[np.float64]:
+    lengths = np.diff(scores.breaks)
+    logs = np.full(len(lengths), -np.inf)
+    np.log(lengths, out=logs, where=lengths > 0)
+    return np.asarray(scores.scores / float(calibration.scale) + logs)

@@ -1,0 +1,123 @@
+"""The Laplace mechanism, on integers and on a fine lattice of real numbers.
+
+Source: Dwork, McSherry, Nissim and Smith 2006; on integers Ghosh, Roughgarden and Sundararajan 2009. Assumes that
+the declared l1 sensitivity holds. Claim: pure epsilon; zero-concentrated epsilon**2 / 2.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+
+from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Preview, PureMechanism
+from dpframework.privacy import Pair, Relation
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.randomness import Randomness
+
+
+@attrs.frozen
+class _LatticeLaplace(PureMechanism):
+    """Adds noise with probability proportional to exp(-|k| unit / scale), k an integer, to every coordinate."""
+
+    norm: ClassVar[Norm] = Norm.L1
+
+    def change(self, facts: QueryFacts) -> Pair:
+        """Return the l1 change; rounding adds at most one lattice step a coordinate."""
+        declared = facts.sensitivity(Norm.L1)
+        assert declared is not None  # `problem` has been asked
+        if facts.integer:
+            return declared.change
+        padding = 1 + Fraction(facts.size or 1, 2**LATTICE_BITS)
+        added, replaced = declared.change.add_or_remove_one, declared.change.replace_one
+        return Pair(None if added is None else added * padding, None if replaced is None else replaced * padding)
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
+        """Add noise to each coordinate; integers stay integers."""
+        exact = calibration.on_lattice(answer)
+        noisy = exact + randomness.discrete_laplace(exact.size, calibration.lattice_scale).reshape(exact.shape)
+        return from_lattice(noisy, calibration)
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of the output's lattice points."""
+        exact = calibration.on_lattice(answer)
+        points = to_lattice(output, calibration)
+        if points is None or points.shape != exact.shape:
+            return -math.inf
+        b = calibration.lattice_scale
+        log_normalizer = math.log(math.tanh(1 / (2 * b)))
+        return float(exact.size * log_normalizer - np.abs(points - exact).sum() / b)
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Mean and 95 % quantile of the noise's absolute value."""
+        scale = float(calibration.scale)
+        within = scale * math.log(20)
+        return Preview(scale, within, f"each number within ±{within:.3g} (95 %), ±{scale:.3g} on average")
+
+    def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
+        """Return one Laplace event a changed coordinate, where each is known to change by at most 1.
+
+        An integer answer whose l1 change and squared l2 change are both k changes in at most k coordinates, by 1
+        each.
+        """
+        changes = [s.change.under(relation) for s in (calibration.facts.sensitivity(n) for n in (Norm.L1, Norm.L2)) if s]
+        if not calibration.facts.integer or len(changes) < 2 or changes[0] != changes[1] or not changes[0]:
+            return None
+        if changes[0].denominator != 1:
+            return None
+        import dp_accounting
+
+        event = dp_accounting.LaplaceDpEvent(float(calibration.scale))
+        return event if changes[0] == 1 else dp_accounting.SelfComposedDpEvent(event, int(changes[0]))
+
+
+@final
+@attrs.frozen
+class Laplace(_LatticeLaplace):
+    """Laplace noise on real numbers, drawn exactly on a lattice of 2**-20 of the sensitivity.
+
+    The rounding is part of the sensitivity. On integer queries it adds integer noise.
+
+    Examples
+    --------
+    >>> Laplace(0.5).epsilon
+    Fraction(1, 2)
+    """
+
+    name: ClassVar[str] = "laplace"
+
+
+@final
+@attrs.frozen
+class DiscreteLaplace(_LatticeLaplace):
+    """Integer Laplace noise (two-sided geometric) for integer queries.
+
+    Examples
+    --------
+    >>> DiscreteLaplace("0.1").epsilon
+    Fraction(1, 10)
+    """
+
+    name: ClassVar[str] = "discrete-laplace"
+
+    def problem(self, facts: QueryFacts) -> str | None:
+        """Refuse real-valued queries too."""
+        if not facts.integer:
+            return "adds integer noise, and the query's answer is not integer; use laplace"
+        return super().problem(facts)
+
+
+def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:
+    """Return lattice points as numbers, in their own shape; a single number as a Python number."""
+    numbers = points if calibration.unit == 1 else points * float(calibration.unit)
+    return numbers.item() if numbers.ndim == 0 else numbers
+
+
+def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | None:
+    """Return an output as lattice points; None if it is not on the lattice."""
+    numbers = np.asarray(output) / float(calibration.unit)
+    points = np.rint(numbers)
+    return points.astype(np.int64) if bool((points == numbers).all()) else None

@@ -1,0 +1,136 @@
+"""Selections: the exponential mechanism and permute-and-flip.
+
+Both choose the candidate with the largest noisy score. Their loss depends on the spread of a query's sensitivity,
+the largest difference between the changes of two candidates' scores: both choose alike when all scores move
+together, so a one-sided sensitivity costs half of a two-sided one.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Losses, Preview, PureMechanism, doubled_at_most, divided, times
+from dpframework.privacy import Pair
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.randomness import Noise, Randomness
+
+
+@attrs.frozen
+class _NoisyMax(PureMechanism):
+    norm: ClassVar[Norm] = Norm.LINF
+    selects: ClassVar[bool] = True
+    noise: ClassVar[Noise]
+
+    def change(self, facts: QueryFacts) -> Pair:
+        """Return the spread.
+
+        Rounding two scores moves their difference by at most two lattice steps (one each, before and after), and
+        floating-point evaluation is allowed two more: 4 steps of 2**-20.
+        """
+        declared = facts.sensitivity(Norm.LINF)
+        assert declared is not None  # `problem` has been asked
+        return declared.spread if facts.integer else times(declared.spread, 1 + Fraction(4, 2**LATTICE_BITS))
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
+        """Return the position of the chosen candidate."""
+        return randomness.noisy_max(calibration.on_lattice(answer).ravel(), calibration.lattice_scale, self.noise)
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Bound the gap between the best score and the chosen one's (McSherry and Talwar 2007, Theorem 6)."""
+        scale, size = float(calibration.scale), calibration.facts.size
+        if size is None:
+            return Preview(math.nan, math.nan, f"noise of scale {scale:.3g} on scores; the number of candidates is not known")
+        expected, within = scale * math.log(max(size, 2)), scale * math.log(20 * max(size, 1))
+        return Preview(expected, within, f"a score within {within:.3g} of the best of {size} (95 %)")
+
+
+@final
+@attrs.frozen
+class Exponential(_NoisyMax):
+    """The exponential mechanism, as the largest score with Gumbel noise.
+
+    Source: McSherry and Talwar 2007; bounded range gives rho = epsilon**2 / 8 (Cesar and Rogers 2021, Lemma 3.4).
+    """
+
+    name: ClassVar[str] = "exponential"
+    noise: ClassVar[Noise] = Noise.GUMBEL
+
+    def losses(self, change: Pair, scale: Fraction) -> Losses:
+        """Return spread / scale, and an eighth of its square as rho."""
+        pure = doubled_at_most(divided(change, scale))
+        return Losses(pure, eighth_square(pure))
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of choosing position `output`."""
+        scaled = _scaled(answer, calibration)
+        if not 0 <= int(output) < len(scaled):
+            return -math.inf
+        return float(scaled[int(output)] - np.log(np.exp(scaled).sum()))
+
+
+@final
+@attrs.frozen
+class PermuteAndFlip(_NoisyMax):
+    """Permute-and-flip, as the largest score with exponential noise: never worse than the exponential mechanism.
+
+    Source: McKenna and Sheldon 2020; as a noisy maximum Ding et al. 2021. Pure epsilon only.
+    """
+
+    name: ClassVar[str] = "permute-and-flip"
+    noise: ClassVar[Noise] = Noise.EXPONENTIAL
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of choosing position `output`."""
+        scaled = _scaled(answer, calibration)
+        if not 0 <= int(output) < len(scaled):
+            return -math.inf
+        return permute_and_flip_log_probability(scaled, int(output))
+
+
+def eighth_square(pair: Pair) -> Pair:
+    """Return epsilon**2 / 8, the zero-concentrated loss of a mechanism of bounded range epsilon."""
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    return Pair(None if added is None else added**2 / 8, None if replaced is None else replaced**2 / 8)
+
+
+def _scaled(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
+    """Return scores over the noise's scale, the largest at 0."""
+    points = calibration.on_lattice(answer).ravel()
+    return np.asarray((points - points.max()) / calibration.lattice_scale, dtype=np.float64)
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -> float:
+    """Return the log-probability that permute-and-flip chooses position `chosen`.
+
+    Let each candidate come at a uniform time u in [0, 1] and be accepted with probability w = exp(scaled). Then
+
+        Pr[r] = w_r * integral over u in [0, 1] of the product over i != r of (1 - u w_i).
+
+    The integrand is a polynomial of degree m - 1: up to 40 candidates one Gauss-Legendre rule of 20 nodes is exact;
+    beyond, the rule is applied on intervals that halve towards 0, where the mass lies.
+
+    Parameters
+    ----------
+    scaled
+        Scores over the noise's scale, the largest 0, shape (m,).
+    chosen
+        A position in [0, m).
+    """
+    others = np.exp(np.delete(scaled, chosen))
+    halvings = 0 if len(scaled) <= 40 else math.ceil(math.log2(others.sum() + 1)) + 6
+    edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]
+    logs, weights = [], []
+    for low, high in zip(edges[:-1], edges[1:], strict=True):
+        times_ = low + (high - low) * (_NODES + 1) / 2
+        logs += [float(np.log1p(-u * others).sum()) for u in times_]
+        weights += list((high - low) * _WEIGHTS / 2)
+    return float(scaled[chosen] + np.log(np.dot(weights, np.exp(logs))))

@@ -1,0 +1,311 @@
+"""Literals and descriptions: logical formulas over one table's attributes, and the parts that they cut it into.
+
+Descriptions are public: they come from the schema and from releases. Evaluating one on rows is row by row, so
+the cells that `Cases` makes are disjoint, and adding or removing a row changes one cell only.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError, nearest
+from dpframework.schema import Attribute, Boolean, Numeric, Schema
+from dpframework.shard import Columns
+
+Mask = NDArray[np.bool_]
+
+
+class Description(abc.ABC):
+    """A logical formula over literals; a literal is the smallest description."""
+
+    @abc.abstractmethod
+    def holds(self, columns: Columns) -> Mask:
+        """Tell for each row whether the formula holds; a literal on a missing value does not hold."""
+
+    @abc.abstractmethod
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the literals in reading order."""
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `description_from_dict` reads."""
+
+
+@attrs.frozen
+class Literal(Description):
+    """A test on one attribute."""
+
+    attribute: str
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return itself."""
+        return (self,)
+
+
+@attrs.frozen
+class Equals(Literal):
+    """The attribute has this value (one of the labels that the schema lists, "missing" included).
+
+    Examples
+    --------
+    >>> str(Equals("sex", "Male"))
+    'sex = Male'
+    """
+
+    value: str
+
+    def holds(self, columns: Columns) -> Mask:
+        """Compare codes."""
+        attribute = columns.schema[self.attribute]
+        if self.value not in attribute.labels:
+            raise InputError(f"attribute '{self.attribute}' has no value {self.value!r}; {nearest(self.value, attribute.labels)}")
+        return np.asarray(columns.codes(self.attribute) == attribute.labels.index(self.value))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"equals": [attribute, value]}."""
+        return {"equals": [self.attribute, self.value]}
+
+    def __str__(self) -> str:
+        """Write `attribute = value`."""
+        return f"{self.attribute} = {self.value}"
+
+
+@attrs.frozen
+class Below(Literal):
+    """The numeric attribute is below a threshold; read off the codes where the threshold is a public cut.
+
+    Examples
+    --------
+    >>> str(Below("age", 30))
+    'age < 30'
+    """
+
+    threshold: float = attrs.field(converter=float)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Compare codes where the threshold is on the grid, else raw values."""
+        attribute = columns.schema[self.attribute]
+        if not isinstance(attribute, Numeric):
+            raise InputError(f"attribute '{self.attribute}' is {attribute.kind}; a threshold needs a numeric one")
+        if self.threshold in attribute.interior_cuts:
+            return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
+        return np.asarray(columns.values(self.attribute) < self.threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"below": [attribute, threshold]}."""
+        return {"below": [self.attribute, self.threshold]}
+
+    def __str__(self) -> str:
+        """Write `attribute < threshold`, to six digits."""
+        return f"{self.attribute} < {self.threshold:.6g}"
+
+
+@attrs.frozen
+class Not(Description):
+    """Holds where its part does not."""
+
+    part: Description
+
+    def holds(self, columns: Columns) -> Mask:
+        """Negate."""
+        return ~self.part.holds(columns)
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the part's literals."""
+        return self.part.literals()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"not": part}."""
+        return {"not": self.part.to_dict()}
+
+    def __str__(self) -> str:
+        """Write a negated literal the way it is read."""
+        if isinstance(self.part, Below):
+            return f"{self.part.attribute} >= {self.part.threshold:.6g}"
+        if isinstance(self.part, Equals):
+            return f"{self.part.attribute} != {self.part.value}"
+        return f"not ({self.part})"
+
+
+@attrs.frozen
+class And(Description):
+    """Holds where all its parts do; with no parts, everywhere."""
+
+    parts: tuple[Description, ...] = attrs.field(converter=tuple)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Intersect."""
+        return _combined(self.parts, columns, np.logical_and, True)
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the parts' literals."""
+        return tuple(literal for part in self.parts for literal in part.literals())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"and": parts}."""
+        return {"and": [part.to_dict() for part in self.parts]}
+
+    def __str__(self) -> str:
+        """Join the parts by `and`."""
+        return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts) or "always"
+
+
+@attrs.frozen
+class Or(Description):
+    """Holds where one of its parts does; with no parts, nowhere."""
+
+    parts: tuple[Description, ...] = attrs.field(converter=tuple)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Unite."""
+        return _combined(self.parts, columns, np.logical_or, False)
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the parts' literals."""
+        return tuple(literal for part in self.parts for literal in part.literals())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"or": parts}."""
+        return {"or": [part.to_dict() for part in self.parts]}
+
+    def __str__(self) -> str:
+        """Join the parts by `or`."""
+        return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts) or "never"
+
+
+def _combined(parts: Sequence[Description], columns: Columns, operation: np.ufunc, empty: bool) -> Mask:
+    masks = [part.holds(columns) for part in parts]
+    if masks:
+        return np.asarray(operation.reduce(masks), dtype=np.bool_)
+    rows = len(columns.codes(columns.schema.names[0]))
+    return np.full(rows, empty)
+
+
+def description_from_dict(form: Mapping[str, Any]) -> Description:
+    """Read what `Description.to_dict` wrote.
+
+    Raises
+    ------
+    InputError
+        If the form is none of the known ones.
+
+    Examples
+    --------
+    >>> description_from_dict({"not": {"equals": ["sex", "Male"]}})
+    Not(part=Equals(attribute='sex', value='Male'))
+    """
+    match dict(form):
+        case {"equals": [str(attribute), str(value)]}:
+            return Equals(attribute, value)
+        case {"below": [str(attribute), (int() | float()) as threshold]}:
+            return Below(attribute, threshold)
+        case {"not": dict(part)}:
+            return Not(description_from_dict(part))
+        case {"and": list(parts)}:
+            return And(description_from_dict(part) for part in parts)
+        case {"or": list(parts)}:
+            return Or(description_from_dict(part) for part in parts)
+    raise InputError("a description is written as one of 'equals', 'below', 'not', 'and', 'or'")
+
+
+@attrs.frozen
+class Cases:
+    """Disjoint cells: a row belongs to the first description that holds for it, else to the rest.
+
+    With n descriptions there are n + 1 cells, the last one for the rows that none describes.
+
+    Examples
+    --------
+    >>> Cases([Below("age", 30)]).labels
+    ('age < 30', 'otherwise')
+    """
+
+    descriptions: tuple[Description, ...] = attrs.field(converter=tuple)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One text a cell."""
+        return (*(str(d) for d in self.descriptions), "otherwise")
+
+    def cells(self, columns: Columns) -> NDArray[np.int64]:
+        """Return the cell of each row, shape (rows,), in [0, len(descriptions)]."""
+        masks = [d.holds(columns) for d in self.descriptions]
+        if not masks:
+            return np.zeros(len(columns.codes(columns.schema.names[0])), dtype=np.int64)
+        return np.asarray(np.select(masks, list(range(len(masks))), default=len(masks)), dtype=np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"cases": [d.to_dict() for d in self.descriptions]}
+
+
+@attrs.frozen(eq=False)
+class _Grid:
+    """Every cell of the schema's grid over a few attributes, as columns."""
+
+    schema: Schema
+    code_columns: Mapping[str, NDArray[np.int64]]
+    value_columns: Mapping[str, NDArray[np.float64]]
+
+    def codes(self, name: str) -> NDArray[Any]:
+        return self.code_columns[name]
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        return self.value_columns[name]
+
+
+def _representatives(attribute: Attribute, thresholds: Sequence[float]) -> list[tuple[int, float]]:
+    """One (code, raw value) for each cell that the attribute's grid and the thresholds make."""
+    if not isinstance(attribute, Numeric):
+        return [(code, math.nan) for code in range(attribute.size)]
+    points = sorted({attribute.lower, *attribute.interior_cuts, *thresholds})
+    cells = [(int(np.searchsorted(attribute.interior_cuts, x, side="right")), x) for x in points if x <= attribute.upper]
+    return cells if attribute.missing_code is None else [*cells, (attribute.missing_code, math.nan)]
+
+
+def first_overlap(descriptions: Sequence[Description], schema: Schema, most_cells: int = 1 << 20) -> tuple[int, int] | None:
+    """Return the first two descriptions that some possible row fits both, or None if all are disjoint.
+
+    Decided on the schema alone, by trying every cell of the grid over the attributes that occur.
+
+    Raises
+    ------
+    InputError
+        If the grid has more than `most_cells` cells.
+
+    Examples
+    --------
+    >>> schema = Schema([Boolean("a"), Boolean("b")])
+    >>> first_overlap([Equals("a", "true"), Equals("b", "true")], schema)
+    (0, 1)
+    """
+    literals = [literal for d in descriptions for literal in d.literals()]
+    names = sorted({literal.attribute for literal in literals})
+    if not names:
+        return (0, 1) if len(descriptions) > 1 else None
+    axes = [
+        _representatives(schema[n], [l.threshold for l in literals if isinstance(l, Below) and l.attribute == n])
+        for n in names
+    ]
+    cells = math.prod(len(axis) for axis in axes)
+    if cells > most_cells:
+        raise InputError(f"parts over {len(names)} attributes span {cells} cells, too many to compare; use Cases instead")
+    product = list(itertools.product(*axes))
+    grid = _Grid(
+        schema,
+        {n: np.array([cell[k][0] for cell in product], dtype=np.int64) for k, n in enumerate(names)},
+        {n: np.array([cell[k][1] for cell in product]) for k, n in enumerate(names)},
+    )
+    masks = [d.holds(grid) if d.literals() else np.ones(len(product), dtype=bool) for d in descriptions]
+    for i, j in itertools.combinations(range(len(masks)), 2):
+        if bool(np.any(masks[i] & masks[j])):
+            return i, j
+    return None

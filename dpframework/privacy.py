@@ -1,0 +1,257 @@
+"""Privacy losses, the two neighbouring relations, and the arithmetic of composition.
+
+Losses are exact rationals from the study file to the ledger: 0.1 + 0.2 is 0.3, and a total is equal, not close.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import attrs
+
+from dpframework.errors import InputError
+
+Amount: TypeAlias = "Fraction | int | float | str | Decimal"
+
+
+class Relation(enum.StrEnum):
+    """The neighbouring relation: which two tables a privacy claim compares (dp-accounting's names).
+
+    Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence and the row count is secret; under
+    `REPLACE_ONE` they differ in one row's content and the row count is public.
+    """
+
+    ADD_OR_REMOVE_ONE = "add-or-remove-one"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def parse(cls, text: str) -> Relation:
+        """Return the relation of that name.
+
+        Raises
+        ------
+        InputError
+            If `text` names neither relation.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            raise InputError(
+                f"relation {text!r} is unknown; accepted are 'add-or-remove-one' and 'replace-one'"
+            ) from None
+
+
+def exact(value: Amount, what: str = "epsilon") -> Fraction:
+    """Return `value` as an exact non-negative rational, reading a float as the decimal it prints as.
+
+    Parameters
+    ----------
+    value
+        An int, float, decimal text ("0.1"), ratio text ("1/3"), Decimal or Fraction.
+    what
+        What the value is, for the error's sentence.
+
+    Raises
+    ------
+    InputError
+        If `value` is not a number, not finite, or negative.
+
+    Examples
+    --------
+    >>> exact(0.1) + exact(0.2) == exact(0.3)
+    True
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = Fraction(value) if isinstance(value, Fraction | int | str) else Fraction(str(value))
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{what} is {value!r}; a finite number that is not negative is needed") from None
+    if number < 0:
+        raise InputError(f"{what} is {decimal_text(number)}; it cannot be negative")
+    return number
+
+
+def positive(value: Amount, what: str = "epsilon") -> Fraction:
+    """Return `value` as an exact positive rational (see `exact`).
+
+    Raises
+    ------
+    InputError
+        If `value` is not a finite positive number.
+    """
+    number = exact(value, what)
+    if number == 0:
+        raise InputError(f"{what} is 0; it must be positive")
+    return number
+
+
+def exact_or_none(value: Amount | None) -> Fraction | None:
+    """Return `exact(value)`, keeping None."""
+    return None if value is None else exact(value)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Write a rational as the shortest decimal that equals it, else as a ratio.
+
+    Examples
+    --------
+    >>> decimal_text(Fraction(3, 8)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(2))
+    ('0.375', '1/3', '2.0')
+    """
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1 or value.denominator > 10**12:
+        return f"{value.numerator}/{value.denominator}" if value.denominator <= 10**6 else f"{float(value):.6g}"
+    text = f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
+    return text if "." in text else text + ".0"
+
+
+def rational_above(value: float) -> Fraction:
+    """Return a rational just above a real number computed in floating point (for irrational sensitivities).
+
+    The margin of 2**-40 covers the rounding of the few operations that make up a sensitivity formula.
+
+    Examples
+    --------
+    >>> rational_above(math.log2(3)) > math.log2(3)
+    True
+    """
+    return Fraction(value) * (1 + Fraction(1, 2**40))
+
+
+def converted_above(value: float) -> Fraction:
+    """Return a loss converted in floating point, rounded up to nine decimals.
+
+    Examples
+    --------
+    >>> converted_above(0.4999999991)
+    Fraction(1, 2)
+    """
+    return Fraction(math.ceil(rational_above(value) * 10**9), 10**9)
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float that is not below `value` (noise scales round up, so losses round down)."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+@attrs.frozen(repr=False)
+class PrivacyLoss:
+    """What releases cost: pure epsilon, or epsilon with delta, and rho where one is known.
+
+    Attributes
+    ----------
+    epsilon
+        Pure (or, with `delta` > 0, approximate) epsilon; None if there is no finite one.
+    rho
+        Zero-concentrated loss, where the mechanism gives a better one than epsilon**2 / 2.
+    delta
+        The probability left out of the claim; 0 for pure losses.
+
+    Examples
+    --------
+    >>> PrivacyLoss(epsilon=1.0)
+    PrivacyLoss(epsilon=1.0)
+    """
+
+    epsilon: Fraction | None = attrs.field(default=None, converter=exact_or_none)
+    rho: Fraction | None = attrs.field(default=None, converter=exact_or_none)
+    delta: Fraction = attrs.field(default=Fraction(0), converter=lambda value: exact(value, "delta"))
+
+    @property
+    def concentrated(self) -> Fraction | None:
+        """Rho: the declared one, else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        if self.rho is not None:
+            return self.rho
+        return None if self.epsilon is None or self.delta else self.epsilon**2 / 2
+
+    def __repr__(self) -> str:
+        """Show epsilon, and rho only where there is no finite epsilon."""
+        parts = [] if self.epsilon is None else [f"epsilon={decimal_text(self.epsilon)}"]
+        if self.epsilon is None and self.rho is not None:
+            parts.append(f"rho={decimal_text(self.rho)}")
+        if self.delta:
+            parts.append(f"delta={float(self.delta):g}")
+        return f"PrivacyLoss({', '.join(parts)})"
+
+
+@attrs.frozen
+class Pair:
+    """One amount of loss under each relation; None where there is no valid claim.
+
+    The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both travel together.
+    """
+
+    add_or_remove_one: Fraction | None
+    replace_one: Fraction | None
+
+    def under(self, relation: Relation) -> Fraction | None:
+        """Return the amount under `relation`."""
+        return self.add_or_remove_one if relation is Relation.ADD_OR_REMOVE_ONE else self.replace_one
+
+
+NOTHING = Pair(Fraction(0), Fraction(0))
+
+
+def _sum(amounts: Iterable[Fraction | None]) -> Fraction | None:
+    total = Fraction(0)
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return total
+
+
+def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
+    known = [amount for amount in amounts if amount is not None]
+    return max(known, default=Fraction(0)) if len(known) == len(amounts) else None
+
+
+def sequential(parts: Sequence[Pair]) -> Pair:
+    """Add up: every part is released from the same rows (McSherry 2009, Theorem 3)."""
+    return Pair(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
+
+
+def either(parts: Sequence[Pair]) -> Pair:
+    """Take the largest: one branch runs, chosen by what has been released before."""
+    return Pair(_largest([p.add_or_remove_one for p in parts]), _largest([p.replace_one for p in parts]))
+
+
+def parallel(parts: Sequence[Pair]) -> Pair:
+    """Compose over disjoint rows.
+
+    Under add-or-remove the row lies in one part: the largest part's loss (McSherry 2009, Theorem 4). Under
+    replace-one the row stays in its part (that part's own replace-one loss) or leaves one part and enters another
+    (the two largest add-or-remove losses): the larger of the two. A part that may occur more than once is to be
+    given twice.
+
+    Examples
+    --------
+    >>> count = Pair(Fraction(1), Fraction(2))
+    >>> parallel([count, count]) == Pair(Fraction(1), Fraction(2))
+    True
+    """
+    entering = [p.add_or_remove_one for p in parts]
+    staying = _largest([p.replace_one for p in parts])
+    if staying is None or None in entering:
+        return Pair(_largest(entering), staying if len(parts) == 1 else None)
+    moving = sum(sorted((a for a in entering if a is not None), reverse=True)[:2], Fraction(0))
+    return Pair(_largest(entering), max(staying, moving))
+
+
+def repeat(part: Pair, times: int) -> Pair:
+    """Multiply: the same part `times` times on the same rows."""
+    return sequential([part] * times) if times < 2 else Pair(*(None if a is None else a * times for a in _amounts(part)))
+
+
+def _amounts(part: Pair) -> tuple[Fraction | None, Fraction | None]:
+    return part.add_or_remove_one, part.replace_one

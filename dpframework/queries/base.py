@@ -1,0 +1,219 @@
+"""What a query is, and how it declares its sensitivity."""
+
+from __future__ import annotations
+
+import abc
+import enum
+import functools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.privacy import Pair, exact_or_none
+from dpframework.shard import Shard
+
+
+class Norm(enum.StrEnum):
+    """How the change of an answer is measured; L2 sensitivities are given squared, so that they stay rational."""
+
+    L1 = "l1"
+    L2 = "l2"
+    LINF = "linf"
+
+
+@attrs.frozen
+class Sensitivity:
+    """The largest change of a query's answer between neighbours.
+
+    Attributes
+    ----------
+    norm
+        What the change is measured in (for `Norm.L2` both values are squares).
+    add_or_remove_one
+        The largest change when a row is added or removed; None if there is no bound (a public row count is needed).
+    replace_one
+        The largest change when a row is replaced; None counts the add-or-remove change twice.
+    one_sided
+        Whether adding a row never lowers any coordinate (monotonic).
+    source
+        The theorem, paper or derivation that the values come from.
+    """
+
+    norm: Norm = attrs.field(converter=Norm)
+    add_or_remove_one: Fraction | None = attrs.field(converter=exact_or_none)
+    replace_one: Fraction | None = attrs.field(default=None, converter=exact_or_none)
+    one_sided: bool = attrs.field(default=False, kw_only=True)
+    source: str = attrs.field(kw_only=True)
+
+    @property
+    def change(self) -> Pair:
+        """The change under each relation, with replace-one bounded by a removal and an addition."""
+        added = self.add_or_remove_one
+        twice = None if added is None else added * (4 if self.norm is Norm.L2 else 2)
+        known = [bound for bound in (self.replace_one, twice) if bound is not None]
+        return Pair(added, min(known, default=None))
+
+    @property
+    def spread(self) -> Pair:
+        """The largest difference between the changes of two coordinates: what a selection's loss depends on.
+
+        A one-sided change moves every coordinate by something in [0, c]: spread c. Any other change moves them by
+        something in [-c, c]: spread 2 c. A replacement is a removal and an addition, so its spread is at most
+        twice that of one of them (Dong, Durfee and Rogers 2020, on bounded range).
+        """
+        if self.norm is not Norm.LINF:
+            raise InputError("a spread is defined for sensitivities in the linf norm")
+        added, replaced = self.change.add_or_remove_one, self.change.replace_one
+        spread_added = None if added is None else added * (1 if self.one_sided else 2)
+        known = [] if replaced is None else [2 * replaced]
+        if spread_added is not None:
+            known.append(2 * spread_added)
+        return Pair(spread_added, min(known, default=None))
+
+
+@attrs.frozen
+class QueryFacts:
+    """All that a plan holds of a query: enough to check and account, nothing that can be evaluated.
+
+    Attributes
+    ----------
+    name
+        The kind of query.
+    text
+        What it asks, for a reader.
+    attributes
+        The attributes it reads; empty if they are chosen at run time.
+    integer
+        Whether its answers are integers.
+    size
+        The largest length of its answer (number of cells or candidates), None if unknown.
+    sensitivities
+        What it declares; empty if undeclared, which the checks refuse.
+    """
+
+    name: str
+    text: str
+    attributes: tuple[str, ...] = attrs.field(converter=tuple)
+    integer: bool
+    size: int | None
+    sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=tuple)
+
+    def sensitivity(self, norm: Norm) -> Sensitivity | None:
+        """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
+
+        The l1 norm of a change bounds its l2 norm, and that its linf norm.
+        """
+        for candidate in {
+            Norm.L1: (Norm.L1,),
+            Norm.L2: (Norm.L2, Norm.L1),
+            Norm.LINF: (Norm.LINF, Norm.L2, Norm.L1),
+        }[norm]:
+            for declared in self.sensitivities:
+                if declared.norm is candidate:
+                    return declared if candidate is norm else _in_norm(declared, norm)
+        return None
+
+
+def _in_norm(declared: Sensitivity, norm: Norm) -> Sensitivity | None:
+    if declared.norm is Norm.L1:
+        power = 2 if norm is Norm.L2 else 1
+        added, replaced = declared.add_or_remove_one, declared.replace_one
+        return attrs.evolve(
+            declared,
+            norm=norm,
+            add_or_remove_one=None if added is None else added**power,
+            replace_one=None if replaced is None else replaced**power,
+        )
+    return None  # the root of a squared l2 sensitivity need not be rational: declare linf itself
+
+
+class Query(abc.ABC):
+    """A deterministic function of the private rows that declares its sensitivity.
+
+    Most queries count: override `count`, which is summed over blocks of rows, and, where the answer is a function
+    of those counts, `answer`. `evaluate` is for the few queries that need more than counts.
+
+    Whatever `count` and `answer` are given at run time as keyword inputs must be public, and the declared
+    sensitivity must hold for every such input.
+    """
+
+    name: ClassVar[str]
+    integer: ClassVar[bool] = True
+
+    @property
+    def text(self) -> str:
+        """What the query asks, in a few words."""
+        return self.name
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes it reads; empty if they are chosen at run time."""
+        return ()
+
+    @property
+    def size(self) -> int | None:
+        """The largest length of its answer, None if unknown before the run."""
+        return None
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """What it declares, one a norm; a plan with an undeclared sensitivity is refused (DP004)."""
+        return ()
+
+    def facts(self) -> QueryFacts:
+        """Return what a plan holds of this query."""
+        return QueryFacts(self.name, self.text, self.attributes, self.integer, self.size, self.sensitivities)
+
+    @abc.abstractmethod
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[Any]:
+        """Return counts over one block of rows; they are added up over blocks."""
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
+        """Return the answer, from counts over all rows."""
+        return counts
+
+    def candidates(self, **inputs: Any) -> Sequence[Any]:
+        """Return what a selection chooses among, in the order of the answer's coordinates.
+
+        A selection releases one of these; without any it releases a position.
+        """
+        return range(self.size or 0)
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
+        """Return the exact answer on `rows` (private side only); by default from counts summed by the engine."""
+        return self.answer(engine.sum(rows, functools.partial(self.count, **inputs)), **inputs)
+
+
+@attrs.frozen
+class Declared(Query):
+    """A query read back from a plan file: its facts, without the function."""
+
+    name = "declared"
+    declared: QueryFacts
+
+    def facts(self) -> QueryFacts:
+        """Return the facts that were read."""
+        return self.declared
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[Any]:
+        """Refuse.
+
+        Raises
+        ------
+        InputError
+            Always: a plan file holds no functions.
+        """
+        raise InputError(f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study")
+
+
+def validated_answer(answer: Any, what: str) -> NDArray[Any]:
+    """Return a numeric answer as an array, refusing NaN and infinity without showing any value."""
+    array = np.asarray(answer)
+    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+        raise InputError(f"the query '{what}' answered with NaN or infinity; its answer must be finite on every table")
+    return array

@@ -1,0 +1,170 @@
+"""Counts of rows: one number, one attribute's histogram, several attributes' joint histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.patterns import Description
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.schema import Attribute
+from dpframework.shard import Shard
+
+
+def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
+    """Return the sensitivities of counts over disjoint cells.
+
+    A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, one-sided. Replacing
+    it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. With a single
+    cell, a replacement changes the count by at most 1.
+    """
+    source = "counts of disjoint cells: a row lies in one cell"
+    moved = 1 if cells == 1 else 2
+    return (
+        Sensitivity(Norm.L1, 1, moved, one_sided=True, source=source),
+        Sensitivity(Norm.L2, 1, moved, one_sided=True, source=source),
+        Sensitivity(Norm.LINF, 1, 1, one_sided=True, source=source),
+    )
+
+
+@final
+@attrs.frozen
+class Count(Query):
+    """The number of rows, or of those that a public description holds for.
+
+    Examples
+    --------
+    >>> Count().sensitivities[0].add_or_remove_one
+    Fraction(1, 1)
+    """
+
+    name = "count"
+    where: Description | None = None
+
+    @property
+    def text(self) -> str:
+        """Name the description."""
+        return "count of rows" if self.where is None else f"count of rows with {self.where}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The description's attributes."""
+        return () if self.where is None else tuple(dict.fromkeys(l.attribute for l in self.where.literals()))
+
+    @property
+    def size(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """1 under either relation."""
+        return histogram_sensitivities(1)
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (1,)."""
+        held = len(shard.index) if self.where is None else int(self.where.holds(shard).sum())
+        return np.array([held], dtype=np.int64)
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
+        """Return the one number."""
+        return counts[0]
+
+
+@final
+@attrs.frozen
+class Histogram(Query):
+    """The number of rows with each value of one attribute, in the order of its labels.
+
+    Examples
+    --------
+    >>> from dpframework.schema import Categorical
+    >>> Histogram(Categorical("sex", values=["Female", "Male"])).size
+    2
+    """
+
+    name = "histogram"
+    attribute: Attribute
+
+    @property
+    def text(self) -> str:
+        """Name the attribute."""
+        return f"histogram of {self.attribute.name}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The one attribute."""
+        return (self.attribute.name,)
+
+    @property
+    def size(self) -> int:
+        """One count a code, missing's included."""
+        return self.attribute.size
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Counts of disjoint cells."""
+        return histogram_sensitivities(self.size)
+
+    def candidates(self, **inputs: Any) -> Sequence[str]:
+        """Return the attribute's labels."""
+        return self.attribute.labels
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (size,)."""
+        return np.bincount(shard.codes(self.attribute.name), minlength=self.size)
+
+
+@final
+@attrs.frozen
+class JointHistogram(Query):
+    """The number of rows in each cell of several attributes' cross table, shape (size of each attribute, ...).
+
+    Examples
+    --------
+    >>> from dpframework.schema import Boolean
+    >>> JointHistogram([Boolean("a"), Boolean("b")]).size
+    4
+    """
+
+    name = "joint-histogram"
+    of: tuple[Attribute, ...] = attrs.field(converter=tuple, validator=attrs.validators.min_len(1))
+
+    @property
+    def text(self) -> str:
+        """Name the attributes."""
+        return "joint histogram of " + ", ".join(a.name for a in self.of)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of the cross table."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return math.prod(a.size for a in self.of)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Counts of disjoint cells."""
+        return histogram_sensitivities(self.size)
+
+    def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
+        """Return one tuple of labels a cell, last attribute fastest."""
+        import itertools
+
+        return list(itertools.product(*(a.labels for a in self.of)))
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, in the shape of the cross table."""
+        shape = tuple(a.size for a in self.of)
+        cell = np.zeros(len(shard.index), dtype=np.int64)
+        for attribute in self.of:
+            cell = cell * attribute.size + shard.codes(attribute.name)
+        return np.bincount(cell, minlength=self.size).reshape(shape)

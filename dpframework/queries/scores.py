@@ -1,0 +1,106 @@
+"""Scores of candidates, for selections and for exponential densities on an interval."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.patterns import Description
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.shard import Shard
+
+
+class CandidateScores(Query):
+    """One score for each of some public candidates, to be selected from.
+
+    A subclass declares its sensitivity in the linf norm (with `one_sided`, where adding a row never lowers a
+    score, a selection needs half the noise) and lists its candidates from public inputs alone: a candidate that
+    depends on the rows breaks every claim.
+    """
+
+    integer = False
+
+    @abc.abstractmethod
+    def candidates(self, **inputs: Any) -> Sequence[Any]:
+        """Return the candidates, in the order of the scores."""
+
+
+@final
+@attrs.frozen
+class Supports(CandidateScores):
+    """The support of each of some descriptions: the number of rows that it holds for.
+
+    Examples
+    --------
+    >>> from dpframework.patterns import Equals
+    >>> Supports([Equals("order", "pizza"), Equals("order", "salad")]).size
+    2
+    """
+
+    name = "supports"
+    integer = True
+    descriptions: tuple[Description, ...] = attrs.field(converter=tuple, validator=attrs.validators.min_len(1))
+
+    @property
+    def text(self) -> str:
+        """Say how many descriptions there are."""
+        return f"supports of {len(self.descriptions)} descriptions"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the descriptions test."""
+        return tuple(dict.fromkeys(l.attribute for d in self.descriptions for l in d.literals()))
+
+    @property
+    def size(self) -> int:
+        """One score a description."""
+        return len(self.descriptions)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Adding a row raises each support by 0 or 1; a replacement changes each by at most 1."""
+        source = "a row is in each support once or not at all"
+        return (
+            Sensitivity(Norm.LINF, 1, 1, one_sided=True, source=source),
+            Sensitivity(Norm.L1, self.size, self.size, one_sided=True, source=source),
+        )
+
+    def candidates(self, **inputs: Any) -> Sequence[Description]:
+        """Return the descriptions."""
+        return self.descriptions
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (size,)."""
+        return np.array([int(d.holds(shard).sum()) for d in self.descriptions], dtype=np.int64)
+
+
+@attrs.frozen(eq=False)
+class PiecewiseScores:
+    """A score that is constant between breaks of an interval: the answer that an interval mechanism draws from.
+
+    The breaks may be private values: the density they define is over the whole public interval, and no break is
+    ever released.
+
+    Attributes
+    ----------
+    breaks
+        Non-decreasing float64, shape (pieces + 1,); the first and last are the public bounds.
+    scores
+        float64, shape (pieces,).
+    """
+
+    breaks: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse shapes that do not fit and values that are not finite."""
+        if self.scores.ndim != 1 or self.breaks.shape != (len(self.scores) + 1,):
+            raise InputError("piecewise scores need one break more than scores")
+        if not (np.isfinite(self.breaks).all() and np.isfinite(self.scores).all()):
+            raise InputError("piecewise scores and their breaks must be finite on every table")
