@@ -1,0 +1,166 @@
+"""What an accountant is: one notion of loss, how it composes, and what has been charged to a budget."""
+
+from __future__ import annotations
+
+import abc
+import threading
+import uuid
+import weakref
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dpframework.accountant.run import Run
+from dpframework.errors import InputError, PlanRefused
+from dpframework.mechanisms.base import Calibration
+from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sequential, Step
+from dpframework.plan.plan import Plan
+from dpframework.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
+
+A = TypeVar("A")
+
+_LIVE: weakref.WeakValueDictionary[str, Accountant[Any]] = weakref.WeakValueDictionary()
+
+
+class Accountant(abc.ABC, Generic[A]):
+    """Composes losses, says whether a plan fits a budget, and charges it: check the whole, then commit.
+
+    The static total of a plan and the charges of its run are composed by the same four methods, so they cannot
+    disagree. An accountant is one budget: copying it, scikit-learn's `clone` and unpickling it in the same process
+    give the same accountant; in another process it remembers what was spent and refuses to spend more.
+
+    Parameters
+    ----------
+    relation
+        The neighbouring relation that its totals hold for.
+    epsilon
+        The budget; None for no limit (totals only).
+    delta
+        The delta of the budget; an accountant of pure epsilon accepts 0 only.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
+        self.relation = Relation.parse(relation)
+        self.epsilon = exact_or_none(epsilon)
+        self.delta = exact(delta, "delta")
+        if self.delta >= 1:
+            raise InputError(f"delta is {decimal_text(self.delta)}; it must be below 1")
+        self._charged: list[A] = []
+        self._lock = threading.RLock()
+        self._token = uuid.uuid4().hex
+        self._detached = False
+        _LIVE[self._token] = self
+
+    @abc.abstractmethod
+    def amount(self, calibration: Calibration | None) -> A:
+        """Return what one release costs; None stands for a step without a valid claim."""
+
+    @abc.abstractmethod
+    def sequential(self, parts: Sequence[A]) -> A:
+        """Compose releases from the same rows; of no parts, the cost of nothing."""
+
+    @abc.abstractmethod
+    def parallel(self, parts: Sequence[A]) -> A:
+        """Compose releases from disjoint rows; a part that may occur more than once is given twice."""
+
+    @abc.abstractmethod
+    def either(self, parts: Sequence[A]) -> A:
+        """Bound whichever branch runs."""
+
+    @abc.abstractmethod
+    def loss(self, amount: A) -> PrivacyLoss | None:
+        """Return an amount as a loss under the accountant's relation and delta; None if there is no valid claim."""
+
+    def repeat(self, part: A, times: int) -> A:
+        """Compose the same part several times."""
+        return self.sequential([part] * times)
+
+    def amount_of(self, node: Node, plan: Plan) -> A:
+        """Return what all releases below a node cost at most."""
+        match node:
+            case Step():
+                return self.amount(plan.calibration(node))
+            case Post():
+                return self.sequential([])
+            case Repeat():
+                return self.repeat(self.amount_of(node.part, plan), node.times)
+        parts = [self.amount_of(child, plan) for child in node.children]
+        match node:
+            case Sequential():
+                return self.sequential(parts)
+            case Either():
+                return self.either(parts)
+            case Parallel():
+                return self.parallel(parts * 2 if len(parts) == 1 and node.number != 1 else parts)
+        raise InputError(f"a plan holds no {type(node).__name__}")
+
+    def total(self, plan: Plan) -> PrivacyLoss | None:
+        """Return what a plan costs at most, or None if some step has no valid claim under the relation."""
+        return self.loss(self.amount_of(plan.root, plan))
+
+    @property
+    def spent(self) -> PrivacyLoss | None:
+        """What the plans opened so far cost at most, together."""
+        with self._lock:
+            return self.loss(self.sequential(self._charged))
+
+    def open(self, plan: Plan) -> Run:
+        """Charge a whole plan and return the run that may make its releases; refused, nothing is charged.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan is for another relation, has no valid total, or does not fit what is left of the budget; or
+            if this accountant was unpickled in another process than the one that holds the budget.
+        """
+        with self._lock:
+            if self._detached:
+                raise PlanRefused(
+                    "this accountant is a copy from another process and cannot spend its budget; "
+                    "run where the accountant was made, or give each process its own share"
+                )
+            if plan.relation is not self.relation:
+                raise PlanRefused(f"the plan holds under {plan.relation}, the accountant's relation is {self.relation}")
+            amount = self.amount_of(plan.root, plan)
+            together = self.loss(self.sequential([*self._charged, amount]))
+            if together is None or together.epsilon is None:
+                raise PlanRefused(f"the plan has no finite total under {self.relation} in {self.name} accounting")
+            if self.epsilon is not None and together.epsilon > self.epsilon:
+                raise PlanRefused(
+                    f"over budget: with this plan the total is {decimal_text(together.epsilon)}, "
+                    f"the budget is {decimal_text(self.epsilon)}"
+                )
+            self._charged.append(amount)
+        return Run(plan, self)
+
+    def __copy__(self) -> Accountant[A]:
+        """Return itself: a copy shares the budget."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Accountant[A]:
+        """Return itself: a copy shares the budget."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what was spent and which budget it is."""
+        return _revived, (type(self), self._token, self.relation.value, self.epsilon, self.delta, list(self._charged))
+
+    def __repr__(self) -> str:
+        """Show the budget and what is spent of it."""
+        budget = "no limit" if self.epsilon is None else decimal_text(self.epsilon)
+        return f"{type(self).__name__}({self.relation.value}, budget={budget}, spent={self.spent})"
+
+
+def _revived(
+    kind: type[Accountant[A]], token: str, relation: str, epsilon: Fraction | None, delta: Fraction, charged: list[A]
+) -> Accountant[A]:
+    """Return the live accountant of that token, or, in another process, a detached copy of it."""
+    live = _LIVE.get(token)
+    if live is not None:
+        return live
+    copy = kind(relation, epsilon=epsilon, delta=delta)
+    copy._token, copy._charged, copy._detached = token, list(charged), True
+    _LIVE[token] = copy
+    return copy

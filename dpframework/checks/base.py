@@ -1,0 +1,84 @@
+"""What a check is: it looks at a plan and says what an auditor would want to know."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, final
+
+import attrs
+
+from dpframework.errors import InputError
+from dpframework.plan.nodes import Node, Step, scopes
+from dpframework.plan.plan import Plan
+
+
+class Severity(enum.StrEnum):
+    """An error refuses the plan; a warning and an information do not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@final
+@attrs.frozen
+class Finding:
+    """What a check says about a plan.
+
+    Attributes
+    ----------
+    code
+        The check's code, documented at docs/checks/CODE.md.
+    severity
+        Whether it refuses the plan.
+    message
+        What was found, where, and what to do.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+
+    def __str__(self) -> str:
+        """Write one line."""
+        return f"{self.code} {self.severity}: {self.message}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return a JSON-safe form."""
+        return {"code": self.code, "severity": self.severity.value, "message": self.message}
+
+
+def _code(instance: Any, attribute: Any, value: str) -> None:
+    if not re.fullmatch(r"[A-Z]{2,10}[0-9]{3}", value):
+        raise InputError(f"the check code {value!r} cannot be used; write two to ten capitals and three digits, as DP001")
+
+
+@final
+@attrs.frozen
+class Check:
+    """A named rule over plans; `examine` yields (severity, message) for each thing it finds."""
+
+    code: str = attrs.field(validator=_code)
+    title: str
+    examine: Callable[[Plan], Iterable[tuple[Severity, str]]]
+
+    def findings(self, plan: Plan) -> Iterator[Finding]:
+        """Yield what the check finds in a plan."""
+        for severity, message in self.examine(plan):
+            yield Finding(self.code, severity, message)
+
+
+def placed_steps(plan: Plan) -> Iterator[tuple[str, Step]]:
+    """Yield each step with its path, once a place in the plan."""
+    for path, nodes in scopes(plan.root):
+        for node in nodes:
+            if isinstance(node, Step):
+                yield f"{path}/{node.name}".lstrip("/"), node
+
+
+def placed_scopes(plan: Plan) -> Iterator[tuple[str, tuple[Node, ...]]]:
+    """Yield the nodes of each scope, with its path in words."""
+    for path, nodes in scopes(plan.root):
+        yield (f"'{path}'" if path else "the plan"), nodes

@@ -1,0 +1,88 @@
+"""Checks of claims: does each step have a valid one under the study's relation, with assumptions that it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpframework.checks.base import Check, Severity, placed_steps
+from dpframework.errors import nearest
+from dpframework.plan.plan import Plan
+from dpframework.privacy import Relation
+
+INFERRED = "schema-inferred-from-data"
+HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row count public
+KNOWN_ASSUMPTIONS = frozenset({INFERRED, "mcmc-converged", "real-arithmetic", *HARMLESS})
+
+
+def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for path, step in placed_steps(plan):
+        facts = step.query.facts()
+        declared = facts.sensitivity(step.mechanism.norm)
+        if declared is None or declared.change.under(plan.relation) is not None:
+            continue
+        other = next(r for r in Relation if r is not plan.relation)
+        remedy = f"set relation = \"{other}\" in the study" if declared.change.under(other) is not None else "use another query"
+        if other is Relation.REPLACE_ONE:
+            remedy += " and the public row count in the schema (rows = ...)"
+        yield Severity.ERROR, f"step '{path}': {facts.text} has no claim under {plan.relation}; {remedy}"
+
+
+def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for path, step in placed_steps(plan):
+        facts = step.query.facts()
+        if not facts.sensitivities:
+            yield Severity.ERROR, f"step '{path}': {facts.text} declares no sensitivity; define Query.sensitivities"
+            continue
+        zero = [s for s in facts.sensitivities if s.add_or_remove_one == 0 or s.replace_one == 0]
+        for declared in zero:
+            yield Severity.ERROR, f"step '{path}': {facts.text} declares a {declared.norm} sensitivity of 0, as if it read no rows"
+        for declared in facts.sensitivities:
+            if not declared.source.strip():
+                yield Severity.ERROR, f"step '{path}': {facts.text} gives no source for its sensitivity; name the theorem or derivation"
+
+
+def _mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for path, step in placed_steps(plan):
+        facts = step.query.facts()
+        problem = step.mechanism.problem(facts) if facts.sensitivities else None
+        if problem is not None:
+            yield Severity.ERROR, f"step '{path}': {step.mechanism.name} on {facts.text} {problem}"
+
+
+def _assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for assumption, steps in plan.assumptions.items():
+        if assumption in HARMLESS or assumption in plan.budget.allow or assumption == INFERRED:
+            continue
+        needed = "steps " if len(steps) > 1 else "step "
+        needed += ", ".join(f"'{s}'" for s in steps)
+        yield Severity.ERROR, f"{needed} assume '{assumption}'; list it in the study's allow if you accept that"
+
+
+def _schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    if not plan.facts.inferred:
+        return
+    what = "; ".join(plan.facts.inferred)
+    if INFERRED in plan.budget.allow:
+        yield Severity.WARNING, f"the schema was inferred from private data ({what}): no claim of this plan covers that"
+    else:
+        yield (
+            Severity.ERROR,
+            f"the schema was inferred from private data ({what}), which no epsilon covers; "
+            f"write a public schema, or allow '{INFERRED}'",
+        )
+
+
+def _unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for name in plan.budget.allow:
+        if name not in plan.assumptions:
+            known = KNOWN_ASSUMPTIONS | plan.assumptions.keys()
+            hint = "no step needs it" if name in known else nearest(name, known)
+            yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"
+
+
+RELATION_NOT_SUPPORTED = Check("DP002", "relation not supported", _relation_not_supported)
+UNDECLARED_SENSITIVITY = Check("DP004", "undeclared sensitivity", _undeclared_sensitivity)
+ASSUMPTION_NOT_ALLOWED = Check("DP005", "assumption not allowed", _assumption_not_allowed)
+SCHEMA_INFERRED = Check("DP006", "schema inferred from data", _schema_inferred)
+MECHANISM_DOES_NOT_FIT = Check("DP014", "mechanism does not fit the query", _mechanism_does_not_fit)
+UNKNOWN_ALLOWANCE = Check("DP015", "allowance that nothing needs", _unknown_allowance)

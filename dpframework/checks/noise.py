@@ -1,0 +1,44 @@
+"""Checks of noise: will what the budget buys be seen through it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpframework.checks.base import Check, Severity, placed_steps
+from dpframework.plan.plan import Plan
+
+
+def _noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for path, step in placed_steps(plan):
+        calibration = plan.calibration(step)
+        if step.threshold is None or calibration is None:
+            continue
+        within = step.mechanism.preview(calibration).within
+        if within > step.threshold:
+            yield (
+                Severity.WARNING,
+                f"step '{path}' is compared with {float(step.threshold):.3g}, but its noise reaches ±{within:.3g} (95 %); "
+                "raise its epsilon or the threshold",
+            )
+
+
+def _near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    rows = plan.facts.row_bound
+    if rows is None:
+        return
+    for path, step in placed_steps(plan):
+        calibration = plan.calibration(step)
+        if calibration is None or not step.mechanism.selects or not calibration.facts.integer:
+            continue
+        expected = step.mechanism.preview(calibration).expected
+        if math.isfinite(expected) and expected > rows:
+            yield (
+                Severity.WARNING,
+                f"step '{path}' selects among {calibration.facts.size} candidates with noise of about {expected:.3g} rows "
+                f"on a table of at most {rows}: the choice is nearly uniform; raise its epsilon or have fewer candidates",
+            )
+
+
+NOISE_SWAMPS_THRESHOLD = Check("DP007", "noise that swamps a threshold", _noise_swamps_threshold)
+NEAR_UNIFORM = Check("DP017", "selection near uniform", _near_uniform)

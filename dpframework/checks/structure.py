@@ -1,0 +1,88 @@
+"""Checks of structure: are parts disjoint, names unique, releases used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from dpframework.checks.base import Check, Severity, placed_scopes
+from dpframework.errors import InputError, nearest
+from dpframework.patterns import first_overlap
+from dpframework.plan.nodes import Node, Parallel, Post, Released, Sequential, Step
+from dpframework.plan.plan import Plan
+
+
+def _parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for place, nodes in placed_scopes(plan):
+        released = {n.name for n in nodes if isinstance(n, Step | Post)}
+        for node in nodes:
+            if not isinstance(node, Parallel):
+                continue
+            what = f"parallel '{node.name}'" if node.name else "a parallel"
+            if node.by is None:
+                yield Severity.ERROR, f"{what} in {place} does not say what makes its parts; give by=, so that they are disjoint by value"
+            elif isinstance(node.by, Released) and node.by.step not in released:
+                yield Severity.ERROR, f"{what} in {place} is made from step '{node.by.step}', which is not there; {nearest(node.by.step, released)}"
+            elif isinstance(node.by, tuple):
+                yield from _overlaps(node, what, place, plan)
+
+
+def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tuple[Severity, str]]:
+    assert isinstance(node.by, tuple)
+    if plan.schema is None:
+        return  # read from a file: it was checked when it was made, with the schema at hand
+    try:
+        overlap = first_overlap(node.by, plan.schema)
+    except InputError as error:
+        yield Severity.ERROR, f"{what} in {place}: {error}"
+        return
+    if overlap is not None:
+        first, second = (str(node.by[k]) for k in overlap)
+        yield Severity.ERROR, f"{what} in {place}: the parts '{first}' and '{second}' overlap; use Cases, which are always disjoint"
+
+
+def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for place, nodes in placed_scopes(plan):
+        own = nodes[1:] if nodes and isinstance(nodes[0], Sequential) else nodes
+        names = Counter(str(n.name) for n in own if isinstance(n, Step | Post | Sequential | Parallel) and n.name)
+        for name, times in names.items():
+            if times > 1:
+                yield Severity.ERROR, f"{place} holds {times} parts named '{name}'; give each its own name, or use repeat"
+
+
+def _uses(node: Node) -> tuple[str, ...]:
+    if isinstance(node, Step | Post):
+        return node.uses
+    if isinstance(node, Parallel) and isinstance(node.by, Released):
+        return (node.by.step,)
+    return ()
+
+
+def _inherited_uses(nodes: tuple[Node, ...]) -> set[str]:
+    return {name for node in nodes for name in _uses(node)}
+
+
+def _unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for place, nodes in placed_scopes(plan):
+        if not any(isinstance(node, Post) for node in nodes):
+            continue  # a scope that marks no post-processing hands all its releases to the result
+        used = _inherited_uses(nodes)
+        for node in nodes:
+            if isinstance(node, Step) and node.name not in used:
+                yield Severity.WARNING, f"step '{node.name}' in {place} is released but nobody uses it; drop it and save its epsilon"
+
+
+def _unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    for place, nodes in placed_scopes(plan):
+        known = {n.name for n in nodes if isinstance(n, Step | Post | Sequential | Parallel) and n.name}
+        for node in nodes:
+            if isinstance(node, Step | Post):
+                for name in node.uses:
+                    if name not in known:
+                        yield Severity.ERROR, f"'{node.name}' in {place} uses '{name}', which is not there; {nearest(name, known)}"
+
+
+PARTS_NOT_DISJOINT = Check("DP003", "parallel parts not disjoint", _parts_not_disjoint)
+UNUSED_STEP = Check("DP008", "a step nobody uses", _unused_step)
+DUPLICATE_NAMES = Check("DP009", "duplicate names", _duplicate_names)
+UNKNOWN_USE = Check("DP016", "unknown use", _unknown_use)

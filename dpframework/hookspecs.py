@@ -1,0 +1,40 @@
+"""The hooks that a plugin may implement; each returns a list of what it brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pluggy
+
+hookspec = pluggy.HookspecMarker("dpframework")
+hookimpl = pluggy.HookimplMarker("dpframework")
+
+
+@hookspec
+def dpframework_miners() -> list[type[Any]]:  # type: ignore[empty-body]
+    """Return miner classes."""
+
+
+@hookspec
+def dpframework_mechanisms() -> list[type[Any]]:  # type: ignore[empty-body]
+    """Return mechanism classes."""
+
+
+@hookspec
+def dpframework_accountants() -> list[type[Any]]:  # type: ignore[empty-body]
+    """Return accountant classes."""
+
+
+@hookspec
+def dpframework_engines() -> list[type[Any]]:  # type: ignore[empty-body]
+    """Return engine classes."""
+
+
+@hookspec
+def dpframework_checks() -> list[Any]:  # type: ignore[empty-body]
+    """Return checks of plans."""
+
+
+@hookspec
+def dpframework_observers() -> list[Any]:  # type: ignore[empty-body]
+    """Return observers of charges and releases."""

@@ -1,0 +1,49 @@
+"""What a miner is: parameters, a plan, and a run."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import attrs
+
+from dpframework.plan.nodes import Node
+from dpframework.private_table import PrivateTable
+from dpframework.schema import Schema
+
+
+@attrs.frozen
+class Miner(abc.ABC):
+    """A differentially private miner: one class, an attrs class with its parameters as fields.
+
+    A subclass sets `name`, documents itself in its docstring's first line, and defines `plan` and `mine`. By
+    convention its budget is a parameter `epsilon`.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> @attrs.frozen
+    ... class NoisyMode(dpf.Miner):
+    ...     "Release the most common value of one attribute."
+    ...     name = "noisy-mode"
+    ...     attribute: str
+    ...     epsilon: float
+    ...     def plan(self, schema):
+    ...         counts = dpf.queries.Histogram(schema[self.attribute])
+    ...         return dpf.step("mode", counts, dpf.mechanisms.PermuteAndFlip(self.epsilon))
+    ...     def mine(self, table):
+    ...         return table.release("mode")
+    """
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def plan(self, schema: Schema) -> Node:
+        """Return every release that `mine` may make, from the schema and the parameters alone."""
+
+    @abc.abstractmethod
+    def mine(self, table: PrivateTable) -> Any:
+        """Make the releases and return the result.
+
+        A result is written to JSON by its `to_dict` method, if it has one, and shown by `str`.
+        """

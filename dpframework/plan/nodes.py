@@ -1,0 +1,289 @@
+"""The nodes of a plan: steps and their composition.
+
+A plan is described before anything runs. A step is a template: what it is given at run time comes from releases,
+and its declared sensitivity holds for every such input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from dpframework.errors import InputError
+from dpframework.mechanisms.base import Mechanism
+from dpframework.patterns import Cases, Description
+from dpframework.privacy import exact_or_none
+from dpframework.queries.base import Query
+from dpframework.schema import Attribute
+
+
+@final
+@attrs.frozen
+class Released:
+    """Parts made by value from what a step has released (a chosen split, the leaves of a tree)."""
+
+    step: str
+
+    def __str__(self) -> str:
+        """Name the step."""
+        return f"the release of '{self.step}'"
+
+
+Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | Released"
+
+
+def _name(instance: Any, attribute: Any, value: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+-]*", value):
+        raise InputError(
+            f"the name {value!r} cannot be used in a plan; letters, digits, spaces and . _ = + - are accepted, not '/'"
+        )
+
+
+def _names(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InputError(f"uses={value!r} is one text; give a list of names")
+    return tuple(value)
+
+
+@attrs.frozen
+class Node:
+    """A part of a plan."""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes directly below."""
+        return ()
+
+
+@final
+@attrs.frozen
+class Step(Node):
+    """One planned release: a query, a mechanism, and its loss.
+
+    Attributes
+    ----------
+    name
+        Unique within its scope.
+    query
+        What is asked.
+    mechanism
+        How it is released, with its privacy parameter.
+    uses
+        Steps whose releases it is given at run time.
+    assumptions
+        What its claim needs beyond its theorem, by name.
+    threshold
+        A number that its release is compared with; noise that swamps it is a finding (DP007).
+    """
+
+    name: str = attrs.field(validator=_name)
+    query: Query
+    mechanism: Mechanism
+    uses: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
+    assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
+    threshold: Fraction | None = attrs.field(default=None, converter=exact_or_none, kw_only=True)
+
+
+@final
+@attrs.frozen
+class Post(Node):
+    """Post-processing: free, and a mark of what the releases are for."""
+
+    name: str = attrs.field(validator=_name)
+    uses: tuple[str, ...] = attrs.field(converter=_names)
+
+
+@final
+@attrs.frozen
+class Sequential(Node):
+    """Parts released from the same rows, one after another; with a name, a scope of its own."""
+
+    parts: tuple[Node, ...]
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The parts."""
+        return self.parts
+
+
+@final
+@attrs.frozen
+class Parallel(Node):
+    """Children over disjoint rows: one child for all parts, or one child a part.
+
+    Attributes
+    ----------
+    parts
+        One node (a template for every part) or as many as there are parts.
+    by
+        What makes the parts: an attribute's values, cases, disjoint descriptions, or a release. None is refused by
+        the checks (DP003): parts that nobody declared are not known to be disjoint.
+    name
+        Tells apart several partitions of one scope.
+    """
+
+    parts: tuple[Node, ...]
+    by: Parts | None
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The children."""
+        return self.parts
+
+    @property
+    def number(self) -> int | None:
+        """How many parts there are; None if that is known only at run time."""
+        match self.by:
+            case Attribute():
+                return self.by.size
+            case Cases():
+                return len(self.by.descriptions) + 1
+            case tuple():
+                return len(self.by)
+        return None
+
+
+@final
+@attrs.frozen
+class Either(Node):
+    """One of several branches, chosen by what has been released."""
+
+    parts: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The branches."""
+        return self.parts
+
+
+@final
+@attrs.frozen
+class Repeat(Node):
+    """The same part several times on the same rows."""
+
+    part: Node
+    times: int
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The one part."""
+        return (self.part,)
+
+
+def step(
+    name: str,
+    query: Query,
+    mechanism: Mechanism,
+    *,
+    uses: Iterable[str] = (),
+    assumptions: Iterable[str] = (),
+    threshold: Any = None,
+) -> Step:
+    """Plan one release (see `Step`).
+
+    Raises
+    ------
+    InputError
+        If the name cannot be used, or query and mechanism are not what they should be.
+
+    Examples
+    --------
+    >>> from dpframework.mechanisms import DiscreteLaplace
+    >>> from dpframework.queries import Count
+    >>> step("rows", Count(), DiscreteLaplace(0.5)).name
+    'rows'
+    """
+    if not isinstance(query, Query):
+        raise InputError(f"step '{name}': {query!r} is not a query; pass an instance of a dpframework.queries.Query class")
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"step '{name}': {mechanism!r} is not a mechanism; pass an instance, such as Laplace(epsilon)")
+    return Step(name, query, mechanism, uses=uses, assumptions=assumptions, threshold=threshold)
+
+
+def sequential(*parts: Node, name: str | None = None) -> Sequential:
+    """Compose parts on the same rows; `name` makes them a scope, reached by `table.scope(name)`."""
+    return Sequential(_nodes("sequential", parts), name)
+
+
+def parallel(*parts: Node, by: Attribute | Cases | Iterable[Description] | Released | None = None, name: str | None = None) -> Parallel:
+    """Compose over disjoint parts: one node for every part, or as many nodes as parts.
+
+    Raises
+    ------
+    InputError
+        If several nodes are given and their number is not that of the parts.
+    """
+    made_by: Parts | None = by if by is None or isinstance(by, Attribute | Cases | Released) else tuple(by)
+    node = Parallel(_nodes("parallel", parts), made_by, name)
+    if len(parts) > 1 and node.number is not None and node.number != len(parts):
+        raise InputError(f"parallel has {len(parts)} children for {node.number} parts; give one for all, or one a part")
+    return node
+
+
+def either(*parts: Node) -> Either:
+    """Plan several branches, of which one will run."""
+    return Either(_nodes("either", parts))
+
+
+def repeat(times: int, part: Node) -> Repeat:
+    """Plan the same part `times` times.
+
+    Raises
+    ------
+    InputError
+        If `times` is not a positive integer.
+    """
+    if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+        raise InputError(f"repeat takes a positive number of times, not {times!r}")
+    return Repeat(_nodes("repeat", (part,))[0], times)
+
+
+def post(name: str, uses: Iterable[str]) -> Post:
+    """Mark post-processing of the named steps: it costs nothing."""
+    return Post(name, _names(uses))
+
+
+def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:
+    if not parts:
+        raise InputError(f"{kind} needs at least one part")
+    for part in parts:
+        if not isinstance(part, Node):
+            raise InputError(f"{kind} takes steps and compositions of steps, not {part!r}")
+    return parts
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and all below it, from the top, left to right."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def within_scope(node: Node) -> Iterator[Node]:
+    """Yield the nodes of one scope: down to, and including, named sequentials and parallels, not into them."""
+    yield node
+    for child in node.children:
+        if isinstance(child, Parallel) or (isinstance(child, Sequential) and child.name is not None):
+            yield child
+        else:
+            yield from within_scope(child)
+
+
+def scopes(node: Node, path: str = "") -> Iterator[tuple[str, tuple[Node, ...]]]:
+    """Yield (path, nodes) of every scope of a plan, from the top."""
+    own = tuple(within_scope(node)) if not isinstance(node, Parallel) else (node,)
+    yield path, own
+    for inner in own[1:] if not isinstance(node, Parallel) else own:
+        if isinstance(inner, Parallel):
+            label = inner.name or "parts"
+            for k, child in enumerate(inner.parts):
+                suffix = "" if len(inner.parts) == 1 else f" {k + 1}"
+                yield from scopes(child, f"{path}/{label}{suffix}".lstrip("/"))
+        elif isinstance(inner, Sequential) and inner.name is not None:
+            yield from scopes(inner, f"{path}/{inner.name}".lstrip("/"))

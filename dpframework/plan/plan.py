@@ -1,0 +1,158 @@
+"""A plan: nodes bound to a neighbouring relation and a schema, with every step's noise and loss fixed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import attrs
+
+from dpframework.errors import InputError
+from dpframework.mechanisms.base import Calibration
+from dpframework.plan.nodes import Node, Step, walk
+from dpframework.plan.writing import node_to_dict
+from dpframework.privacy import Relation, exact, positive
+from dpframework.schema import Schema
+
+SCHEMA_VERSION = 1
+
+
+@attrs.frozen
+class PublicFacts:
+    """What a plan remembers of the schema it was made from."""
+
+    fingerprint: str
+    rows: int | None
+    row_bound: int | None
+    inferred: tuple[str, ...] = attrs.field(converter=tuple)
+
+    @classmethod
+    def of(cls, schema: Schema) -> PublicFacts:
+        """Return the facts of a schema."""
+        return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred)
+
+
+def _delta(value: Any) -> Fraction:
+    delta = exact(value, "delta")
+    if delta >= 1:
+        raise InputError(f"delta is {value}; it must be below 1")
+    return delta
+
+
+@attrs.frozen
+class Budget:
+    """What a study may spend, and which assumptions it accepts by name.
+
+    Attributes
+    ----------
+    epsilon
+        The most that all releases may cost together.
+    delta
+        Above 0, totals may be composed in concentrated loss or privacy loss distributions.
+    allow
+        Names of accepted assumptions.
+    """
+
+    epsilon: Fraction = attrs.field(converter=positive)
+    delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
+    allow: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """Every release of a study or miner, bound to a relation: static, and public.
+
+    Attributes
+    ----------
+    root
+        The composition.
+    relation
+        The neighbouring relation that the losses hold for.
+    facts
+        What the plan remembers of its schema.
+    budget
+        What it may spend.
+    schema
+        The schema itself; None for a plan read from a file, which holds the facts only.
+    """
+
+    root: Node
+    relation: Relation
+    facts: PublicFacts
+    budget: Budget
+    schema: Schema | None = None
+
+    def steps(self) -> Iterator[Step]:
+        """Yield every step once, from the top, left to right."""
+        return (node for node in walk(self.root) if isinstance(node, Step))
+
+    def calibration(self, step: Step) -> Calibration | None:
+        """Return a step's noise and losses; None where it has no valid claim under this relation."""
+        key = id(step)
+        if key not in self._calibrations:
+            self._calibrations[key] = step.mechanism.calibrate(step.query.facts(), self.relation)
+        return self._calibrations[key]
+
+    @functools.cached_property
+    def _calibrations(self) -> dict[int, Calibration | None]:
+        return {}
+
+    @property
+    def assumptions(self) -> dict[str, tuple[str, ...]]:
+        """Each assumption with the steps that need it (none for those of the whole plan)."""
+        needed: dict[str, tuple[str, ...]] = {}
+        for step in self.steps():
+            for assumption in dict.fromkeys((*step.mechanism.assumptions, *step.assumptions)):
+                needed[assumption] = (*needed.get(assumption, ()), step.name)
+        if self.facts.inferred:
+            needed["schema-inferred-from-data"] = ()
+        if self.relation is Relation.REPLACE_ONE:
+            needed["row-count-public"] = ()
+        return {name: tuple(dict.fromkeys(steps)) for name, steps in needed.items()}
+
+    def content(self) -> dict[str, Any]:
+        """Return all that the plan claims, JSON-safe: what its hash covers."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "relation": self.relation.value,
+            "schema": {**attrs.asdict(self.facts), "inferred": list(self.facts.inferred)},
+            "budget": {
+                "epsilon": str(self.budget.epsilon),
+                "delta": str(self.budget.delta),
+                "allow": list(self.budget.allow),
+            },
+            "root": node_to_dict(self.root, self.calibration),
+        }
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """SHA-256 of the plan's content: approvals and ledgers refer to it."""
+        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """Write the plan, with its hash, as JSON."""
+        return json.dumps({**self.content(), "hash": self.hash}, indent=2) + "\n"
+
+    def require_schema(self, schema: Schema) -> None:
+        """Refuse another schema than the plan's.
+
+        Raises
+        ------
+        InputError
+            If the schema's fingerprint is not the plan's.
+        """
+        if schema.fingerprint != self.facts.fingerprint:
+            raise InputError("this plan was made from another schema; plan again with the schema of the table")
+
+    def __eq__(self, other: object) -> bool:
+        """Plans are equal if they claim the same."""
+        return isinstance(other, Plan) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        """Hash of the content."""
+        return hash(self.hash)

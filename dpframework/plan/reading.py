@@ -1,0 +1,118 @@
+"""Plans read back from JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from dpframework.errors import InputError, nearest
+from dpframework.mechanisms import BUILT_IN
+from dpframework.mechanisms.base import Mechanism
+from dpframework.patterns import Cases, Description, description_from_dict
+from dpframework.plan.nodes import Either, Node, Parallel, Parts, Post, Released, Repeat, Sequential, Step
+from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts
+from dpframework.privacy import Relation
+from dpframework.queries.base import Declared, QueryFacts, Sensitivity
+from dpframework.schema import attribute_from_dict
+
+
+def _read_parts(form: Any) -> Parts | None:
+    if form is None:
+        return None
+    if "attribute" in form:
+        return attribute_from_dict(form["attribute"], 0)
+    if "released" in form:
+        return Released(form["released"])
+    if "cases" in form:
+        return Cases(description_from_dict(d) for d in form["cases"])
+    descriptions: tuple[Description, ...] = tuple(description_from_dict(d) for d in form["descriptions"])
+    return descriptions
+
+
+def _read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
+    query = dict(form["query"])
+    query["sensitivities"] = [
+        Sensitivity(s["norm"], s["add_or_remove_one"], s["replace_one"], one_sided=s["one_sided"], source=s["source"])
+        for s in query["sensitivities"]
+    ]
+    parameters = dict(form["mechanism"])
+    name = parameters.pop("name")
+    if name not in mechanisms:
+        raise InputError(f"the plan uses the mechanism '{name}', which no installed plugin brings; {nearest(name, mechanisms)}")
+    return Step(
+        form["name"],
+        Declared(QueryFacts(**query)),
+        mechanisms[name](**parameters),
+        uses=form["uses"],
+        assumptions=form["assumptions"],
+        threshold=form["threshold"],
+    )
+
+
+def _read_node(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Node:
+    def read(part: Mapping[str, Any]) -> Node:
+        return _read_node(part, mechanisms)
+
+    match form["kind"]:
+        case "step":
+            return _read_step(form, mechanisms)
+        case "post":
+            return Post(form["name"], form["uses"])
+        case "repeat":
+            return Repeat(read(form["part"]), form["times"])
+        case "parallel":
+            return Parallel(tuple(map(read, form["parts"])), _read_parts(form["by"]), form["name"])
+        case "sequential":
+            return Sequential(tuple(map(read, form["parts"])), form["name"])
+        case "either":
+            return Either(tuple(map(read, form["parts"])))
+    raise InputError(f"a plan has no part of kind {form['kind']!r}")
+
+
+P = TypeVar("P", bound=Plan)
+
+
+def plan_from_json(
+    text: str,
+    mechanisms: Iterable[type[Mechanism]] = BUILT_IN,
+    *,
+    source: str = "plan",
+    kind: type[P],
+) -> P:
+    """Read a plan that `Plan.to_json` wrote: it can be totalled and checked, and compared by its hash, not run.
+
+    Parameters
+    ----------
+    text
+        JSON.
+    mechanisms
+        The known mechanism classes (the registry's, for those of plugins).
+    source
+        The file's name, for errors.
+    kind
+        The class of plan to make.
+
+    Raises
+    ------
+    InputError
+        If the text is no plan, of another version, uses an unknown mechanism, or no longer fits its hash.
+    """
+    try:
+        form = json.loads(text)
+        version = form["schema_version"]
+        if version != SCHEMA_VERSION:
+            raise InputError(f"{source}: plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}")
+        known = {m.name: m for m in mechanisms}
+        plan = kind(
+            _read_node(form["root"], known),
+            Relation.parse(form["relation"]),
+            PublicFacts(**form["schema"]),
+            Budget(**form["budget"]),
+        )
+        claimed = form["hash"]
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise InputError(f"{source}: this is not a plan that dpframework wrote ({type(error).__name__})") from None
+    if plan.hash != claimed:
+        raise InputError(f"{source}: the plan's content does not fit its hash; it was changed after it was written")
+    return plan

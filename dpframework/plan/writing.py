@@ -1,0 +1,105 @@
+"""Plan nodes as JSON-safe dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import attrs
+
+from dpframework.errors import InputError
+from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.patterns import Cases
+from dpframework.plan.nodes import Either, Node, Parallel, Parts, Post, Released, Repeat, Sequential, Step
+from dpframework.privacy import Pair, Relation
+from dpframework.queries.base import QueryFacts, Sensitivity
+from dpframework.schema import Attribute
+
+
+def _ratio(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _pair(pair: Pair) -> dict[str, str | None]:
+    return {
+        Relation.ADD_OR_REMOVE_ONE.value: _ratio(pair.add_or_remove_one),
+        Relation.REPLACE_ONE.value: _ratio(pair.replace_one),
+    }
+
+
+def _losses(calibration: Calibration | None) -> dict[str, Any] | None:
+    if calibration is None:
+        return None
+    return {
+        "scale": str(calibration.scale),
+        "epsilon": _pair(calibration.losses.pure),
+        "rho": _pair(calibration.losses.concentrated),
+    }
+
+
+def _sensitivity(declared: Sensitivity) -> dict[str, Any]:
+    return {
+        "norm": declared.norm.value,
+        "add_or_remove_one": _ratio(declared.add_or_remove_one),
+        "replace_one": _ratio(declared.replace_one),
+        "one_sided": declared.one_sided,
+        "source": declared.source,
+    }
+
+
+def _query(facts: QueryFacts) -> dict[str, Any]:
+    return {
+        "name": facts.name,
+        "text": facts.text,
+        "attributes": list(facts.attributes),
+        "integer": facts.integer,
+        "size": facts.size,
+        "sensitivities": [_sensitivity(s) for s in facts.sensitivities],
+    }
+
+
+def _mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    values = attrs.asdict(mechanism)
+    return {"name": mechanism.name, **{k: str(v) if isinstance(v, Fraction) else v for k, v in values.items()}}
+
+
+def _parts(by: Parts | None) -> Any:
+    match by:
+        case None:
+            return None
+        case Attribute():
+            return {"attribute": by.to_dict()}
+        case Released():
+            return {"released": by.step}
+        case Cases():
+            return by.to_dict()
+    return {"descriptions": [d.to_dict() for d in by]}
+
+
+def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None]) -> dict[str, Any]:
+    """Write a node and all below it, steps with the noise and losses that `calibration` gives."""
+    match node:
+        case Step():
+            return {
+                "kind": "step",
+                "name": node.name,
+                "query": _query(node.query.facts()),
+                "mechanism": _mechanism(node.mechanism),
+                "uses": list(node.uses),
+                "assumptions": list(node.assumptions),
+                "threshold": _ratio(node.threshold),
+                "losses": _losses(calibration(node)),
+            }
+        case Post():
+            return {"kind": "post", "name": node.name, "uses": list(node.uses)}
+        case Repeat():
+            return {"kind": "repeat", "times": node.times, "part": node_to_dict(node.part, calibration)}
+        case Parallel():
+            parts = [node_to_dict(part, calibration) for part in node.parts]
+            return {"kind": "parallel", "name": node.name, "by": _parts(node.by), "parts": parts}
+        case Sequential():
+            return {"kind": "sequential", "name": node.name, "parts": [node_to_dict(p, calibration) for p in node.parts]}
+        case Either():
+            return {"kind": "either", "parts": [node_to_dict(part, calibration) for part in node.parts]}
+    raise InputError(f"a plan holds no {type(node).__name__}")
