@@ -1,0 +1,34 @@
+"""Decision trees for dpframework: DP-ID3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpframework.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from dpframework_trees.estimator import DPID3Classifier
+    from dpframework_trees.id3 import DPID3
+
+__all__ = ["DPID3", "DPID3Classifier"]
+
+
+@hookimpl
+def dpframework_miners() -> list[type[Any]]:
+    """Bring the tree miners."""
+    from dpframework_trees.id3 import DPID3
+
+    return [DPID3]
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes a second to import: only who asks for the estimator waits for it
+    if name == "DPID3":
+        from dpframework_trees.id3 import DPID3
+
+        return DPID3
+    if name == "DPID3Classifier":
+        from dpframework_trees.estimator import DPID3Classifier
+
+        return DPID3Classifier
+    raise AttributeError(f"module 'dpframework_trees' has no attribute {name!r}")

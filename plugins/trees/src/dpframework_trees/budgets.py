@@ -1,0 +1,74 @@
+"""How a tree's budget is divided: between levels, thresholds, stopping counts and leaves, in exact rationals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import attrs
+
+from dpframework.errors import InputError, nearest
+
+LEAF_SHARE = Fraction(3, 10)
+COUNT_SHARE = Fraction(1, 10)
+BUDGETS = ("growing", "published")
+
+
+@attrs.frozen
+class TreeBudget:
+    """The epsilon of every kind of step of a tree, by level (the root's is 0).
+
+    Attributes
+    ----------
+    select
+        Of the selection, one entry a level of inner nodes.
+    threshold
+        Of each numeric attribute's split point, one entry a level of inner nodes.
+    count
+        Of each node's noisy count; 0 if the tree does not stop on counts.
+    leaf
+        Of a leaf's class counts, one entry a level at which a path may end.
+    """
+
+    select: tuple[Fraction, ...]
+    threshold: tuple[Fraction, ...]
+    count: Fraction
+    leaf: tuple[Fraction, ...]
+
+
+def tree_budget(kind: str, epsilon: Fraction, depth: int, *, thresholds: int, counts: bool) -> TreeBudget:
+    """Divide epsilon for a tree of a depth, with a number of split points a node, and noisy counts or not.
+
+    `published` (Friedman and Schuster 2010) gives every step of a path the same: with counts and k split points
+    epsilon / ((2 + k) d + 2), which without numeric attributes is epsilon / (2 (d + 1)).
+
+    `growing` gives the leaves 30 % and the levels 70 % in proportions 5 : 7 : 10 : 14 : 20 ... (a factor of about
+    the root of 2 a level), because deeper nodes hold fewer rows; noisy counts, if any, take 10 % from the levels.
+    A path that ends early hands what it has left to its leaf.
+
+    Raises
+    ------
+    InputError
+        If `kind` is unknown.
+
+    Examples
+    --------
+    >>> tree_budget("published", Fraction(1), 4, thresholds=0, counts=True).select[0]
+    Fraction(1, 10)
+    """
+    if kind not in BUDGETS:
+        raise InputError(f"budget {kind!r} is unknown; {nearest(str(kind), BUDGETS)}")
+    if kind == "published":
+        each = epsilon / ((1 + thresholds) * depth + 1 + (depth + 1) * counts)
+        return TreeBudget((each,) * depth, (each,) * depth, each * counts, (each,) * (depth + 1))
+    leaf_share = LEAF_SHARE if depth else Fraction(1) - COUNT_SHARE * counts
+    count = epsilon * COUNT_SHARE * counts / (depth + 1)
+    weights = [(5, 7)[level % 2] * 2 ** (level // 2) for level in range(depth)]
+    levels = epsilon * (1 - leaf_share - COUNT_SHARE * counts)
+    shares = [levels * weight / sum(weights) for weight in weights]
+    rest = [sum(shares[level:], Fraction(0)) + count * (depth - level) for level in range(depth + 1)]
+    return TreeBudget(
+        select=tuple(share / (1 + thresholds) for share in shares),
+        threshold=tuple(share / (1 + thresholds) for share in shares),
+        count=count,
+        leaf=tuple(epsilon * leaf_share + left for left in rest),
+    )

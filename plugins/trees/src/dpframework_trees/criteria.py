@@ -1,0 +1,103 @@
+"""Splitting criteria, as scores of a split whose sensitivity is known.
+
+The score of a split is the sum of f over its children, f a function of a child's class counts n. Adding a row
+changes one class count of one child by 1, so a score's sensitivity is that of f. Sources: Friedman and Schuster 2010
+for the criteria; the derivations are here, and tests check them by brute force.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import attrs
+
+from dpframework.errors import InputError, nearest
+from dpframework.privacy import rational_above
+from dpframework.queries import Norm, Sensitivity
+
+
+@attrs.frozen
+class Criterion:
+    """A splitting criterion.
+
+    Attributes
+    ----------
+    name
+        Its name in a study.
+    code
+        Its number in the kernels.
+    text
+        What f is.
+    """
+
+    name: str
+    code: int
+    text: str
+
+    def sensitivity(self, row_bound: int | None) -> Sensitivity:
+        """Return the linf sensitivity of the scores, given a public bound on the rows (None if there is none).
+
+        `norm` and `max` are norms of n (the 3-norm, the infinity norm): on counts a norm grows when a count grows,
+        and by the triangle inequality by at most the norm of a unit vector, 1. One-sided; a replacement is a fall
+        in [0, 1] and a rise in [0, 1], so it changes a score by at most 1.
+
+        `gini` is f = sum of n_c**2 / N, N the sum of n: the Gini score minus the part that is the same for all
+        splits. Adding a row of class c changes it by (2 n_c + 1 - f) / (N + 1), which lies in (-1, 1]: at most 1,
+        and not one-sided. A replacement in a table of n rows changes it by at most 2 - 2/n.
+
+        `information-gain` is f = sum of n_c log2(n_c / N). With g(x) = (x + 1) log2(x + 1) - x log2(x), which grows
+        in x, adding a row of class c changes it by g(n_c) - g(N): never upwards, and by at most g(N). With at most
+        R rows N is at most R - 1, and g(R - 1) = R log2(R) - (R - 1) log2(R - 1). One-sided.
+
+        Raises
+        ------
+        InputError
+            If the criterion needs a bound on the rows and there is none.
+        """
+        if self.name == "gini":
+            replaced = 2 - Fraction(2, row_bound) if row_bound is not None and row_bound > 1 else Fraction(2)
+            return Sensitivity(Norm.LINF, 1, replaced, source=f"{self.text}: derived in criteria.py")
+        bound = Fraction(1)
+        if self.name == "information-gain":
+            if row_bound is None:
+                raise InputError(
+                    "criterion 'information-gain' needs a public bound on the rows; set max_rows (or rows) in the schema"
+                )
+            bound = rational_above(gain_sensitivity(row_bound))
+        return Sensitivity(Norm.LINF, bound, bound, one_sided=True, source=f"{self.text}: derived in criteria.py")
+
+
+def gain_sensitivity(rows: int) -> float:
+    """Return R log2(R) - (R - 1) log2(R - 1) for R rows; below log2(R) + 1 / ln 2, the published bound.
+
+    Examples
+    --------
+    >>> gain_sensitivity(2)
+    2.0
+    """
+    return rows * math.log2(rows) - (rows - 1) * math.log2(max(rows - 1, 1)) if rows > 1 else 1.0
+
+
+CRITERIA = {
+    criterion.name: criterion
+    for criterion in (
+        Criterion("norm", 0, "sum over children of the 3-norm of the class counts"),
+        Criterion("max", 1, "sum over children of the largest class count"),
+        Criterion("gini", 2, "sum over children of sum of n_c^2 / N (purity)"),
+        Criterion("information-gain", 3, "sum over children of sum of n_c log2(n_c / N)"),
+    )
+}
+
+
+def criterion_named(name: str) -> Criterion:
+    """Return a criterion by name.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    if name not in CRITERIA:
+        raise InputError(f"criterion {name!r} is unknown; {nearest(str(name), CRITERIA)}")
+    return CRITERIA[name]

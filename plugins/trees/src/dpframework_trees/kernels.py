@@ -1,0 +1,121 @@
+"""Numba kernels of the trees plugin: class counts of every code, and scores of every candidate split.
+
+Symbols: counts[v, c] is the number of rows with code v (codes of all attributes in one line, attribute a from
+offsets[a]) and class c; f is the criterion of one child, and a split's score is the sum of f over its children.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3
+NORM, MAX, GINI, INFORMATION_GAIN = 0, 1, 2, 3
+
+
+@njit(nogil=True, cache=True)
+def add_class_counts(
+    matrix: NDArray[Any],
+    index: NDArray[np.int32],
+    attributes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    classes: NDArray[Any],
+    counts: NDArray[np.int64],
+) -> None:
+    """Add each row to counts[offsets[k] + its code of attributes[k], its class], for every k.
+
+    `classes` is given for the rows of `index`, in their order; `matrix` for all rows of the block.
+    """
+    for k in range(len(attributes)):
+        codes, offset = matrix[attributes[k]], offsets[k]
+        for i in range(len(index)):
+            counts[offset + codes[index[i]], classes[i]] += 1
+
+
+@njit(nogil=True, cache=True)
+def child_score(counts: NDArray[np.int64], criterion: int) -> float:
+    """Return f of one child's class counts, shape (classes,)."""
+    total = 0.0
+    largest = 0.0
+    for n in counts:
+        total += n
+        largest = max(largest, n)
+    if total == 0:
+        return 0.0
+    if criterion == MAX:
+        return largest
+    score = 0.0
+    if criterion == NORM:
+        for n in counts:
+            score += (n / largest) ** 3
+        return largest * math.exp(math.log(score) / 3)
+    if criterion == GINI:
+        for n in counts:
+            score += n * (n / total)
+        return score
+    for n in counts:
+        if n > 0:
+            score += n * math.log2(n / total)
+    return score
+
+
+@njit(nogil=True, cache=True)
+def split_scores(
+    counts: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    kinds: NDArray[np.int8],
+    codes: NDArray[np.int64],
+    criterion: int,
+    scores: NDArray[np.float64],
+) -> None:
+    """Fill in the score of every candidate.
+
+    Candidate i splits on the attribute whose codes are counts[slots[i] : slots[i] + widths[i]]. Off-grid candidates
+    have their true side's counts in counts[slots[i]] and their false side's in counts[slots[i] + 1].
+    """
+    n_classes = counts.shape[1]
+    held = np.zeros(n_classes, dtype=np.int64)
+    rest = np.zeros(n_classes, dtype=np.int64)
+    for i in range(len(slots)):
+        first, width = slots[i], widths[i]
+        if kinds[i] == MULTIWAY:
+            total = 0.0
+            for v in range(first, first + width):
+                total += child_score(counts[v], criterion)
+            scores[i] = total
+            continue
+        held[:] = 0
+        rest[:] = 0
+        for v in range(width):
+            on_true_side = v <= codes[i] if kinds[i] == BELOW else v == codes[i]
+            for c in range(n_classes):
+                if on_true_side:
+                    held[c] += counts[first + v, c]
+                else:
+                    rest[c] += counts[first + v, c]
+        scores[i] = child_score(held, criterion) + child_score(rest, criterion)
+
+
+@njit(nogil=True, cache=True)
+def threshold_scores(
+    values: NDArray[np.float64], classes: NDArray[Any], missing: NDArray[np.int64], criterion: int, scores: NDArray[np.float64]
+) -> None:
+    """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
+
+    scores[i] belongs to a threshold with the first i values below it; missing values are never below.
+    """
+    n_classes = len(missing)
+    below = np.zeros(n_classes, dtype=np.int64)
+    above = missing.copy()
+    for c in classes:
+        above[c] += 1
+    scores[0] = child_score(below, criterion) + child_score(above, criterion)
+    for i in range(len(values)):
+        below[classes[i]] += 1
+        above[classes[i]] -= 1
+        scores[i + 1] = child_score(below, criterion) + child_score(above, criterion)

@@ -1,0 +1,253 @@
+"""Splits, and the candidates of a node: all from the schema and from what the path has released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, overload
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.patterns import Below, Cases, Equals, Literal
+from dpframework.schema import Boolean, Numeric, Schema
+
+EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3  # as in kernels.py, which is slow to import
+
+
+@attrs.frozen
+class Multiway:
+    """A split into one child a value of an attribute.
+
+    Examples
+    --------
+    >>> str(Multiway("education"))
+    'each education'
+    """
+
+    attribute: str
+
+    def __str__(self) -> str:
+        """Name the attribute."""
+        return f"each {self.attribute}"
+
+
+Split: TypeAlias = "Multiway | Literal"
+
+
+def cut_of(split: Split) -> str | Cases:
+    """Return what `PrivateTable.partition` takes: one part a child, in the order of `child_labels`."""
+    return split.attribute if isinstance(split, Multiway) else Cases([split])
+
+
+@attrs.frozen(eq=False)
+class Region:
+    """What the path to a node leaves possible, by value: public, since the path was released.
+
+    Attributes
+    ----------
+    schema
+        The table's schema.
+    possible
+        For each attribute, which of its codes a row of the node may have.
+    bounds
+        For each numeric attribute, the interval that thresholds off the grid leave.
+    """
+
+    schema: Schema
+    possible: Mapping[str, NDArray[np.bool_]]
+    bounds: Mapping[str, tuple[float, float]]
+
+    @classmethod
+    def whole(cls, schema: Schema) -> Region:
+        """Return the region of the root."""
+        return cls(
+            schema,
+            {a.name: np.ones(a.size, dtype=np.bool_) for a in schema},
+            {a.name: (a.lower, a.upper) for a in schema if isinstance(a, Numeric)},
+        )
+
+    def children(self, split: Split) -> list[Region]:
+        """Return the regions that a split makes, in the order of its children."""
+        attribute = self.schema[split.attribute]
+        if isinstance(split, Multiway):
+            return [self._narrowed(attribute.name, np.arange(attribute.size) == v) for v in range(attribute.size)]
+        if isinstance(split, Below):
+            low, high = self.bounds[attribute.name]
+            if isinstance(attribute, Numeric) and split.threshold in attribute.interior_cuts:
+                held = np.arange(attribute.size) <= attribute.interior_cuts.index(split.threshold)
+                return [self._narrowed(attribute.name, held), self._narrowed(attribute.name, ~held)]
+            return [
+                attrs.evolve(self, bounds={**self.bounds, attribute.name: bounds})
+                for bounds in ((low, split.threshold), (split.threshold, high))
+            ]
+        assert isinstance(split, Equals)
+        held = np.arange(attribute.size) == attribute.labels.index(split.value)
+        return [self._narrowed(attribute.name, held), self._narrowed(attribute.name, ~held)]
+
+    def _narrowed(self, name: str, keep: NDArray[np.bool_]) -> Region:
+        return attrs.evolve(self, possible={**self.possible, name: self.possible[name] & keep})
+
+
+@attrs.frozen(eq=False)
+class Candidates(Sequence[Split]):
+    """Candidate splits as arrays, one entry each: a sequence of splits that are made when asked for.
+
+    Attributes
+    ----------
+    schema
+        The table's schema.
+    attributes
+        Positions, in the schema, of the attributes that occur, shape (k,).
+    owner
+        Position in `attributes` of each candidate's attribute.
+    kinds
+        EQUALS, BELOW, MULTIWAY, or OFF_GRID (a threshold that is no public cut).
+    codes
+        The code of an EQUALS, the last code on the true side of a BELOW; 0 otherwise.
+    thresholds
+        The threshold of an OFF_GRID; NaN otherwise.
+    """
+
+    schema: Schema
+    attributes: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    kinds: NDArray[np.int8]
+    codes: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+
+    @classmethod
+    def of_schema(cls, schema: Schema, names: Sequence[str], *, multiway: bool, cuts: bool) -> Candidates:
+        """Return every candidate on some attributes.
+
+        Parameters
+        ----------
+        schema
+            The table's schema.
+        names
+            The attributes to split on.
+        multiway
+            Whether attributes that are not numeric are split into all their values, rather than by binary tests.
+        cuts
+            Whether the public cuts of numeric attributes are candidates.
+        """
+        owner, kinds, codes = [], [], []
+        for k, name in enumerate(names):
+            attribute = schema[name]
+            if isinstance(attribute, Numeric):
+                tests = range(len(attribute.interior_cuts)) if cuts else range(0)
+                kind = BELOW
+            elif multiway:
+                tests, kind = range(1), MULTIWAY
+            else:
+                # with two codes the two tests are one; for a Boolean the one to read is "true"
+                tests = range(attribute.size) if attribute.size > 2 else range(1, 2) if attribute.size == 2 else range(0)
+                kind = EQUALS
+            owner += [k] * len(tests)
+            kinds += [kind] * len(tests)
+            codes += list(tests)
+        return cls(
+            schema,
+            np.array([schema.index(name) for name in names], dtype=np.int64),
+            np.array(owner, dtype=np.int64),
+            np.array(kinds, dtype=np.int8),
+            np.array(codes, dtype=np.int64),
+            np.full(len(owner), np.nan),
+        )
+
+    def possible(self, region: Region) -> Candidates:
+        """Return the candidates with at least two children that a row of the region may fall in."""
+        keep = np.ones(len(self.kinds), dtype=np.bool_)
+        for k, position in enumerate(self.attributes):
+            own = self.owner == k
+            mask = region.possible[self.schema.attributes[position].name]
+            below = np.cumsum(mask)
+            held = np.select(
+                [self.kinds[own] == EQUALS, self.kinds[own] == BELOW],
+                [mask[self.codes[own]], below[self.codes[own]]],
+                default=1,
+            )
+            keep[own] = (held > 0) & (held < below[-1])
+        return self._at(keep)
+
+    def without(self, split: Split) -> Candidates:
+        """Return the candidates on other attributes than a multiway split's."""
+        position = self.schema.index(split.attribute)
+        return self._at(self.attributes[self.owner] != position) if len(self.owner) else self
+
+    def with_thresholds(self, thresholds: Mapping[str, float]) -> Candidates:
+        """Return these candidates and one off-grid threshold for each of some numeric attributes."""
+        positions = np.array([self.schema.index(name) for name in thresholds], dtype=np.int64)
+        new = len(positions)
+        return attrs.evolve(
+            self,
+            attributes=np.concatenate([self.attributes, positions]),
+            owner=np.concatenate([self.owner, len(self.attributes) + np.arange(new)]),
+            kinds=np.concatenate([self.kinds, np.full(new, OFF_GRID, dtype=np.int8)]),
+            codes=np.concatenate([self.codes, np.zeros(new, dtype=np.int64)]),
+            thresholds=np.concatenate([self.thresholds, np.fromiter(thresholds.values(), dtype=np.float64, count=new)]),
+        )
+
+    def of_attribute(self, name: str) -> Candidates:
+        """Return the candidates on one attribute."""
+        return self._at(self.attributes[self.owner] == self.schema.index(name)) if len(self.owner) else self
+
+    def with_one_cut(self, chosen: Mapping[str, Literal]) -> Candidates:
+        """Return the candidates with, for each numeric attribute, the one threshold that was chosen, if any."""
+        keep = self.kinds != BELOW
+        for name, literal in chosen.items():
+            attribute = self.schema[name]
+            assert isinstance(attribute, Numeric)
+            assert isinstance(literal, Below)
+            own = self.attributes[self.owner] == self.schema.index(name)
+            keep |= own & (self.codes == attribute.interior_cuts.index(literal.threshold))
+        return self._at(keep)
+
+    def _at(self, keep: NDArray[np.bool_]) -> Candidates:
+        return attrs.evolve(
+            self,
+            owner=self.owner[keep],
+            kinds=self.kinds[keep],
+            codes=self.codes[keep],
+            thresholds=self.thresholds[keep],
+        )
+
+    def __len__(self) -> int:
+        """Return the number of candidates."""
+        return len(self.kinds)
+
+    @overload
+    def __getitem__(self, position: int) -> Split: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Split]: ...
+
+    def __getitem__(self, position: int | slice) -> Split | Sequence[Split]:
+        """Return one split (or several)."""
+        if isinstance(position, slice):
+            return [self[k] for k in range(*position.indices(len(self)))]
+        attribute = self.schema.attributes[self.attributes[self.owner[position]]]
+        match int(self.kinds[position]):
+            case 0:
+                return Equals(attribute.name, attribute.labels[self.codes[position]])
+            case 1:
+                assert isinstance(attribute, Numeric)
+                return Below(attribute.name, attribute.interior_cuts[self.codes[position]])
+            case 2:
+                return Multiway(attribute.name)
+        return Below(attribute.name, float(self.thresholds[position]))
+
+
+def child_labels(split: Split, schema: Schema) -> tuple[str, ...]:
+    """Return one text a child of a split, in order.
+
+    Examples
+    --------
+    >>> child_labels(Equals("ill", "true"), Schema([Boolean("ill")]))
+    ('ill = true', 'ill != true')
+    """
+    if isinstance(split, Multiway):
+        return tuple(f"{split.attribute} = {label}" for label in schema[split.attribute].labels)
+    if isinstance(split, Below):
+        return str(split), f"{split.attribute} >= {split.threshold:.6g}"
+    return str(split), str(split).replace(" = ", " != ", 1)

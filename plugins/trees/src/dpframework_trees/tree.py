@@ -1,0 +1,283 @@
+"""A decision tree made of releases: predicts, prints as rules, draws as text and Graphviz, exports to JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.engines import cells_of
+from dpframework.errors import InputError
+from dpframework.patterns import And, Cases, Description, Equals, Not, description_from_dict
+from dpframework.schema import Attribute, Schema, attribute_from_dict
+from dpframework.shard import Shard
+from dpframework.table import Table, table_from_frame
+from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
+
+
+@final
+@attrs.frozen(eq=False)
+class Leaf:
+    """An end of a path.
+
+    Attributes
+    ----------
+    counts
+        Estimated rows of each class, non-negative, shape (classes,): from noisy counts, not exact.
+    probabilities
+        Estimated class probabilities, shape (classes,).
+    """
+
+    counts: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+
+
+@final
+@attrs.frozen(eq=False)
+class Inner:
+    """A node that splits; counts and probabilities as those of a leaf in its place."""
+
+    split: Split
+    children: tuple[TreeNode, ...]
+    counts: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+
+
+TreeNode: TypeAlias = "Leaf | Inner"
+
+
+@attrs.frozen
+class Rule:
+    """A path of the tree, read as a rule: description -> class."""
+
+    description: Description
+    label: str
+    probability: float
+    rows: float
+
+    def __str__(self) -> str:
+        """Write the rule with its estimated confidence and rows."""
+        return f"{self.description}  ->  {self.label} ({self.probability:.0%} of about {self.rows:.0f} rows)"
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class DecisionTree:
+    """A decision tree over a schema's attributes.
+
+    Attributes
+    ----------
+    root
+        The top node.
+    target
+        The class attribute; its labels are the classes, in order.
+    schema
+        The attributes that the tree tests.
+    """
+
+    root: TreeNode
+    target: Attribute
+    schema: Schema | None
+
+    @classmethod
+    def over(cls, root: TreeNode, target: Attribute, schema: Schema) -> DecisionTree:
+        """Return a tree that keeps, of a schema, only the attributes that it tests."""
+        tested = {node.split.attribute for node in _nodes(root) if isinstance(node, Inner)}
+        names = [name for name in schema.names if name in tested]
+        return cls(root, target, attrs.evolve(schema.select(names), rows=None) if names else None)
+
+    def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
+        """Return the most probable class of each row, as text.
+
+        Parameters
+        ----------
+        rows
+            A table of any schema with the tested attributes, or a dataframe with their columns.
+        out_of_domain
+            What to do with values of a dataframe outside the schema (see `table_from_frame`).
+
+        Raises
+        ------
+        InputError
+            If a tested attribute is missing, or has values outside its domain.
+        """
+        labels = np.array(self.target.labels)
+        return np.asarray(labels[self.predict_proba(rows, out_of_domain=out_of_domain).argmax(axis=1)])
+
+    def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
+        """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
+        if self.schema is None:
+            return np.tile(self.root.probabilities, (len(rows.codes[0]) if isinstance(rows, Table) else len(rows), 1))
+        table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
+        for attribute in self.schema:
+            if table.schema[attribute.name] != attribute:
+                raise InputError(f"attribute '{attribute.name}' of the table is not the one that the tree tests; use the tree's schema")
+        size = table.codes.shape[1]
+        found = np.empty((size, self.target.size))
+        _route(self.root, Shard(table.schema, table.codes, table.values, np.arange(size, dtype=np.int32)), found)
+        return found
+
+    def rules(self) -> list[Rule]:
+        """Return one rule a leaf, in tree order."""
+        return list(_rules(self.root, (), self.target, self.schema))
+
+    @property
+    def leaves(self) -> int:
+        """The number of leaves."""
+        return sum(isinstance(node, Leaf) for node in _nodes(self.root))
+
+    @property
+    def depth(self) -> int:
+        """The longest path's number of splits."""
+        return _depth(self.root)
+
+    def __str__(self) -> str:
+        """Draw the tree as text: a line a branch, with class, probability and estimated rows at leaves."""
+        return "\n".join(_drawn(self.root, "", self.target, self.schema))
+
+    def to_dot(self) -> str:
+        """Return the tree in Graphviz's DOT."""
+        lines = ["digraph tree {", "    node [fontname=sans, shape=box];"]
+        numbers = {id(node): k for k, node in enumerate(_nodes(self.root))}
+        for node in _nodes(self.root):
+            text = str(node.split) if isinstance(node, Inner) else _leaf_text(node, self.target)
+            lines.append(f"    n{numbers[id(node)]} [label={_quoted(text)}];")
+        for node in _nodes(self.root):
+            if isinstance(node, Inner) and self.schema is not None:
+                labels = child_labels(node.split, self.schema)
+                for child, label in zip(node.children, labels, strict=True):
+                    lines.append(f"    n{numbers[id(node)]} -> n{numbers[id(child)]} [label={_quoted(label)}];")
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {
+            "target": self.target.to_dict(),
+            "schema": None if self.schema is None else self.schema.to_dict(),
+            "root": _node_to_dict(self.root),
+        }
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> DecisionTree:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is no tree.
+        """
+        try:
+            schema = None if form["schema"] is None else Schema.from_dict(form["schema"])
+            return cls(_node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema)
+        except (KeyError, TypeError, AttributeError):
+            raise InputError("this is not a tree that dpframework wrote") from None
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class TreeResult:
+    """What a tree miner found.
+
+    Attributes
+    ----------
+    tree
+        The tree, made of releases alone.
+    """
+
+    tree: DecisionTree
+
+    def rules(self) -> list[Rule]:
+        """Return the tree's rules."""
+        return self.tree.rules()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"tree": self.tree.to_dict(), "rules": [str(rule) for rule in self.rules()]}
+
+    def __str__(self) -> str:
+        """Draw the tree."""
+        return str(self.tree)
+
+
+def _nodes(node: TreeNode) -> Iterator[TreeNode]:
+    yield node
+    if isinstance(node, Inner):
+        for child in node.children:
+            yield from _nodes(child)
+
+
+def _depth(node: TreeNode) -> int:
+    return 1 + max(map(_depth, node.children)) if isinstance(node, Inner) else 0
+
+
+def _cut(split: Split, schema: Schema) -> Attribute | Cases:
+    cut = cut_of(split)
+    return schema[cut] if isinstance(cut, str) else cut
+
+
+def _route(node: TreeNode, shard: Shard, found: NDArray[np.float64]) -> None:
+    if isinstance(node, Leaf):
+        found[shard.index] = node.probabilities
+        return
+    cells = cells_of(_cut(node.split, shard.schema), shard)
+    for k, child in enumerate(node.children):
+        _route(child, shard.at(shard.index[cells == k]), found)
+
+
+def _branch(split: Split, child: int, schema: Schema) -> Description:
+    if isinstance(split, Multiway):
+        return Equals(split.attribute, schema[split.attribute].labels[child])
+    return split if child == 0 else Not(split)
+
+
+def _rules(node: TreeNode, path: tuple[Description, ...], target: Attribute, schema: Schema | None) -> Iterator[Rule]:
+    if isinstance(node, Leaf) or schema is None:
+        best = int(np.argmax(node.probabilities))
+        yield Rule(And(path), target.labels[best], float(node.probabilities[best]), float(node.counts.sum()))
+        return
+    for k, child in enumerate(node.children):
+        yield from _rules(child, (*path, _branch(node.split, k, schema)), target, schema)
+
+
+def _leaf_text(node: TreeNode, target: Attribute) -> str:
+    best = int(np.argmax(node.probabilities))
+    return f"{target.labels[best]} ({node.probabilities[best]:.0%} of about {node.counts.sum():.0f})"
+
+
+def _drawn(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
+    if isinstance(node, Leaf) or schema is None:
+        if not indent:
+            yield _leaf_text(node, target)
+        return
+    for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
+        last = k == len(node.children) - 1
+        leaf = f": {_leaf_text(child, target)}" if isinstance(child, Leaf) else ""
+        yield f"{indent}{'└─' if last else '├─'} {label}{leaf}"
+        yield from _drawn(child, indent + ("   " if last else "│  "), target, schema)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _node_to_dict(node: TreeNode) -> dict[str, Any]:
+    form: dict[str, Any] = {
+        "counts": [round(float(n), 3) for n in node.counts],
+        "probabilities": [round(float(p), 6) for p in node.probabilities],
+    }
+    if isinstance(node, Inner):
+        split = node.split
+        form["split"] = {"each": split.attribute} if isinstance(split, Multiway) else split.to_dict()
+        form["children"] = [_node_to_dict(child) for child in node.children]
+    return form
+
+
+def _node_from_dict(form: Mapping[str, Any]) -> TreeNode:
+    counts, probabilities = np.array(form["counts"], dtype=float), np.array(form["probabilities"], dtype=float)
+    if "split" not in form:
+        return Leaf(counts, probabilities)
+    split = Multiway(form["split"]["each"]) if "each" in form["split"] else description_from_dict(form["split"])
+    return Inner(split, tuple(map(_node_from_dict, form["children"])), counts, probabilities)  # type: ignore[arg-type]
