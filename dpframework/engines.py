@@ -22,6 +22,7 @@ from dpframework.schema import Attribute
 from dpframework.shard import Shard
 from dpframework.table import Table
 
+FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
@@ -96,6 +97,10 @@ class _Blocks(Engine):
         """See `Engine`; one stable sort of the cells a block, so that memory grows with the rows only."""
         parts: list[list[Shard]] = [[] for _ in range(number_of_parts(by))]
         for shard, cells in zip(rows, self.map(rows, functools.partial(cells_of, by)), strict=True):
+            if len(parts) <= FEW_PARTS:
+                for k, part in enumerate(parts):
+                    part.append(shard.at(shard.index[cells == k]))
+                continue
             order = np.argsort(cells, kind="stable")
             edges = np.searchsorted(cells[order], np.arange(len(parts) + 1))
             for k, part in enumerate(parts):

@@ -69,7 +69,7 @@ class SystemRandomness(Randomness):
         """See `Randomness`; OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
-        return int(_opendp_noisy_max(scale, noise)(scores.tolist()))
+        return int(_opendp_noisy_max(scale, noise)(np.ascontiguousarray(scores, dtype=np.int64)))
 
     @functools.cached_property
     def generator(self) -> np.random.Generator:
@@ -80,7 +80,7 @@ class SystemRandomness(Randomness):
 
 
 def _drawn(measurement: Any, size: int) -> Integers:
-    return np.asarray(measurement([0] * size), dtype=np.int64) if size else np.zeros(0, dtype=np.int64)
+    return np.asarray(measurement(np.zeros(size, dtype=np.int64)), dtype=np.int64) if size else np.zeros(0, dtype=np.int64)
 
 
 @functools.cache

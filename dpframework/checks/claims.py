@@ -18,7 +18,15 @@ def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for path, step in placed_steps(plan):
         facts = step.query.facts()
         declared = facts.sensitivity(step.mechanism.norm)
-        if declared is None or declared.change.under(plan.relation) is not None:
+        if declared is None:
+            continue
+        if declared.change.under(plan.relation) is not None:
+            if plan.relation is Relation.REPLACE_ONE and plan.in_parts(step) and declared.change.add_or_remove_one is None:
+                yield (
+                    Severity.ERROR,
+                    f"step '{path}': {facts.text} has no claim under add-or-remove-one, which parts of a table need: "
+                    "a replaced row may leave one part and enter another; release it from the whole table",
+                )
             continue
         other = next(r for r in Relation if r is not plan.relation)
         remedy = f"set relation = \"{other}\" in the study" if declared.change.under(other) is not None else "use another query"

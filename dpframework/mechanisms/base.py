@@ -117,13 +117,27 @@ class Mechanism(abc.ABC):
             return "needs to know the length of a real-valued answer beforehand (Query.size)"
         return None
 
-    def calibrate(self, facts: QueryFacts, relation: Relation) -> Calibration | None:
-        """Fix the noise for a query under a relation; None where the query has no claim under it."""
+    def calibrate(self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False) -> Calibration | None:
+        """Fix the noise for a query under a relation; None where the query has no claim under it.
+
+        Parameters
+        ----------
+        facts
+            The query's declared facts.
+        relation
+            The study's neighbouring relation.
+        in_parts
+            Whether the step is released from parts of a table. A replaced row may then leave one part and enter
+            another, which costs twice the add-or-remove loss: the noise is such that this too costs no more than
+            the mechanism's parameter.
+        """
         if self.problem(facts) is not None:
             return None
         unit = self.lattice_unit(facts)
         change = self.change(facts)
         bound = change.under(relation)
+        if in_parts and relation is Relation.REPLACE_ONE:
+            bound = None if bound is None or change.add_or_remove_one is None else max(bound, 2 * change.add_or_remove_one)
         if bound is None or bound <= 0:
             return None
         scale = self.scale(bound)

@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.errors import InputError
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Node, Step, walk
+from dpframework.plan.nodes import Node, Parallel, Step, walk
 from dpframework.plan.writing import node_to_dict
 from dpframework.privacy import Relation, exact, positive
 from dpframework.schema import Schema
@@ -94,8 +94,19 @@ class Plan:
         """Return a step's noise and losses; None where it has no valid claim under this relation."""
         key = id(step)
         if key not in self._calibrations:
-            self._calibrations[key] = step.mechanism.calibrate(step.query.facts(), self.relation)
+            in_parts = key in self._in_parts
+            self._calibrations[key] = step.mechanism.calibrate(step.query.facts(), self.relation, in_parts=in_parts)
         return self._calibrations[key]
+
+    @functools.cached_property
+    def _in_parts(self) -> frozenset[int]:
+        """The steps, by identity, that are released from parts of the table somewhere in the plan."""
+        parallels = (node for node in walk(self.root) if isinstance(node, Parallel))
+        return frozenset(id(step) for parallel in parallels for step in walk(parallel) if isinstance(step, Step))
+
+    def in_parts(self, step: Step) -> bool:
+        """Tell whether a step is released from parts of the table somewhere in the plan."""
+        return id(step) in self._in_parts
 
     @functools.cached_property
     def _calibrations(self) -> dict[int, Calibration | None]:

@@ -102,7 +102,7 @@ def plan_from_json(
         form = json.loads(text)
         version = form["schema_version"]
         if version != SCHEMA_VERSION:
-            raise InputError(f"{source}: plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}")
+            raise InputError(f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}")
         known = {m.name: m for m in mechanisms}
         plan = kind(
             _read_node(form["root"], known),
@@ -111,7 +111,9 @@ def plan_from_json(
             Budget(**form["budget"]),
         )
         claimed = form["hash"]
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InputError(f"{source}: this is not a plan that dpframework wrote ({type(error).__name__})") from None
     if plan.hash != claimed:
         raise InputError(f"{source}: the plan's content does not fit its hash; it was changed after it was written")

@@ -48,45 +48,58 @@ class Region:
     ----------
     schema
         The table's schema.
+    starts
+        Where each attribute's codes start in `possible`, shape (attributes + 1,).
     possible
-        For each attribute, which of its codes a row of the node may have.
+        For each code of each attribute, whether a row of the node may have it, shape (codes of all attributes,).
     bounds
         For each numeric attribute, the interval that thresholds off the grid leave.
     """
 
     schema: Schema
-    possible: Mapping[str, NDArray[np.bool_]]
+    starts: NDArray[np.int64]
+    possible: NDArray[np.bool_]
     bounds: Mapping[str, tuple[float, float]]
 
     @classmethod
     def whole(cls, schema: Schema) -> Region:
         """Return the region of the root."""
-        return cls(
-            schema,
-            {a.name: np.ones(a.size, dtype=np.bool_) for a in schema},
-            {a.name: (a.lower, a.upper) for a in schema if isinstance(a, Numeric)},
-        )
+        starts = code_starts(schema)
+        bounds = {a.name: (a.lower, a.upper) for a in schema if isinstance(a, Numeric)}
+        return cls(schema, starts, np.ones(starts[-1], dtype=np.bool_), bounds)
 
     def children(self, split: Split) -> list[Region]:
         """Return the regions that a split makes, in the order of its children."""
         attribute = self.schema[split.attribute]
+        start = int(self.starts[self.schema.index(attribute.name)])
         if isinstance(split, Multiway):
-            return [self._narrowed(attribute.name, np.arange(attribute.size) == v) for v in range(attribute.size)]
-        if isinstance(split, Below):
-            low, high = self.bounds[attribute.name]
-            if isinstance(attribute, Numeric) and split.threshold in attribute.interior_cuts:
-                held = np.arange(attribute.size) <= attribute.interior_cuts.index(split.threshold)
-                return [self._narrowed(attribute.name, held), self._narrowed(attribute.name, ~held)]
-            return [
-                attrs.evolve(self, bounds={**self.bounds, attribute.name: bounds})
-                for bounds in ((low, split.threshold), (split.threshold, high))
-            ]
-        assert isinstance(split, Equals)
-        held = np.arange(attribute.size) == attribute.labels.index(split.value)
-        return [self._narrowed(attribute.name, held), self._narrowed(attribute.name, ~held)]
+            return [self._within(start, attribute.size, start + v, start + v + 1) for v in range(attribute.size)]
+        if isinstance(split, Equals):
+            code = start + attribute.labels.index(split.value)
+            other = self.possible.copy()
+            other[code] = False
+            return [self._within(start, attribute.size, code, code + 1), attrs.evolve(self, possible=other)]
+        assert isinstance(split, Below)
+        assert isinstance(attribute, Numeric)
+        if split.threshold in attribute.interior_cuts:
+            end = start + attribute.interior_cuts.index(split.threshold) + 1
+            below = self._within(start, attribute.size, start, end)
+            return [below, self._within(start, attribute.size, end, start + attribute.size)]
+        low, high = self.bounds[attribute.name]
+        intervals = [(low, split.threshold), (split.threshold, high)]
+        return [attrs.evolve(self, bounds={**self.bounds, attribute.name: interval}) for interval in intervals]
 
-    def _narrowed(self, name: str, keep: NDArray[np.bool_]) -> Region:
-        return attrs.evolve(self, possible={**self.possible, name: self.possible[name] & keep})
+    def _within(self, start: int, size: int, first: int, end: int) -> Region:
+        """Leave, of the attribute at `start`, the codes from `first` up to `end`."""
+        possible = self.possible.copy()
+        possible[start:first] = False
+        possible[end : start + size] = False
+        return attrs.evolve(self, possible=possible)
+
+
+def code_starts(schema: Schema) -> NDArray[np.int64]:
+    """Return where each attribute's codes start when all attributes' codes are put in one line, and the end."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum([a.size for a in schema], dtype=np.int64)])
 
 
 @attrs.frozen(eq=False)
@@ -157,18 +170,13 @@ class Candidates(Sequence[Split]):
 
     def possible(self, region: Region) -> Candidates:
         """Return the candidates with at least two children that a row of the region may fall in."""
-        keep = np.ones(len(self.kinds), dtype=np.bool_)
-        for k, position in enumerate(self.attributes):
-            own = self.owner == k
-            mask = region.possible[self.schema.attributes[position].name]
-            below = np.cumsum(mask)
-            held = np.select(
-                [self.kinds[own] == EQUALS, self.kinds[own] == BELOW],
-                [mask[self.codes[own]], below[self.codes[own]]],
-                default=1,
-            )
-            keep[own] = (held > 0) & (held < below[-1])
-        return self._at(keep)
+        position = self.attributes[self.owner]
+        first, end = region.starts[position], region.starts[position + 1]
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(region.possible)])
+        left = before[end] - before[first]
+        code = first + self.codes
+        held = np.where(self.kinds == EQUALS, region.possible[code], before[code + 1] - before[first])
+        return self._at(np.where(self.kinds == MULTIWAY, left >= 2, (held > 0) & (held < left)))
 
     def without(self, split: Split) -> Candidates:
         """Return the candidates on other attributes than a multiway split's."""

@@ -1,0 +1,303 @@
+"""DP-ID3 as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from dpframework.accountant import Accountant
+from dpframework.encoding import code_dtype, encode_column
+from dpframework.errors import InputError
+from dpframework.inference import infer_schema
+from dpframework.privacy import Relation
+from dpframework.schema import Attribute, Categorical, Schema
+from dpframework.study import Study
+from dpframework.table import Table
+from dpframework_trees.id3 import DPID3
+
+CLASS = "class"
+
+
+class PrivacyWarning(UserWarning):
+    """A fit whose result is not covered by its claim of differential privacy."""
+
+
+@final
+class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """DP-ID3 decision tree classifier (see `dpframework_trees.DPID3` for the algorithm and its parameters).
+
+    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of one fit.
+    max_depth, criterion, selection, splits, numeric, stopping, budget, pruning
+        As for the miner.
+    schema
+        Public facts about the columns of X, by name (by position, if X is an array). If it has one attribute more
+        than X, that is the class. Without a schema one is inferred from the data, which is not private: a
+        `PrivacyWarning` says so.
+    relation
+        The neighbouring relation of the claim.
+    accountant
+        A budget shared by several fits; None lets each fit stand for itself.
+    random_state
+        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted; all of the schema's, if it has the class attribute.
+    tree_
+        The fitted `DecisionTree`.
+    plan_
+        The plan of the fit.
+    private_
+        Whether the fit is covered by its claim: a public schema and no random_state.
+    schema_
+        The schema of the columns and the class.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
+    >>> X = [[i % 10] for i in range(1000)]
+    >>> y = ["yes" if i % 10 >= 5 else "no" for i in range(1000)]
+    >>> tree = DPID3Classifier(epsilon=10, max_depth=1, schema=schema, random_state=0).fit(X, y)
+    >>> tree.predict([[2], [7]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        max_depth: int = 5,
+        criterion: str = "norm",
+        selection: str = "permute-and-flip",
+        splits: str = "binary",
+        numeric: str = "candidates",
+        stopping: str = "none",
+        budget: str = "growing",
+        pruning: bool = True,
+        schema: Schema | None = None,
+        relation: str = Relation.ADD_OR_REMOVE_ONE.value,
+        accountant: Accountant[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_depth = max_depth
+        self.criterion = criterion
+        self.selection = selection
+        self.splits = splits
+        self.numeric = numeric
+        self.stopping = stopping
+        self.budget = budget
+        self.pruning = pruning
+        self.schema = schema
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike) -> DPID3Classifier:
+        """Fit a tree.
+
+        Parameters
+        ----------
+        X
+            Dataframe or array, shape (rows, columns); numbers, Booleans and texts, missing where the schema allows.
+        y
+            Classes, shape (rows,).
+
+        Raises
+        ------
+        InputError
+            If the data does not fit the schema, or a parameter cannot be used.
+        PlanRefused
+            If the fit does not fit what is left of the accountant's budget.
+        """
+        columns = self._columns(X, reset=True)
+        classes = self._classes(y)
+        if len(classes) != len(columns[0]):
+            raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
+        schema, target = self._schema(columns, classes)
+        table = _table(schema, target, columns, classes)
+        self.classes_, self._order = _ordered_classes(schema[target], classes.dtype)
+        study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
+        miner = DPID3(
+            target=target,
+            epsilon=self.epsilon,
+            max_depth=self.max_depth,
+            criterion=self.criterion,
+            selection=self.selection,
+            splits=self.splits,
+            numeric=self.numeric,
+            stopping=self.stopping,
+            budget=self.budget,
+            pruning=self.pruning,
+        )
+        study.add("tree", miner)
+        results = study.run(table, seed=self._seed(), accountant=self.accountant)
+        self.tree_ = results["tree"].tree
+        self.plan_ = results.plan
+        self.private_ = results.private and not schema.inferred
+        self.schema_ = schema
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities, shape (rows, classes), in the order of `classes_`."""
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        features = self.schema_.select([name for name in self.schema_.names if name != self._target])
+        table = _encoded(attrs.evolve(features, rows=None), columns)
+        return np.asarray(self.tree_.predict_proba(table)[:, self._order])
+
+    @property
+    def _target(self) -> str:
+        return str(self.tree_.target.name)
+
+    def _columns(self, X: Any, *, reset: bool) -> list[Any]:
+        """Return the columns of a dataframe or array, after scikit-learn's checks of shape and names."""
+        if hasattr(X, "columns") and hasattr(X, "shape"):
+            import narwhals as nw
+
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            frame = nw.from_native(X, eager_only=True)
+            if 0 in frame.shape:
+                raise InputError(f"X is empty: {frame.shape[0]} sample(s), {frame.shape[1]} feature(s); a minimum of 1 is required.")
+            self._names = [str(name) for name in frame.columns]
+            return list(frame.iter_columns())
+        array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        if reset:
+            self._names = [f"x{k}" for k in range(array.shape[1])]
+        return [array[:, k] for k in range(array.shape[1])]
+
+    def _classes(self, y: Any) -> NDArray[Any]:
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None")
+        classes = column_or_1d(y, warn=True)
+        check_classification_targets(classes)
+        if type_of_target(classes) == "continuous":
+            raise InputError("Unknown label type: continuous; classes are needed")
+        return np.asarray(classes)
+
+    def _schema(self, columns: list[Any], classes: NDArray[Any]) -> tuple[Schema, str]:
+        """Return a schema of the columns, in their order, and the class, and the class's name."""
+        if self.schema is None:
+            warnings.warn(
+                "no schema was given: one is inferred from the data, so this fit is not private; "
+                "write a public schema and pass it as schema=",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+            import polars as pl
+
+            frame = pl.DataFrame({name: _plain(column) for name, column in zip(self._names, columns, strict=True)})
+            inferred = infer_schema(frame)
+            name = _free_name(CLASS, inferred.names)
+            return _with_class(inferred, name, classes), name
+        known = self.schema
+        named = set(self._names) & set(known.names) == set(self._names)
+        others = [n for n in known.names if n not in self._names] if named else list(known.names)[len(columns) :]
+        features = self._names if named else list(known.names)[: len(columns)]
+        if len(known) - len(columns) not in (0, 1):
+            raise InputError(f"the schema has {len(known)} attributes for the {len(columns)} columns of X; describe each, and the class")
+        if not others:
+            warnings.warn(
+                "the schema has no attribute for the class: its values are read off y, so this fit is not private",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+            name = _free_name(CLASS, known.names)
+            return _with_class(known.select(features), name, classes), name
+        return known.select([*features, others[0]]), others[0]
+
+    def _allowed(self, schema: Schema) -> list[str]:
+        # an inferred schema was warned of; a density was asked for by name
+        inferred = ["schema-inferred-from-data"] if schema.inferred else []
+        return [*inferred, "real-arithmetic"] if self.numeric == "density" else inferred
+
+    def _seed(self) -> int | None:
+        if self.random_state is None:
+            return None
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def __sklearn_tags__(self) -> Any:
+        """Accept missing values, texts and categories."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _plain(column: Any) -> Any:
+    if hasattr(column, "to_native"):
+        return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
+    return column.tolist() if column.dtype == object else column
+
+
+def _free_name(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _text(value: Any) -> str:
+    return str(value.item() if hasattr(value, "item") else value)
+
+
+def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
+    """Add a class attribute whose values are those observed."""
+    if len(np.unique(classes)) < 2:
+        raise InputError("y has 1 class; a classifier needs two or more")
+    target = Categorical(name, values=[_text(value) for value in np.unique(classes)])
+    inferred = tuple(dict.fromkeys((*schema.inferred, "classes: observed")))
+    return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
+
+
+def _ordered_classes(target: Attribute, dtype: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the class values in y's type, sorted, and their positions among the target's labels."""
+    labels = target.labels
+    if dtype.kind in "iuf":
+        values = np.array([float(label) for label in labels]).astype(dtype)
+    elif dtype.kind == "b":
+        values = np.array([label.lower() == "true" for label in labels])
+    else:
+        values = np.array(labels, dtype=dtype if dtype.kind == "O" else None)
+    order = np.argsort(values)
+    return values[order], order
+
+
+def _table(schema: Schema, target: str, columns: list[Any], classes: NDArray[Any]) -> Table:
+    texts = np.array([_text(value) for value in np.unique(classes)], dtype=object)
+    of_rows = texts[np.unique(classes, return_inverse=True)[1]]
+    return _encoded(schema, [*columns, of_rows], names=[n for n in schema.names if n != target] + [target])
+
+
+def _encoded(schema: Schema, columns: list[Any], names: list[str] | None = None) -> Table:
+    """Encode columns; numbers outside their public range are clamped to it, as they must be at prediction too."""
+    ordered = names or list(schema.names)
+    encoded = {
+        name: encode_column(schema[name], column, out_of_domain="clamp", source="X")
+        for name, column in zip(ordered, columns, strict=True)
+    }
+    dtype = code_dtype(max(attribute.size for attribute in schema))
+    codes = np.stack([encoded[name].codes.astype(dtype, copy=False) for name in schema.names])
+    values = {name: column.values for name in schema.names if (column := encoded[name]).values is not None}
+    return Table.from_codes(schema, codes, values)

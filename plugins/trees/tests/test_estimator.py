@@ -1,0 +1,135 @@
+"""The scikit-learn estimator: scikit-learn's own checks, schemas, and shared budgets."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from dpframework_trees.estimator import DPID3Classifier, PrivacyWarning
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dpframework as dpf
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Numeric("age", 0, 100, bins=10),
+        dpf.Categorical("city", values=["Rome", "Oslo", "Lima"], missing=True),
+        dpf.Categorical("class", values=["no", "yes"]),
+    ]
+)
+
+
+def people(rows: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, 100, rows)
+    city = rng.choice(["Rome", "Oslo", "Lima"], rows)
+    return pd.DataFrame({"age": age, "city": city}), np.where((age >= 50) & (city != "Oslo"), "yes", "no")
+
+
+# All of scikit-learn's checks hold for a seeded fit; check_array_api_input skips itself without SCIPY_ARRAY_API.
+# Unseeded fits are random, as privacy demands, and the estimator's tags say so: scikit-learn then skips the one
+# check that compares two fits.
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([DPID3Classifier(epsilon=100, random_state=0)])
+def test_scikit_learns_checks_hold(estimator, check):
+    check(estimator)
+
+
+def test_with_a_public_schema_a_fit_is_private_and_warns_of_nothing():
+    X, y = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = DPID3Classifier(epsilon=20, max_depth=3, schema=SCHEMA).fit(X, y)
+    assert tree.private_
+    assert tree.plan_.total().epsilon == 20
+    assert tree.classes_.tolist() == ["no", "yes"]
+    assert (tree.predict(X) == y).mean() > 0.95
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, lambda d: pl.from_pandas(pd.DataFrame(d))], ids=["pandas", "polars"])
+def test_every_dataframe_gives_the_same_tree(frame):
+    X, y = people()
+    trees = [DPID3Classifier(epsilon=5, schema=SCHEMA, random_state=4).fit(f, y) for f in (X, frame(X))]
+    assert str(trees[0].tree_) == str(trees[1].tree_)
+    assert (trees[0].predict(X) == trees[1].predict(frame(X))).all()
+
+
+def test_without_a_schema_a_fit_warns_and_is_not_private():
+    X, y = people()
+    with pytest.warns(PrivacyWarning, match="inferred from the data"):
+        tree = DPID3Classifier(epsilon=20).fit(X, y)
+    assert not tree.private_
+    assert "schema-inferred-from-data" in tree.plan_.assumptions
+
+
+def test_a_schema_without_the_class_warns_that_classes_are_read_off_the_data():
+    X, y = people()
+    with pytest.warns(PrivacyWarning, match="read off y"):
+        tree = DPID3Classifier(epsilon=20, schema=SCHEMA.select(["age", "city"])).fit(X, y)
+    assert not tree.private_
+
+
+def test_classes_keep_the_type_of_y():
+    X, y = people()
+    numbers = np.where(y == "yes", 10, 9)
+    schema = SCHEMA.replace(dpf.Categorical("class", values=["10", "9"]))
+    tree = DPID3Classifier(epsilon=50, schema=schema, random_state=0).fit(X, numbers)
+    assert tree.classes_.tolist() == [9, 10]
+    assert (tree.predict(X) == numbers).mean() > 0.95
+
+
+def test_a_clone_shares_its_accountants_budget():
+    X, y = people()
+    budget = dpf.PureAccountant("add-or-remove-one", epsilon=1)
+    first = DPID3Classifier(epsilon="0.6", schema=SCHEMA, accountant=budget).fit(X, y)
+    second = clone(first).set_params(epsilon="0.4")
+    assert second.accountant is budget
+    second.fit(X, y)
+    assert budget.spent.epsilon == 1
+    with pytest.raises(dpf.PlanRefused, match="over budget"):
+        clone(second).set_params(epsilon="0.1").fit(X, y)
+    assert budget.spent.epsilon == 1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_cross_validation_on_one_budget_stops_when_it_is_spent():
+    X, y = people()
+    budget = dpf.PureAccountant("add-or-remove-one", epsilon=2)
+    tree = DPID3Classifier(epsilon=1, schema=SCHEMA, accountant=budget)
+    scores = cross_val_score(tree, X, y, cv=3, error_score=np.nan)
+    assert np.isnan(scores).tolist() == [False, False, True]
+
+
+def test_a_fitted_estimator_survives_pickle_with_its_budget():
+    X, y = people()
+    budget = dpf.PureAccountant("add-or-remove-one", epsilon=1)
+    tree = DPID3Classifier(epsilon=1, schema=SCHEMA, accountant=budget).fit(X, y)
+    again = pickle.loads(pickle.dumps(tree))
+    assert (again.predict(X) == tree.predict(X)).all()
+    assert again.accountant is budget
+
+
+def test_missing_values_and_values_outside_the_range_at_prediction():
+    X, y = people()
+    tree = DPID3Classifier(epsilon=20, schema=SCHEMA, random_state=1).fit(X, y)
+    odd = pd.DataFrame({"age": [-5.0, 180.0], "city": [None, "Rome"]})
+    assert tree.predict(odd).tolist() == ["no", "yes"]
+    with pytest.raises(dpf.InputError, match="city"):
+        tree.predict(pd.DataFrame({"age": [1.0], "city": ["Paris"]}))
+
+
+def test_a_schema_that_does_not_fit_x_is_refused():
+    X, y = people()
+    with pytest.raises(dpf.InputError, match="columns of X"):
+        DPID3Classifier(schema=SCHEMA).fit(X[["age"]], y)
+
+
+def test_a_single_class_in_y_is_no_error_where_the_schema_knows_the_classes():
+    # an error would tell that nobody is of the other class
+    X, _ = people()
+    tree = DPID3Classifier(epsilon=20, schema=SCHEMA).fit(X, np.array(["no"] * len(X)))
+    assert set(tree.predict(X)) == {"no"}

@@ -1,0 +1,304 @@
+"""DP-ID3: plans cost what they say, runs release what was planned, and no neighbour can tell more than epsilon."""
+
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_trees import DPID3
+from dpframework_trees.budgets import tree_budget
+from dpframework_trees.estimates import Grown, consistent, expected_errors, finished
+from dpframework_trees.splits import Multiway
+from dpframework_trees.tree import DecisionTree
+
+import dpframework as dpf
+from dpframework.accountant import PureAccountant
+from dpframework.plan import Step
+from dpframework.private_table import Gate, PrivateTable
+from dpframework.randomness import SeededRandomness
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Categorical("colour", values=["red", "green", "blue"]),
+        dpf.Numeric("size", 0, 8, cuts=[3, 5]),
+        dpf.Boolean("ripe"),
+        dpf.Categorical("class", values=["good", "bad"]),
+    ],
+    max_rows=6,
+)
+RELATIONS = list(dpf.Relation)
+VARIANTS = {
+    "default": {},
+    "exponential": {"selection": "exponential"},
+    "max": {"criterion": "max"},
+    "gini": {"criterion": "gini"},
+    "information-gain": {"criterion": "information-gain"},
+    "multiway": {"splits": "multiway"},
+    "grid": {"numeric": "grid"},
+    "density": {"numeric": "density"},
+    "stopping": {"stopping": "noisy-count"},
+    "sulq": {"selection": "noisy-counts", "criterion": "information-gain"},
+    "sulq-multiway": {"selection": "noisy-counts", "splits": "multiway", "criterion": "max"},
+}
+
+
+def study_of(miner: DPID3, relation=dpf.Relation.ADD_OR_REMOVE_ONE, schema=SCHEMA) -> dpf.Study:
+    study = dpf.Study(schema, epsilon=miner.epsilon, relation=relation, allow=["real-arithmetic"])
+    study.add("tree", miner)
+    return study
+
+
+def table_of(rows) -> dpf.Table:
+    codes = np.array(rows, dtype=np.uint8).reshape(-1, 4).T
+    sizes = np.array([1.0, 4.0, 7.0])[codes[1]]
+    return dpf.Table.from_codes(SCHEMA, codes, {"size": sizes})
+
+
+def planted(rows: int, seed: int = 0) -> dpf.Table:
+    """The class follows from colour and ripe."""
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, a.size, rows) for a in SCHEMA])
+    codes[3] = np.where(codes[0] == 0, 0, np.where(codes[2] == 1, 1, 0))
+    schema = attrs.evolve(SCHEMA, max_rows=None)
+    return dpf.Table.from_codes(schema, codes)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_plan_costs_exactly_epsilon(variant, published, depth, relation):
+    settings = {**VARIANTS[variant], "max_depth": depth}
+    if published:
+        settings = {**settings, "budget": "published", "stopping": "noisy-count"}
+    plan = study_of(DPID3("class", epsilon="0.7", **settings), relation).plan()
+    assert plan.total().epsilon == Fraction(7, 10)
+    assert not plan.refusals()
+    again = dpf.StudyPlan.from_json(plan.to_json())
+    assert again == plan
+    assert again.total() == plan.total()
+
+
+def test_the_published_budget_is_the_talks():
+    # B / (2 (d + 1)) a step without numeric attributes, B / ((2 + k) d + 2) with k split points a node
+    assert tree_budget("published", Fraction(1), 4, thresholds=0, counts=True).leaf == (Fraction(1, 10),) * 5
+    assert tree_budget("published", Fraction(1), 5, thresholds=6, counts=True).count == Fraction(1, 42)
+
+
+def test_the_growing_budget_spends_all_on_every_path():
+    budget = tree_budget("growing", Fraction(1), 5, thresholds=0, counts=False)
+    assert budget.select == tuple(Fraction(w, 80) for w in (5, 7, 10, 14, 20))
+    for level in range(6):
+        assert sum(budget.select[:level]) + budget.leaf[level] == 1
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_finds_a_planted_tree_when_the_budget_is_large(variant):
+    table = planted(2000)
+    schema = attrs.evolve(table.schema, max_rows=5000)
+    table = dpf.Table.from_codes(schema, table.codes)
+    miner = DPID3("class", epsilon=400, max_depth=3, **VARIANTS[variant])
+    results = study_of(miner, schema=schema).run(table, seed=1)
+    truth = np.array(["good", "bad"])[table.codes[3]]
+    assert (results["tree"].tree.predict(table) == truth).mean() > 0.99
+    assert results.spent.epsilon <= 400
+
+
+def test_published_settings_are_the_papers():
+    miner = DPID3.published("class", 1.0)
+    assert (miner.splits, miner.selection, miner.stopping, miner.budget) == (
+        "multiway",
+        "exponential",
+        "noisy-count",
+        "published",
+    )
+    tree = study_of(attrs.evolve(miner, epsilon=500), schema=planted(1).schema).run(planted(3000), seed=3)["tree"].tree
+    assert isinstance(tree.root.split, Multiway)
+
+
+def test_a_private_run_draws_from_the_system_and_says_so():
+    table = planted(500)
+    results = study_of(DPID3("class", epsilon=200, max_depth=2), schema=table.schema).run(table)
+    assert results.private
+    assert json.loads(results.to_json())["private"] is True
+    assert (results["tree"].tree.predict(table) == np.array(["good", "bad"])[table.codes[3]]).mean() > 0.95
+
+
+class Transcript(dpf.Observer):
+    def __init__(self) -> None:
+        self.releases: list[dpf.Release] = []
+
+    def released(self, release: dpf.Release) -> None:
+        self.releases.append(release)
+
+
+@attrs.define(eq=False)
+class _Forced:
+    """Outputs of a transcript, and the log-density of each on the table at hand."""
+
+    outputs: list
+    log_density: float = 0.0
+    position: int = 0
+
+
+@attrs.frozen(eq=False)
+class ForcedGate(Gate):
+    forced: _Forced = attrs.field(default=None)
+
+    def draw(self, charge, answer):
+        path, output = self.forced.outputs[self.forced.position]
+        assert charge.path == path, "the run on a neighbour makes other releases"
+        self.forced.position += 1
+        self.forced.log_density += charge.step.mechanism.log_density(answer, output, charge.calibration)
+        return output
+
+
+def replay(study: dpf.Study, miner: DPID3, table: dpf.Table, outputs: list) -> float:
+    plan = study.plan()
+    forced = _Forced(outputs)
+    engine = dpf.InMemory()
+    gate = ForcedGate(engine, SeededRandomness(0), (), forced)
+    scope = PureAccountant(plan.relation).open(plan).scope()
+    whole = PrivateTable(SCHEMA, engine.load(table), scope, gate)
+    miner.mine(whole.scope("tree"))
+    assert forced.position == len(outputs), "the run on a neighbour makes fewer releases"
+    return forced.log_density
+
+
+def neighbours(rows: list, relation: dpf.Relation):
+    universe = list(itertools.product(range(3), range(3), range(2), range(2)))
+    for k in range(len(rows)):
+        rest = rows[:k] + rows[k + 1 :]
+        if relation is dpf.Relation.ADD_OR_REMOVE_ONE:
+            yield rest
+        else:
+            yield from ([*rest, other] for other in universe[:: 1 + len(universe) // 12])
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(variant, relation):
+    """Replays transcripts on neighbours: the realised loss is exact, so this test cannot fail by chance."""
+    miner = DPID3("class", epsilon=2, max_depth=2, **VARIANTS[variant])
+    rng = np.random.default_rng(8)
+    largest = 0.0
+    for seed in range(3):
+        rows = [tuple(int(rng.integers(0, a.size)) for a in SCHEMA) for _ in range(5)]
+        study, transcript = study_of(miner, relation), Transcript()
+        study.run(table_of(rows), seed=seed, observers=[transcript])
+        outputs = [(r.charge.path, r.output) for r in transcript.releases]
+        here = replay(study, miner, table_of(rows), outputs)
+        for other in neighbours(rows, relation):
+            largest = max(largest, abs(here - replay(study, miner, table_of(other), outputs)))
+    assert largest <= 2 + 1e-9
+    assert largest > 0.1
+
+
+def test_a_refused_schema_or_parameter_says_why_in_one_sentence():
+    cases = [
+        (lambda: DPID3("class", epsilon=1, max_depth=0), "max_depth is 0"),
+        (lambda: DPID3("class", epsilon=float("nan")), "epsilon is nan"),
+        (lambda: DPID3("class", epsilon=-1), "cannot be negative"),
+        (lambda: DPID3("class", epsilon=1, criterion="entropy"), "criterion 'entropy' is unknown"),
+        (lambda: DPID3("class", epsilon=1, splits="ternary"), "splits 'ternary' is unknown"),
+        (lambda: DPID3("clas", epsilon=1).plan(SCHEMA), "did you mean 'class'"),
+        (lambda: DPID3("class", epsilon=1, attributes=["class"]).plan(SCHEMA), "leave it out"),
+        (lambda: DPID3("class", epsilon=1, attributes=["ripe", "ripe"]).plan(SCHEMA), "twice"),
+        (lambda: DPID3("class", epsilon=1, attributes=[]).plan(SCHEMA), "no attribute can be split"),
+        (lambda: DPID3("class", epsilon=1, budget="halving").plan(SCHEMA), "budget 'halving' is unknown"),
+        (
+            lambda: DPID3("one", epsilon=1).plan(dpf.Schema([dpf.Categorical("one", values=["x"]), dpf.Boolean("b")])),
+            "single class",
+        ),
+        (
+            lambda: DPID3("class", epsilon=1, criterion="information-gain").plan(attrs.evolve(SCHEMA, max_rows=None)),
+            "max_rows",
+        ),
+        (lambda: DPID3("class", epsilon=1, selection="noisy-counts", numeric="density").plan(SCHEMA), "public cuts"),
+    ]
+    for refused, sentence in cases:
+        with pytest.raises(dpf.InputError, match=sentence) as caught:
+            refused()
+        assert "\n" not in str(caught.value)
+
+
+def test_stopping_on_a_swamped_threshold_is_a_warning():
+    miner = DPID3("class", epsilon=1, stopping="noisy-count", max_depth=4)
+    codes = {f.code for f in study_of(miner).plan().check()}
+    assert "DP007" in codes
+
+
+def test_thresholds_off_the_grid_need_the_assumption_of_real_arithmetic():
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("tree", DPID3("class", epsilon=1, numeric="density"))
+    assert {f.code for f in study.plan().refusals()} == {"DP005"}
+
+
+def test_counts_are_made_consistent_from_leaves_to_root():
+    leaf = lambda a, b: Grown(None, (), (np.array([a, b], dtype=float), 4.0), None)  # noqa: E731
+    grown = Grown(dpf.Below("size", 3), (leaf(10, 2), leaf(3, 30)), None, (40.0, 2.0))
+    counted = consistent(grown)
+    assert counted.counts == pytest.approx(sum(child.counts for child in counted.children))
+    # between the leaves' sum, 45, and the node's own count, 40, nearer to the more exact one
+    assert 40 < counted.counts.sum() < 42.5
+
+
+def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():
+    leaf = lambda a, b: Grown(None, (), (np.array([a, b], dtype=float), 0.01), None)  # noqa: E731
+    uniform = np.array([0.5, 0.5])
+    useless = Grown(dpf.Below("size", 3), (leaf(50, 10), leaf(48, 12)), None, None)
+    useful = Grown(dpf.Below("size", 3), (leaf(50, 1), leaf(2, 60)), None, None)
+    assert isinstance(finished(consistent(useless), uniform, prune=True).counts, np.ndarray)
+    assert not hasattr(finished(consistent(useless), uniform, prune=True), "split")
+    assert hasattr(finished(consistent(useless), uniform, prune=False), "split")
+    assert hasattr(finished(consistent(useful), uniform, prune=True), "split")
+
+
+def test_expected_errors_are_above_the_observed_and_shrink_in_share_with_rows():
+    assert expected_errors([6, 0], [1, 0]) == pytest.approx(6 * (1 - 0.25 ** (1 / 6)))
+    assert expected_errors([60, 20], [0.75, 0.25]) / 80 > expected_errors([600, 200], [0.75, 0.25]) / 800 > 0.25
+    assert expected_errors([0, 0], [0.5, 0.5]) == 0
+
+
+@pytest.fixture(scope="module")
+def tree() -> DecisionTree:
+    table = planted(2000)
+    return study_of(DPID3("class", epsilon=50, max_depth=3), schema=table.schema).run(table, seed=2)["tree"].tree
+
+
+def test_a_tree_predicts_frames_and_tables_alike(tree):
+    import polars as pl
+
+    frame = pl.DataFrame({"colour": ["red", "blue", "blue"], "ripe": [True, True, False], "size": [1, 2, 3]})
+    assert tree.predict(frame).tolist() == ["good", "bad", "good"]
+    assert tree.predict_proba(frame).sum(axis=1) == pytest.approx([1, 1, 1])
+    with pytest.raises(dpf.InputError, match="colour"):
+        tree.predict(frame.with_columns(colour=pl.lit("violet")))
+
+
+def test_a_tree_prints_as_rules_text_and_graphviz(tree):
+    assert len(tree.rules()) == tree.leaves
+    assert any("ripe" in str(rule) and "->" in str(rule) for rule in tree.rules())
+    assert "└─" in str(tree)
+    assert tree.to_dot().startswith("digraph tree {")
+    dot = tree.to_dot()
+    nodes = dot.count(" [label=") - dot.count("->")
+    assert dot.count("->") == nodes - 1
+
+
+def test_a_tree_survives_json(tree):
+    again = DecisionTree.from_dict(json.loads(json.dumps(tree.to_dict())))
+    table = planted(50, seed=9)
+    assert (again.predict(table) == tree.predict(table)).all()
+    assert str(again) == str(tree)
+    with pytest.raises(dpf.InputError, match="not a tree"):
+        DecisionTree.from_dict({"root": 3})
+
+
+def test_the_splits_released_are_the_plans_template_only():
+    plan = study_of(DPID3("class", epsilon=1, max_depth=3)).plan()
+    assert {step.name for step in plan.steps() if isinstance(step, Step)} == {"classes", "split"}
+    assert math.isclose(float(plan.previews()["tree/split"].within), plan.previews()["tree/split"].within)

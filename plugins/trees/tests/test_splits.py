@@ -1,0 +1,116 @@
+"""Candidates, regions, and scores from joint counts, against a plain recount."""
+
+import numpy as np
+import pytest
+from dpframework_trees.criteria import CRITERIA
+from dpframework_trees.kernels import child_score
+from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
+from dpframework_trees.splits import Candidates, Multiway, Region, child_labels, cut_of
+
+from dpframework import Below, Boolean, Categorical, Equals, InMemory, Numeric, Schema, Table, Threads
+from dpframework.engines import cells_of
+
+SCHEMA = Schema(
+    [
+        Categorical("colour", values=["red", "green", "blue"], missing=True),
+        Numeric("size", 0, 10, cuts=[2, 5, 9], missing=True),
+        Boolean("ripe"),
+        Categorical("class", values=["a", "b", "c"]),
+    ]
+)
+NAMES = ("colour", "size", "ripe")
+
+
+@pytest.fixture
+def table() -> Table:
+    rng = np.random.default_rng(5)
+    codes = np.stack([rng.integers(0, a.size, 300) for a in SCHEMA])
+    return Table.from_codes(SCHEMA, codes)
+
+
+def test_candidates_are_every_public_value_and_cut():
+    binary = Candidates.of_schema(SCHEMA, NAMES, multiway=False, cuts=True)
+    assert [str(s) for s in binary] == [
+        "colour = red",
+        "colour = green",
+        "colour = blue",
+        "colour = missing",
+        "size < 2",
+        "size < 5",
+        "size < 9",
+        "ripe = true",
+    ]
+    multiway = Candidates.of_schema(SCHEMA, NAMES, multiway=True, cuts=False)
+    assert list(multiway) == [Multiway("colour"), Multiway("ripe")]
+
+
+def test_a_path_leaves_only_splits_with_two_possible_children():
+    candidates = Candidates.of_schema(SCHEMA, NAMES, multiway=False, cuts=True)
+    below, above = Region.whole(SCHEMA).children(Below("size", 5))
+    assert [str(s) for s in candidates.of_attribute("size").possible(below)] == ["size < 2"]
+    # a missing size is never below, so "size < 9" still parts rows from it
+    assert [str(s) for s in candidates.of_attribute("size").possible(above)] == ["size < 9"]
+    red, others = Region.whole(SCHEMA).children(Equals("colour", "red"))
+    assert not len(candidates.of_attribute("colour").possible(red))
+    assert [str(s) for s in candidates.of_attribute("colour").possible(others)] == [
+        "colour = green",
+        "colour = blue",
+        "colour = missing",
+    ]
+
+
+def test_regions_and_parts_agree(table):
+    engine = InMemory()
+    rows = engine.load(table)
+    for split in Candidates.of_schema(SCHEMA, NAMES, multiway=True, cuts=True):
+        cut = cut_of(split)
+        by = SCHEMA[cut] if isinstance(cut, str) else cut
+        parts, regions = engine.split(rows, by), Region.whole(SCHEMA).children(split)
+        assert len(parts) == len(regions) == len(child_labels(split, SCHEMA))
+        start = Region.whole(SCHEMA).starts[SCHEMA.index(split.attribute)]
+        for part, region in zip(parts, regions, strict=True):
+            assert region.possible[start + part[0].codes(split.attribute).astype(int)].all()
+
+
+def plain_score(table: Table, split, criterion: str) -> float:
+    shard = InMemory().load(table)[0]
+    cut = cut_of(split)
+    cells = cells_of(SCHEMA[cut] if isinstance(cut, str) else cut, shard)
+    classes = shard.codes("class")
+    return sum(
+        child_score(np.bincount(classes[cells == k], minlength=3), CRITERIA[criterion].code) for k in np.unique(cells)
+    )
+
+
+@pytest.mark.parametrize("engine", [InMemory(), Threads(3)], ids=["memory", "threads"])
+@pytest.mark.parametrize("multiway", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_scores_from_joint_counts_equal_a_plain_recount(table, criterion, multiway, engine):
+    candidates = Candidates.of_schema(SCHEMA, NAMES, multiway=multiway, cuts=True)
+    candidates = candidates.with_thresholds({"size": 3.3})
+    query = SplitScores(CRITERIA[criterion], SCHEMA["class"], len(candidates), 300)
+    scores = query.evaluate(engine, engine.load(table), candidates=candidates)
+    assert scores == pytest.approx([plain_score(table, split, criterion) for split in candidates])
+    assert query.candidates(candidates=candidates)[len(candidates) - 1] == Below("size", 3.3)
+
+
+def test_scores_read_off_tables_equal_scores_of_splits(table):
+    engine = InMemory()
+    rows = engine.load(table)
+    candidates = Candidates.of_schema(SCHEMA, NAMES, multiway=False, cuts=True)
+    by_class = CodesByClass(SCHEMA["class"])
+    tables = {name: by_class.evaluate(engine, rows, attribute=SCHEMA[name]) for name in NAMES}
+    query = SplitScores(CRITERIA["max"], SCHEMA["class"], len(candidates), None)
+    expected = query.evaluate(engine, rows, candidates=candidates)
+    assert table_scores(candidates, tables, CRITERIA["max"]) == pytest.approx(expected)
+
+
+def test_threshold_scores_are_those_of_the_split_anywhere_between_two_values(table):
+    engine = Threads(2)
+    query = ThresholdScores(CRITERIA["norm"], SCHEMA["class"], SCHEMA["size"], None)
+    pieces = query.evaluate(engine, engine.load(table), lower=0.0, upper=10.0)
+    assert pieces.breaks[0] == 0
+    assert pieces.breaks[-1] == 10
+    for threshold in (0.5, 1.5, 4.2, 8.0, 9.9):
+        piece = int(np.searchsorted(pieces.breaks, threshold, side="right")) - 1
+        assert pieces.scores[piece] == pytest.approx(plain_score(table, Below("size", threshold), "norm"))
