@@ -29,7 +29,7 @@ from dpframework.registry import miner
 from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
 from dpframework.shard import Shard
 from dpframework.study import Results, Study, StudyPlan
-from dpframework.table import Table, read_table, read_two_views, table_from_frame
+from dpframework.table import Table, read_table, read_two_views, table_from_columns, table_from_frame
 
 __all__ = [
     "Accountant",
@@ -91,5 +91,6 @@ __all__ = [
     "repeat",
     "sequential",
     "step",
+    "table_from_columns",
     "table_from_frame",
 ]

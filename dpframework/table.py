@@ -339,6 +339,39 @@ def _encoded(
 
 
 @typechecked
+def table_from_columns(
+    columns: Mapping[str, Any],
+    schema: Schema,
+    *,
+    out_of_domain: OutOfDomain | str = OutOfDomain.ERROR,
+    source: str = "table",
+) -> Table:
+    """Encode columns of equal length as a private table.
+
+    Parameters
+    ----------
+    columns
+        One column an attribute, by name; each as `encode_column` takes it, shape (rows,).
+    schema, out_of_domain
+        As for `read_table`.
+    source
+        What errors call the table.
+
+    Raises
+    ------
+    InputError
+        If a column does not fit its attribute; one sentence that shows nothing of its rows.
+
+    Examples
+    --------
+    >>> from dpframework.schema import Boolean
+    >>> table_from_columns({"smokes": [True, False]}, Schema([Boolean("smokes")]))
+    Table(1 attributes; rows are private)
+    """
+    return _encoded(schema, columns, dict.fromkeys(schema.names, source), out_of_domain)
+
+
+@typechecked
 def read_table(
     path: str | os.PathLike[str], schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR
 ) -> Table:

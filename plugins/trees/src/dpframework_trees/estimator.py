@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.encoding import code_dtype, encode_column
 from dpframework.errors import InputError
 from dpframework.inference import infer_schema
 from dpframework.privacy import Relation
 from dpframework.schema import Attribute, Categorical, Schema
 from dpframework.study import Study
-from dpframework.table import Table
+from dpframework.table import table_from_columns
 from dpframework_trees.id3 import DPID3
 
 CLASS = "class"
@@ -130,7 +129,10 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
         schema, target = self._schema(columns, classes)
-        table = _table(schema, target, columns, classes)
+        names = [name for name in schema.names if name != target]
+        # numbers outside their public range are clamped to it, as they must be at prediction too
+        by_name = {**dict(zip(names, columns, strict=True)), target: _texts(classes)}
+        table = table_from_columns(by_name, schema, out_of_domain="clamp", source="X")
         self.classes_, self._order = _ordered_classes(schema[target], classes.dtype)
         study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
         miner = DPID3(
@@ -163,7 +165,12 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         features = self.schema_.select([name for name in self.schema_.names if name != self._target])
-        table = _encoded(attrs.evolve(features, rows=None), columns)
+        table = table_from_columns(
+            dict(zip(features.names, columns, strict=True)),
+            attrs.evolve(features, rows=None, max_rows=None),
+            out_of_domain="clamp",
+            source="X",
+        )
         return np.asarray(self.tree_.predict_proba(table)[:, self._order])
 
     @property
@@ -189,11 +196,10 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _classes(self, y: Any) -> NDArray[Any]:
         if y is None:
             raise InputError("requires y to be passed, but the target y is None")
-        classes = column_or_1d(y, warn=True)
-        check_classification_targets(classes)
-        if type_of_target(classes) == "continuous":
-            raise InputError("Unknown label type: continuous; classes are needed")
-        return np.asarray(classes)
+        classes = np.asarray(column_or_1d(y, warn=True))
+        if classes.dtype.kind in "fc":  # only these may be continuous; sorting texts to find out is slow
+            check_classification_targets(classes)
+        return classes
 
     def _schema(self, columns: list[Any], classes: NDArray[Any]) -> tuple[Schema, str]:
         """Return a schema of the columns, in their order, and the class, and the class's name."""
@@ -258,15 +264,16 @@ def _free_name(name: str, taken: Any) -> str:
     return name
 
 
-def _text(value: Any) -> str:
-    return str(value.item() if hasattr(value, "item") else value)
+def _texts(classes: NDArray[Any]) -> Any:
+    """Return classes as the schema's labels write them."""
+    return classes.astype(str) if classes.dtype.kind == "b" else classes
 
 
 def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     """Add a class attribute whose values are those observed."""
     if len(np.unique(classes)) < 2:
         raise InputError("y has 1 class; a classifier needs two or more")
-    target = Categorical(name, values=[_text(value) for value in np.unique(classes)])
+    target = Categorical(name, values=[str(value) for value in np.unique(classes).tolist()])
     inferred = tuple(dict.fromkeys((*schema.inferred, "classes: observed")))
     return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
 
@@ -282,22 +289,3 @@ def _ordered_classes(target: Attribute, dtype: Any) -> tuple[NDArray[Any], NDArr
         values = np.array(labels, dtype=dtype if dtype.kind == "O" else None)
     order = np.argsort(values)
     return values[order], order
-
-
-def _table(schema: Schema, target: str, columns: list[Any], classes: NDArray[Any]) -> Table:
-    texts = np.array([_text(value) for value in np.unique(classes)], dtype=object)
-    of_rows = texts[np.unique(classes, return_inverse=True)[1]]
-    return _encoded(schema, [*columns, of_rows], names=[n for n in schema.names if n != target] + [target])
-
-
-def _encoded(schema: Schema, columns: list[Any], names: list[str] | None = None) -> Table:
-    """Encode columns; numbers outside their public range are clamped to it, as they must be at prediction too."""
-    ordered = names or list(schema.names)
-    encoded = {
-        name: encode_column(schema[name], column, out_of_domain="clamp", source="X")
-        for name, column in zip(ordered, columns, strict=True)
-    }
-    dtype = code_dtype(max(attribute.size for attribute in schema))
-    codes = np.stack([encoded[name].codes.astype(dtype, copy=False) for name in schema.names])
-    values = {name: column.values for name in schema.names if (column := encoded[name]).values is not None}
-    return Table.from_codes(schema, codes, values)
