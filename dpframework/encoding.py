@@ -30,6 +30,7 @@ _BOOLEAN_TEXTS = {
     **dict.fromkeys(("false", "no", "f", "0"), 0),
     **dict.fromkeys(("true", "yes", "t", "1"), 1),
 }
+_SMALL = 1 << 12  # whole numbers below this are looked up in an array
 _WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+")
 # Marks in an array of codes that are not final yet; no code is negative.
 _MISSING, _OUTSIDE = -1, -2
@@ -313,7 +314,8 @@ def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> 
         series = series.fill_nan(None)
     if series.dtype == pl.Null:
         return np.full(len(series), _MISSING, dtype=np.int64)
-    distinct = series.unique().drop_nulls()
+    small = _small_whole_numbers(series)
+    distinct = series.unique().drop_nulls() if small is None else pl.Series(np.unique(small))
 
     def code(text: str) -> int:
         stripped = text.strip()
@@ -328,8 +330,26 @@ def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> 
         return _OUTSIDE
 
     codes = [code(text) for text in distinct.cast(pl.String).to_list()]
+    if small is not None:
+        code_of = np.full(_SMALL, _MISSING, dtype=np.int64)
+        code_of[distinct.to_numpy()] = codes
+        return np.asarray(code_of[small])
     coded = series.replace_strict(distinct, pl.Series(codes, dtype=pl.Int64), default=_MISSING)
     return np.asarray(coded.fill_null(_MISSING).to_numpy())
+
+
+def _small_whole_numbers(series: pl.Series) -> NDArray[np.int64] | None:
+    """Return a series of whole numbers in [0, _SMALL) without missing ones, else None.
+
+    Such columns are common (codes) and need no hashing.
+    """
+    if not series.dtype.is_numeric() or series.null_count():
+        return None
+    numbers = series.to_numpy()
+    if not len(numbers) or not (numbers.min() >= 0 and numbers.max() < _SMALL):
+        return None
+    whole = numbers.astype(np.int64)
+    return whole if bool((whole == numbers).all()) else None
 
 
 def _refuse_outside(

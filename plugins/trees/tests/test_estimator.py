@@ -124,7 +124,7 @@ def test_missing_values_and_values_outside_the_range_at_prediction():
 
 def test_a_schema_that_does_not_fit_x_is_refused():
     X, y = people()
-    with pytest.raises(dpf.InputError, match="columns of X"):
+    with pytest.raises(dpf.InputError, match="describe them all"):
         DPID3Classifier(schema=SCHEMA).fit(X[["age"]], y)
 
 

@@ -237,9 +237,12 @@ def test_thresholds_off_the_grid_need_the_assumption_of_real_arithmetic():
     assert {f.code for f in study.plan().refusals()} == {"DP005"}
 
 
+def grown_leaf(a: float, b: float, variance: float = 0.01) -> Grown:
+    return Grown(None, (), (np.array([a, b], dtype=float), variance), None)
+
+
 def test_counts_are_made_consistent_from_leaves_to_root():
-    leaf = lambda a, b: Grown(None, (), (np.array([a, b], dtype=float), 4.0), None)  # noqa: E731
-    grown = Grown(dpf.Below("size", 3), (leaf(10, 2), leaf(3, 30)), None, (40.0, 2.0))
+    grown = Grown(dpf.Below("size", 3), (grown_leaf(10, 2, 4.0), grown_leaf(3, 30, 4.0)), None, (40.0, 2.0))
     counted = consistent(grown)
     assert counted.counts == pytest.approx(sum(child.counts for child in counted.children))
     # between the leaves' sum, 45, and the node's own count, 40, nearer to the more exact one
@@ -247,11 +250,9 @@ def test_counts_are_made_consistent_from_leaves_to_root():
 
 
 def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():
-    leaf = lambda a, b: Grown(None, (), (np.array([a, b], dtype=float), 0.01), None)  # noqa: E731
     uniform = np.array([0.5, 0.5])
-    useless = Grown(dpf.Below("size", 3), (leaf(50, 10), leaf(48, 12)), None, None)
-    useful = Grown(dpf.Below("size", 3), (leaf(50, 1), leaf(2, 60)), None, None)
-    assert isinstance(finished(consistent(useless), uniform, prune=True).counts, np.ndarray)
+    useless = Grown(dpf.Below("size", 3), (grown_leaf(50, 10), grown_leaf(48, 12)), None, None)
+    useful = Grown(dpf.Below("size", 3), (grown_leaf(50, 1), grown_leaf(2, 60)), None, None)
     assert not hasattr(finished(consistent(useless), uniform, prune=True), "split")
     assert hasattr(finished(consistent(useless), uniform, prune=False), "split")
     assert hasattr(finished(consistent(useful), uniform, prune=True), "split")

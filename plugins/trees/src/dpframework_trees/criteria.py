@@ -62,7 +62,7 @@ class Criterion:
         if self.name == "information-gain":
             if row_bound is None:
                 raise InputError(
-                    "criterion 'information-gain' needs a public bound on the rows; set max_rows (or rows) in the schema"
+                    "criterion 'information-gain' needs a public bound on the rows; set max_rows or rows in the schema"
                 )
             bound = rational_above(gain_sensitivity(row_bound))
         return Sensitivity(Norm.LINF, bound, bound, one_sided=True, source=f"{self.text}: derived in criteria.py")

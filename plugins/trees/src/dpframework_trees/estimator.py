@@ -185,7 +185,9 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = nw.from_native(X, eager_only=True)
             if 0 in frame.shape:
-                raise InputError(f"X is empty: {frame.shape[0]} sample(s), {frame.shape[1]} feature(s); a minimum of 1 is required.")
+                raise InputError(
+                    f"X is empty: {frame.shape[0]} sample(s), {frame.shape[1]} feature(s); a minimum of 1 is required."
+                )
             self._names = [str(name) for name in frame.columns]
             return list(frame.iter_columns())
         array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
@@ -221,7 +223,9 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         others = [n for n in known.names if n not in self._names] if named else list(known.names)[len(columns) :]
         features = self._names if named else list(known.names)[: len(columns)]
         if len(known) - len(columns) not in (0, 1):
-            raise InputError(f"the schema has {len(known)} attributes for the {len(columns)} columns of X; describe each, and the class")
+            raise InputError(
+                f"the schema has {len(known)} attributes, X {len(columns)} columns; describe them all, and the class"
+            )
         if not others:
             warnings.warn(
                 "the schema has no attribute for the class: its values are read off y, so this fit is not private",

@@ -23,7 +23,14 @@ import attrs
 import numpy as np
 
 from dpframework.errors import InputError, nearest
-from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
+from dpframework.mechanisms import (
+    Calibration,
+    DiscreteLaplace,
+    Exponential,
+    ExponentialInterval,
+    Mechanism,
+    PermuteAndFlip,
+)
 from dpframework.miner import Miner
 from dpframework.plan import Node, Released, either, parallel, repeat, sequential, step
 from dpframework.privacy import positive
@@ -181,9 +188,13 @@ class _Growth:
         points = miner.numeric != "candidates"
         if miner.selection == "noisy-counts" and points:
             raise InputError("selection 'noisy-counts' reads public cuts off its tables; use numeric = 'candidates'")
-        candidates = Candidates.of_schema(schema, names, multiway=miner.splits == "multiway", cuts=miner.numeric != "density")
+        candidates = Candidates.of_schema(
+            schema, names, multiway=miner.splits == "multiway", cuts=miner.numeric != "density"
+        )
         if not len(candidates) and not (miner.numeric == "density" and numerics):
-            raise InputError(f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut")
+            raise InputError(
+                f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
+            )
         spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
         depth = min(miner.max_depth, len(names)) if spent else miner.max_depth
         criterion = criterion_named(miner.criterion)
@@ -234,12 +245,11 @@ class _Growth:
             tables = len(self.names) if self.numerics or self.miner.splits == "binary" else len(self.names) - level
             each = DiscreteLaplace(epsilon / tables)
             return [repeat(tables, step("split", CodesByClass(self.target), each))]
-        steps: list[Node] = []
-        for attribute in self.numerics if self.points else ():
-            steps.append(step(_point(attribute), *self.point_of(attribute, self.budget.threshold[level])))
-        most = len(self.candidates) + (len(self.numerics) if self.points else 0)
+        pointed = self.numerics if self.points else ()
+        steps = [step(_point(a), *self.point_of(a, self.budget.threshold[level])) for a in pointed]
+        most = len(self.candidates) + len(pointed)
         scores = SplitScores(self.criterion, self.target, most, self.row_bound)
-        return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]  # type: ignore[attr-defined]
+        return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]
 
     def selector(self, epsilon: Fraction) -> Mechanism:
         """Return the mechanism that selects."""
@@ -293,7 +303,9 @@ class _Growth:
             }
             return usable.with_thresholds(points)
         cuts = {a.name: usable.of_attribute(a.name) for a in self.numerics}
-        return usable.with_one_cut({n: table.release(f"threshold of {n}", candidates=c) for n, c in cuts.items() if len(c)})
+        return usable.with_one_cut(
+            {n: table.release(f"threshold of {n}", candidates=c) for n, c in cuts.items() if len(c)}
+        )
 
     def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Split:
         """Release a noisy table of each attribute left, and take the split that scores best on them."""

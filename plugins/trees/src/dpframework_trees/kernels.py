@@ -103,7 +103,11 @@ def split_scores(
 
 @njit(nogil=True, cache=True)
 def threshold_scores(
-    values: NDArray[np.float64], classes: NDArray[Any], missing: NDArray[np.int64], criterion: int, scores: NDArray[np.float64]
+    values: NDArray[np.float64],
+    classes: NDArray[Any],
+    missing: NDArray[np.int64],
+    criterion: int,
+    scores: NDArray[np.float64],
 ) -> None:
     """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.patterns import Below, Cases, Equals, Literal
-from dpframework.schema import Boolean, Numeric, Schema
+from dpframework.schema import Numeric, Schema
 
 EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3  # as in kernels.py, which is slow to import
 
@@ -154,8 +154,8 @@ class Candidates(Sequence[Split]):
                 tests, kind = range(1), MULTIWAY
             else:
                 # with two codes the two tests are one; for a Boolean the one to read is "true"
-                tests = range(attribute.size) if attribute.size > 2 else range(1, 2) if attribute.size == 2 else range(0)
-                kind = EQUALS
+                first = {1: 1, 2: 1}.get(attribute.size, 0)
+                tests, kind = range(first, attribute.size), EQUALS
             owner += [k] * len(tests)
             kinds += [kind] * len(tests)
             codes += list(tests)
@@ -251,6 +251,7 @@ def child_labels(split: Split, schema: Schema) -> tuple[str, ...]:
 
     Examples
     --------
+    >>> from dpframework.schema import Boolean
     >>> child_labels(Equals("ill", "true"), Schema([Boolean("ill")]))
     ('ill = true', 'ill != true')
     """

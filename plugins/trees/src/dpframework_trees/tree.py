@@ -114,7 +114,9 @@ class DecisionTree:
         table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
         for attribute in self.schema:
             if table.schema[attribute.name] != attribute:
-                raise InputError(f"attribute '{attribute.name}' of the table is not the one that the tree tests; use the tree's schema")
+                raise InputError(
+                    f"attribute '{attribute.name}' is not the one that the tree tests; use the tree's schema"
+                )
         size = table.codes.shape[1]
         found = np.empty((size, self.target.size))
         _route(self.root, Shard(table.schema, table.codes, table.values, np.arange(size, dtype=np.int32)), found)
