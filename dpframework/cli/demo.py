@@ -1,0 +1,134 @@
+"""The command `demo`: the whole path on a synthetic clinic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpframework.cli.progress import progress
+from dpframework.cli.shared import Json, Seed, console, print_json
+from dpframework.outputs import staged
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from dpframework.demo import Demo
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: dpframework demo --out demo-results")(demo)
+
+
+def demo(
+    seed: Seed = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for results.json, plan.json and report.md.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Mine a synthetic clinic of 20,000 patients: plan, be refused, plan again, check, run, compare with the truth."""
+    from dpframework.cli.running import FILES, record, write_outputs
+    from dpframework.demo import run_demo
+
+    if out is None:
+        done = run_demo(seed=seed, progress=progress)
+    else:
+        with staged(out, FILES) as folder:
+            done = run_demo(seed=seed, progress=progress)
+            write_outputs(folder, done.results, title="demo: a synthetic clinic")
+    if as_json:
+        print_json(
+            {
+                **record(done.results),
+                "refused": done.refused,
+                "findings": [finding.to_dict() for finding in done.findings],
+                "comparisons": [comparison.to_dict() for comparison in done.comparisons],
+            }
+        )
+        return
+    for part in _story(done):
+        console().print(part, soft_wrap=True)
+    if out is not None:
+        print(f"\nwrote {', '.join(str(out / name) for name in FILES)}")
+
+
+def _story(done: Demo) -> Iterator[Text | Table]:
+    from rich.text import Text
+
+    from dpframework.demo import EPSILON
+    from dpframework.reports.facts import Ran, loss_text
+    from dpframework.reports.terminal import findings_text, heading, verdict_text
+
+    yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
+    yield Text(f"Question: which laboratory values go with four of the diagnoses, for a total epsilon of {EPSILON}?")
+
+    yield heading("1. Plan too much, and be refused")
+    yield Text(f"A study with a fifth tree: {done.refused}", style="red")
+    yield Text("The patients' table was not opened." if not done.opened_when_refused else "The table WAS opened.")
+
+    yield heading("2. Plan within the budget")
+    yield _outline(done)
+
+    yield heading("3. Check")
+    yield findings_text(done.findings)
+
+    yield heading("4. Run")
+    yield Text(f"{len(done.results.charges)} releases in {done.seconds:.1f} s, {loss_text(done.results.spent)} spent")
+    yield verdict_text(Ran.of(done.results), done.plan)
+    for name, result in done.results.items():
+        yield Text(f"\n{done.target(name)}, from laboratory values", style="bold")
+        yield _coloured(str(result))
+
+    yield heading("5. Against the truth")
+    yield Text(
+        "An evaluation on patients that no tree has seen: not private, possible because the clinic is synthetic.",
+        style="dim",
+    )
+    yield _comparison_table(done)
+
+
+def _outline(done: Demo) -> Text:
+    """Return the plan's tree with its last step in full and the others, which are alike, in a line."""
+    from rich.text import Text
+
+    from dpframework.reports.terminal import plan_tree
+
+    whole = plan_tree(done.plan)
+    kept: list[Text] = []
+    for line in whole.split("\n", allow_blank=True):
+        folded = line.plain.startswith("│")
+        if not folded:
+            kept.append(line)
+        elif not kept[-1].plain.startswith("│"):
+            kept.append(Text("│  └─ ...", style="dim"))
+    return Text("\n", no_wrap=True, overflow="ignore").join(kept)
+
+
+def _coloured(tree: str) -> Text:
+    """Return a drawn tree with its branches dim and its yes-leaves set off."""
+    from rich.text import Text
+
+    text = Text(tree, no_wrap=True, overflow="ignore")
+    text.highlight_regex(r"[├└│]─?", "dim")
+    text.highlight_regex(r"true \(.*\)", "bold green")
+    text.highlight_regex(r"false \(.*\)", "dim")
+    return text
+
+
+def _comparison_table(done: Demo) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("tree", "planted relation", "the tree tests", "overlap"):
+        table.add_column(head, justify="right" if head == "overlap" else "left")
+    table.add_column("accuracy", justify="right")
+    table.add_column("saying no to all", justify="right")
+    for c in done.comparisons:
+        tests = Text(", ".join(c.found) or "neither", style="green" if c.found else "red")
+        shares = (f"{share:.1%}" for share in (c.overlap, c.accuracy, c.majority))
+        table.add_row(Text(c.step, style="bold"), Text(str(c.planted.right)), tests, *shares)
+    return table

@@ -1,0 +1,141 @@
+"""Commands that list what is installed: `miners` and `mechanisms`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from dpframework.cli.shared import Json, console, print_json, warn_of_problems
+from dpframework.errors import InputError, nearest
+from dpframework.registry import Brought, registry
+
+Name = Annotated[str | None, typer.Argument(help="Show this one: its parameters, defaults and documentation.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(epilog="Example: dpframework miners dp-id3")(miners)
+    app.command(epilog="Example: dpframework mechanisms laplace")(mechanisms)
+
+
+def miners(name: Name = None, as_json: Json = False) -> None:
+    """List the installed miners, or show the parameters of one."""
+    _show("miner", registry().miners, name, as_json)
+
+
+def mechanisms(name: Name = None, as_json: Json = False) -> None:
+    """List the installed mechanisms, or show the parameters of one."""
+    _show("mechanism", registry().mechanisms, name, as_json)
+
+
+def _show(what: str, known: dict[str, Brought], name: str | None, as_json: bool) -> None:
+    if not as_json:
+        warn_of_problems()
+    if name is not None:
+        if name not in known:
+            raise InputError(f"no {what} is named '{name}'; {nearest(name, known)}")
+        _show_one(name, known[name], as_json)
+    elif as_json:
+        print_json(
+            {f"{what}s": [_facts(n, b) for n, b in known.items()], "problems": [str(p) for p in registry().problems]}
+        )
+    else:
+        _print_list(what, known)
+
+
+def _facts(name: str, brought: Brought) -> dict[str, str]:
+    return {"name": name, "plugin": brought.plugin, "summary": _doc(brought.thing).split("\n")[0]}
+
+
+def _doc(kind: type[Any]) -> str:
+    # Own docstrings only: an undocumented class must not show its base's.
+    return inspect.cleandoc(kind.__doc__) if kind.__doc__ else "(not documented)"
+
+
+def _print_list(what: str, known: dict[str, Brought]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if not known:
+        print(f"no {what} is installed")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in (what, "plugin", "what it does"):
+        table.add_column(head)
+    for name, brought in known.items():
+        facts = _facts(name, brought)
+        table.add_row(Text(name, style="bold cyan"), Text(facts["plugin"]), Text(facts["summary"]))
+    console().print(table)
+
+
+def _show_one(name: str, brought: Brought, as_json: bool) -> None:
+    from rich.text import Text
+
+    facts, parameters = _facts(name, brought), _parameters(brought.thing)
+    if as_json:
+        print_json({**facts, "documentation": _doc(brought.thing), "parameters": parameters})
+        return
+    out = console()
+    out.print(Text.assemble((name, "bold cyan"), f"  (plugin {brought.plugin})"))
+    out.print(Text(_introduction(_doc(brought.thing))))
+    out.print(Text("\nParameters", style="bold cyan"))
+    for parameter in parameters:
+        needed = ("required", "bold") if parameter["required"] else (f"default {parameter['default']}", "green")
+        out.print(Text.assemble((parameter["name"], "bold"), f": {parameter['type']}, ", needed))
+        if parameter["doc"]:
+            out.print(Text("    " + parameter["doc"].replace("\n", "\n    ")))
+
+
+def _parameters(kind: type[Any]) -> list[dict[str, Any]]:
+    """Return the name, type, default and documentation of each parameter of an attrs class."""
+    docs = _parameter_docs(_doc(kind))
+    found = []
+    for field in attrs.fields(kind):
+        if not field.init:
+            continue
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory() if not default.takes_self else "depends on the others"
+        name = field.alias or field.name
+        found.append(
+            {
+                "name": name,
+                "type": field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)),
+                "required": default is attrs.NOTHING,
+                "default": None if default is attrs.NOTHING else _default_text(default),
+                "doc": docs.get(name, ""),
+            }
+        )
+    return found
+
+
+def _default_text(value: Any) -> str:
+    return str(value) if isinstance(value, str) else repr(value)
+
+
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def _introduction(doc: str) -> str:
+    """Return what a docstring says before its first section."""
+    first = _SECTION.search(doc)
+    return (doc if first is None else doc[: first.start()]).strip()
+
+
+def _parameter_docs(doc: str) -> dict[str, str]:
+    """Return the text of each parameter in a numpy docstring's Parameters or Attributes section."""
+    heads = list(_SECTION.finditer(doc))
+    found: dict[str, str] = {}
+    for k, head in enumerate(heads):
+        if head.group(1) not in ("Parameters", "Attributes"):
+            continue
+        body = doc[head.end() : heads[k + 1].start() if k + 1 < len(heads) else None]
+        for entry in re.finditer(r"^(\S[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n(?=[ \t]))+)", body, re.MULTILINE):
+            names = entry.group(1).split(" : ")[0]
+            for name in names.split(","):
+                found[name.strip()] = inspect.cleandoc(entry.group(2)).strip()
+    return found

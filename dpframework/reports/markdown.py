@@ -1,0 +1,107 @@
+"""The report in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from dpframework.checks import Severity
+from dpframework.reports.facts import Ran, assumption_rows, loss_text, public_facts, step_rows
+from dpframework.study import Results, StudyPlan
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$])")
+
+
+def cell(text: str) -> str:
+    r"""Escape a text for a table's cell: it shows as it is, on one line.
+
+    Examples
+    --------
+    >>> print(cell("a|b <i>"))
+    a\|b \<i\>
+    """
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(heads) + " |"
+    yield "|" + " --- |" * len(heads)
+    for row in rows:
+        yield "| " + " | ".join(map(cell, row)) + " |"
+    yield ""
+
+
+def _block(text: str) -> Iterator[str]:
+    """Yield a fenced block whose fence the text cannot close."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield from (f"{fence}text", text.rstrip("\n"), fence, "")
+
+
+def markdown_report(
+    plan: StudyPlan, results: Results | Ran | None = None, *, title: str = "A differential-privacy study"
+) -> str:
+    """Return a plan, and what its run did, as Markdown.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    results
+        What its run released, or None before a run.
+    title
+        The first heading.
+    """
+    ran = Ran.of(results) if isinstance(results, Results) else results
+    lines = [f"# {cell(title)}", ""]
+    if ran is not None:
+        lines += [f"**{cell(ran.verdict(plan))}.**", ""]
+    lines += _table(("fact", "value"), public_facts(plan))
+    lines += ["## Plan", "", *_block(plan.tree())]
+    lines += ["## Steps", "", *_steps(plan, ran)]
+    lines += ["## Assumptions", "", *_assumptions(plan)]
+    lines += ["## Findings", "", *_findings(plan)]
+    if ran is not None:
+        lines += ["## Run", "", *_table(("fact", "value"), _run_facts(plan, ran))]
+        for name, text in ran.texts.items():
+            lines += [f"## Result: {cell(name)}", "", *_block(text)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _run_facts(plan: StudyPlan, ran: Ran) -> list[tuple[str, str]]:
+    return [
+        ("releases", str(len(ran.charges))),
+        ("accounting", ran.accounting),
+        ("spent", ran.spent),
+        ("planned at most", loss_text(plan.totals().get(ran.accounting))),
+    ]
+
+
+def _steps(plan: StudyPlan, ran: Ran | None) -> Iterator[str]:
+    heads = ["step", "query", "sensitivity", "one-sided", "source", "mechanism", "loss", "expected error"]
+    made = {} if ran is None else ran.made(plan)
+    rows = []
+    for row in step_rows(plan):
+        cells = list(row.to_dict().values())
+        rows.append(cells if ran is None else [*cells, str(made.get(row.path, 0))])
+    yield from _table(heads if ran is None else [*heads, "released"], rows)
+    if ran is not None:
+        yield "`released` says how often: below a partition once a part; parts cost what their dearest one costs.\n"
+
+
+def _assumptions(plan: StudyPlan) -> Iterator[str]:
+    rows = assumption_rows(plan)
+    if rows:
+        yield from _table(("assumption", "needed by", "allowed by name"), rows)
+    else:
+        yield "None.\n"
+
+
+def _findings(plan: StudyPlan) -> Iterator[str]:
+    found = plan.check()
+    if not found:
+        yield "None: every check passes.\n"
+        return
+    yield from _table(("code", "severity", "message"), [(f.code, f.severity.value, f.message) for f in found])
+    if any(f.severity is Severity.ERROR for f in found):
+        yield "An error refuses the plan: it cannot be run.\n"

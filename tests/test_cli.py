@@ -1,0 +1,420 @@
+"""The command line: exit codes, one sentence on standard error, JSON that parses, and data that stays shut."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpframework.cli import main
+from dpframework.cli.shared import json_text
+
+STUDY = """
+[data]
+path = "{data}"
+schema = "people.schema.toml"
+
+[privacy]
+epsilon = {epsilon}
+allow = {allow}
+
+[[step]]
+name = "ill-tree"
+miner = "dp-id3"
+epsilon = 0.75
+params = {{ target = "ill", max_depth = 2 }}
+"""
+
+SCHEMA = """
+{inferred}
+[[attribute]]
+name = "ill"
+kind = "boolean"
+[[attribute]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 100
+bins = 4
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study whose data file is missing until `with_data` writes it."""
+
+    def written(*, epsilon=1.0, inferred="", allow=(), data="people.csv"):
+        schema = SCHEMA.format(inferred=inferred)
+        (tmp_path / "people.schema.toml").write_text(schema)
+        path = tmp_path / "study.toml"
+        path.write_text(STUDY.format(epsilon=epsilon, data=data, allow=list(allow)))
+        return path
+
+    return written
+
+
+@pytest.fixture
+def with_data(tmp_path):
+    rows = "".join(f"{str(age > 50).lower()},{age}\n" for age in range(100)) * 10
+    (tmp_path / "people.csv").write_text("ill,age\n" + rows)
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    return code, out, err
+
+
+def is_one_sentence(text):
+    return text.endswith("\n") and text.count("\n") == 1
+
+
+def test_plan_does_not_open_the_data(capsys, study):
+    code, out, err = run(capsys, "plan", study(data="/nowhere/at/all.csv"))
+    assert code == 0
+    assert "ill-tree  [epsilon 0.75]" in out
+    assert out.endswith("(budget 1.0)\n")
+    assert err == ""
+
+
+@pytest.mark.parametrize(("form", "start"), [("mermaid", "flowchart TD"), ("dot", "digraph plan {"), ("json", "{")])
+def test_plan_formats(capsys, study, form, start):
+    code, out, _ = run(capsys, "plan", study(), "--format", form)
+    assert code == 0
+    assert out.startswith(start)
+
+
+def test_a_written_plan_can_be_checked_and_reported(capsys, study, tmp_path):
+    _, out, _ = run(capsys, "plan", study(), "--json")
+    written = tmp_path / "plan.json"
+    written.write_text(out)
+    assert run(capsys, "check", written)[0] == 0
+    assert run(capsys, "report", written, "--format", "md")[0] == 0
+    written.write_text(out.replace('"0.75"', '"0.5"').replace('"3/4"', '"1/2"'))
+    code, out, err = run(capsys, "check", written)
+    assert code == 2
+    assert is_one_sentence(err)
+    assert "hash" in err
+
+
+def test_check(capsys, study):
+    code, out, _ = run(capsys, "check", study())
+    assert code == 0
+    assert out.endswith("accepted\n")
+    code, out, _ = run(capsys, "check", study(epsilon=0.5))
+    assert code == 1
+    assert "DP001 error" in out
+    assert out.endswith("refused\n")
+    code, out, _ = run(capsys, "check", study(epsilon=0.5), "--json")
+    assert code == 1
+    form = json.loads(out)
+    assert form["refused"] is True
+    assert form["findings"][0]["code"] == "DP001"
+
+
+REFUSALS = [
+    (1, {"epsilon": 0.5}, "the plan's total epsilon is 0.75"),
+    (1, {"inferred": 'inferred = ["numeric bounds: observed"]'}, "the schema was inferred from private data"),
+    (2, {}, "people.csv: there is no such data file"),
+    (2, {"data": "$DPFRAMEWORK_TEST_UNSET/a.csv"}, "DPFRAMEWORK_TEST_UNSET, which is not set"),
+]
+
+
+@pytest.mark.parametrize(("expected", "changes", "says"), REFUSALS)
+def test_run_stops_before_any_data_is_opened(capsys, study, tmp_path, monkeypatch, expected, changes, says):
+    if expected == 1:  # there is a file, but nobody may look
+        (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
+        monkeypatch.setattr("dpframework.studyfile.read_table", lambda *_, **__: pytest.fail("opened"))
+    code, out, err = run(capsys, "run", study(**changes), "--out", tmp_path / "out")
+    assert code == expected
+    assert out == ""
+    assert is_one_sentence(err)
+    assert says in err
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.usefixtures("with_data")
+def test_run_writes_and_report_reads(capsys, study, tmp_path):
+    out_dir = tmp_path / "out"
+    code, out, err = run(capsys, "run", study(), "--out", out_dir)
+    assert code == 0
+    assert err == ""
+    assert "private: drawn from the operating system's cryptographic generator" in out
+    assert sorted(p.name for p in out_dir.iterdir()) == ["plan.json", "report.md", "results.json"]
+    results = json.loads((out_dir / "results.json").read_text())
+    assert results["private"] is True
+    assert results["plan"] == json.loads((out_dir / "plan.json").read_text())["hash"]
+    assert "tree" in results["results"]["ill-tree"]
+    code, out, _ = run(capsys, "report", out_dir)
+    assert code == 0
+    assert "Result: ill-tree" in out
+    code, out, _ = run(capsys, "report", out_dir, "--json")
+    assert json.loads(out)["run"]["private"] is True
+    code, _, _ = run(capsys, "report", out_dir, "--format", "md", "--out", tmp_path / "again.md")
+    assert code == 0
+    again = (tmp_path / "again.md").read_text()
+    assert again.split("\n", 1)[1] == (out_dir / "report.md").read_text().split("\n", 1)[1]
+
+
+@pytest.mark.usefixtures("with_data")
+def test_a_seeded_run_says_that_it_is_not_private(capsys, study, tmp_path):
+    arguments = ("run", study(), "--out", tmp_path / "out", "--seed", 3, "--engine", "threads")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "NOT PRIVATE" in out
+    assert "NOT PRIVATE" in (tmp_path / "out" / "report.md").read_text()
+    first = json.loads((tmp_path / "out" / "results.json").read_text())
+    code, out, _ = run(capsys, *arguments, "--json")  # into the same folder, which holds nothing else
+    assert code == 0
+    assert json.loads(out) == first == json.loads((tmp_path / "out" / "results.json").read_text())
+
+
+@pytest.mark.usefixtures("with_data")
+def test_an_inferred_schema_is_never_reported_as_private(capsys, study, tmp_path):
+    file = study(inferred='inferred = ["numeric bounds: observed"]', allow=["schema-inferred-from-data"])
+    code, out, _ = run(capsys, "run", file, "--out", tmp_path / "out")
+    assert code == 0
+    assert "NOT PRIVATE: the schema was inferred" in out
+
+
+@pytest.mark.usefixtures("with_data")
+def test_out_is_refused_before_anything_is_spent(capsys, study, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpframework.studyfile.read_table", lambda *_, **__: pytest.fail("opened"))
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.tex").write_text("")
+    (tmp_path / "file").write_text("")
+    for out, says in [("taken", "thesis.tex"), ("file", "is a file"), ("no/such/parent", "parent folder")]:
+        code, _, err = run(capsys, "run", study(), "--out", tmp_path / out)
+        assert code == 2
+        assert is_one_sentence(err)
+        assert says in err
+    assert [p.name for p in (tmp_path / "taken").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_out_that_cannot_be_written(capsys, study, tmp_path):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    code, _, err = run(capsys, "run", study(), "--out", locked / "out")
+    assert code == 2
+    assert is_one_sentence(err)
+
+
+@pytest.mark.usefixtures("with_data")
+def test_a_run_that_fails_writes_nothing(capsys, study, tmp_path, monkeypatch):
+    from dpframework.private_table import PrivateTable
+
+    release = PrivateTable.release
+    made = []
+
+    def fail_on_the_second(self, step, **inputs):
+        if made:
+            raise ArithmeticError("in the middle")
+        made.append(step)
+        return release(self, step, **inputs)
+
+    monkeypatch.setattr(PrivateTable, "release", fail_on_the_second)
+    code, out, err = run(capsys, "run", study(), "--out", tmp_path / "out", "--seed", 1)
+    assert code == 2
+    assert out == ""
+    note, error = err.splitlines()
+    assert note == "note: 1 release had been charged before this; what it cost is spent"
+    assert error.startswith("error: unexpected ArithmeticError in test_cli.py")
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("plna",), "No such command 'plna'"),
+        (("plan",), "see 'dpframework plan --help'"),
+        (("plan", "none.toml"), "none.toml: there is no such file"),
+        (("plan", "none.json"), "none.json: there is no such file"),
+        (("plan", "."), "is a folder"),
+        (("plan", "x.toml", "--format", "svg"), "--format"),
+        (("run", "none.toml", "--out", "o"), "none.toml: there is no such file"),
+        (("run", "none.toml", "--out", "o", "--engine", "memry"), "no engine is named 'memry'; did you mean 'memory'?"),
+        (("run", "none.toml", "--out", "o", "--seed", "-1"), "--seed"),
+        (("report", "none.toml"), "there is no such file"),
+        (("report", "."), "results.json: there is no such file"),
+        (("miners", "dp-id4"), "no miner is named 'dp-id4'; did you mean 'dp-id3'?"),
+        (("mechanisms", "laplac"), "did you mean 'laplace'?"),
+        (("schema", "show", "none.toml"), "there is no such file"),
+        (("schema", "infer", "none.csv"), "there is no such file"),
+        (("schema", "infer", "none.csv", "--id", "who"), "--right"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert is_one_sentence(err)
+    assert says in err
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "nonsense", '{"schema_version": 99}', '{"schema_version": 1}'])
+def test_plans_that_dpframework_did_not_write(capsys, tmp_path, text):
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    code, _, err = run(capsys, "check", path)
+    assert code == 2
+    assert is_one_sentence(err)
+    assert str(path) in err
+
+
+@pytest.mark.usefixtures("with_data")
+def test_a_results_folder_that_does_not_fit(capsys, study, tmp_path):
+    out = tmp_path / "out"
+    run(capsys, "run", study(), "--out", out, "--seed", 1)
+    results = out / "results.json"
+    good = results.read_text()
+    for text, says in [("[1]", "not results"), ("{", "not JSON"), ("{}", "'private' lacks")]:
+        results.write_text(text)
+        code, _, err = run(capsys, "report", out)
+        assert (code, says in err) == (2, True)
+    form = json.loads(good)
+    results.write_text(json.dumps({**form, "plan": "0" * 64}))
+    code, _, err = run(capsys, "report", out)
+    assert code == 2
+    assert "another plan" in err
+
+
+def test_miners_and_mechanisms(capsys):
+    code, out, _ = run(capsys, "miners")
+    assert code == 0
+    assert "dp-id3" in out
+    _, out, _ = run(capsys, "miners", "dp-id3")
+    assert "target: str, required\n    The class attribute." in out
+    assert "max_depth: int, default 5" in out
+    _, out, _ = run(capsys, "miners", "--json")
+    form = json.loads(out)
+    assert {"name", "plugin", "summary"} == set(form["miners"][0])
+    assert form["problems"] == []
+    _, out, _ = run(capsys, "mechanisms", "--json")
+    assert "laplace" in [m["name"] for m in json.loads(out)["mechanisms"]]
+    _, out, _ = run(capsys, "mechanisms", "laplace", "--json")
+    assert [p["name"] for p in json.loads(out)["parameters"]] == ["epsilon"]
+
+
+def test_plugin_problems_are_warnings(capsys, monkeypatch):
+    from dpframework.registry import Problem, registry
+
+    monkeypatch.setattr(registry(), "problems", [Problem("torn", "cannot be imported")])
+    code, out, err = run(capsys, "miners")
+    assert code == 0
+    assert err == "warning: plugin 'torn': cannot be imported\n"
+    code, out, err = run(capsys, "miners", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["problems"] == ["plugin 'torn': cannot be imported"]
+
+
+@pytest.mark.usefixtures("with_data")
+def test_schema_infer_and_show(capsys, tmp_path):
+    made = tmp_path / "made.toml"
+    arguments = ("schema", "infer", tmp_path / "people.csv", "--numeric", "quantile", "--bins", 5)
+    code, out, err = run(capsys, *arguments, "--out", made)
+    assert code == 0
+    assert "is not private" in err
+    assert is_one_sentence(err)
+    code, out, _ = run(capsys, *arguments)
+    assert out == made.read_text()
+    code, out, _ = run(capsys, *arguments, "--json")
+    assert json.loads(out)["inferred"]
+    code, out, _ = run(capsys, "schema", "show", made)
+    assert "inferred from private data: numeric cuts: quantile" in out
+    code, out, _ = run(capsys, "schema", "show", made, "--json")
+    assert [a["name"] for a in json.loads(out)["attribute"]] == ["ill", "age"]
+    before = made.read_text()
+    code, _, err = run(capsys, *arguments, "--out", made)
+    assert code == 2
+    assert "exists" in err
+    assert made.read_text() == before
+
+
+def test_schema_infer_of_two_views(capsys, tmp_path):
+    (tmp_path / "l.csv").write_text("who,ill\na,true\nb,false\n")
+    (tmp_path / "r.csv").write_text("who,age\nb,3\na,50\n")
+    code, out, _ = run(capsys, "schema", "infer", tmp_path / "l.csv", "--right", tmp_path / "r.csv", "--id", "who")
+    assert code == 0
+    assert 'view = "left"' in out
+    assert 'view = "right"' in out
+
+
+COMMANDS = ["miners", "mechanisms", "plan", "check", "run", "report", "demo", "schema infer", "schema show"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(capsys, command):
+    code, out, err = run(capsys, *command.split(), "--help")
+    assert code == 0
+    assert f"Example: dpframework {command}" in " ".join(out.split())
+    assert err == ""
+    assert "--json" in out
+
+
+def process(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dpframework", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.usefixtures("with_data")
+def test_a_pipe_shows_no_progress_and_no_colours(study, tmp_path):
+    done = process("run", study(), "--out", tmp_path / "out", "--seed", 1)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+
+
+def test_a_reader_that_goes_away(study):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "dpframework", "plan", str(study())]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+def test_json_holds_whatever_a_result_holds():
+    text = json_text({"a": [float("nan"), np.float64("inf"), np.arange(2)], "b": {3: (1.5, {2})}})
+    assert json.loads(text) == {"a": [None, None, [0, 1]], "b": {"3": [1.5, "{2}"]}}
+
+
+def test_interrupted(capsys, monkeypatch, study):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpframework.cli.planning.open_plan", interrupt)
+    code, _, _ = run(capsys, "plan", study())
+    assert code == 130
+
+
+def test_planning_imports_nothing_heavy(study):
+    path = study(data="/nowhere.csv")
+    heavy = {
+        "polars",
+        "narwhals",
+        "numba",
+        "sklearn",
+        "scipy",
+        "dp_accounting",
+        "opendp",
+        "networkx",
+        "pandas",
+        "randomgen",
+    }
+    code = "import sys; from dpframework.cli import main; main(['plan', sys.argv[1]]); print(*sys.modules, sep=',')"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert not heavy & set(done.stdout.splitlines()[-1].split(","))

@@ -1,0 +1,137 @@
+"""Reports: all that an auditor asks of a plan, and what a run did, in Markdown and on a terminal."""
+
+import io
+
+import attrs
+import numpy as np
+import pytest
+from rich.console import Console
+
+import dpframework as dpf
+from dpframework.reports import Ran, markdown_report, step_rows, terminal_report
+from dpframework.reports.markdown import cell
+from dpframework.table import Table
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill|or *not*"), dpf.Numeric("age", 0, 100, bins=4)])
+
+
+@attrs.frozen
+class Twice(dpf.Miner):
+    """Count one attribute, and another one in each of its parts."""
+
+    name = "twice"
+    epsilon: float = 0.5
+
+    def plan(self, schema):
+        half = dpf.mechanisms.DiscreteLaplace(self.epsilon)
+        first, second = schema
+        inner = dpf.step("inner", dpf.queries.Histogram(second), half, assumptions=["mcmc-converged"])
+        return dpf.sequential(dpf.step("outer", dpf.queries.Histogram(first), half), dpf.parallel(inner, by=first))
+
+    def mine(self, table):
+        table.release("outer")
+        for part in table.partition(table.schema.names[0]):
+            part.release("inner")
+        return "```\nhandmade | fence\n```"
+
+
+@pytest.fixture
+def study():
+    study = dpf.Study(SCHEMA, epsilon=1.5, delta="1e-6", allow=["mcmc-converged"])
+    study.add("both", Twice())
+    return study
+
+
+@pytest.fixture
+def table():
+    return Table.from_codes(SCHEMA, np.array([[0, 1] * 20, [0, 1, 2, 3] * 10]))
+
+
+def shown(renderable):
+    stream = io.StringIO()
+    Console(file=stream, width=120).print(renderable, soft_wrap=True)
+    return stream.getvalue()
+
+
+def test_rows_say_what_an_auditor_asks(study):
+    outer, inner = step_rows(study.plan())
+    assert (outer.path, inner.path) == ("both/outer", "both/parts/inner")
+    assert outer.query == "histogram of ill|or *not*"
+    assert (outer.sensitivity, outer.one_sided) == ("1 (l1)", "yes")
+    assert outer.source == "counts of disjoint cells: a row lies in one cell"
+    assert (outer.mechanism, outer.loss) == ("discrete-laplace", "epsilon 0.5")
+    assert "95 %" in outer.expected
+
+
+def test_rows_of_steps_without_a_claim_or_a_pure_epsilon():
+    study = dpf.Study(SCHEMA, epsilon=1, delta="1e-6")
+    study.add_plan("noisy", dpf.step("s", dpf.queries.Histogram(SCHEMA["age"]), dpf.mechanisms.Gaussian("0.1")))
+    (row,) = step_rows(study.plan())
+    assert row.loss == "rho 0.1"
+    assert row.sensitivity == "1 (l2)"
+
+
+def test_markdown_before_a_run(study):
+    text = markdown_report(study.plan(), title="A | B")
+    assert text.startswith("# A \\| B\n")
+    for part in ("pure accounting", "concentrated accounting", "pld accounting", "| mcmc-converged | inner | yes |"):
+        assert part in text
+    assert "## Run" not in text
+    assert "DP012" in text
+    assert "└─ both  [epsilon 1.0]" in text
+
+
+def test_cells_are_escaped_and_tables_keep_their_shape(study):
+    text = markdown_report(study.plan())
+    assert "histogram of ill\\|or \\*not\\*" in text
+    rows = [line for line in text.splitlines() if line.startswith("| both/")]
+    assert {row.replace("\\|", "").count("|") for row in rows} == {9}
+    assert cell("two\nlines") == "two lines"
+
+
+def test_markdown_after_a_private_run(study, table):
+    results = study.run(table)
+    text = markdown_report(results.plan, results)
+    assert "**private: drawn from the operating system's cryptographic generator.**" in text
+    assert "NOT PRIVATE" not in text
+    assert "| releases | 3 |" in text
+    assert [line.rsplit("|", 2)[1].strip() for line in text.splitlines() if line.startswith("| both/")] == ["1", "2"]
+    assert "````text\n```\nhandmade | fence\n```\n````" in text
+
+
+def test_a_seeded_run_is_marked(study, table):
+    results = study.run(table, seed=1)
+    assert "**NOT PRIVATE: this run was seeded" in markdown_report(results.plan, results)
+    assert "NOT PRIVATE: this run was seeded" in shown(terminal_report(results.plan, results))
+
+
+def test_an_inferred_schema_is_marked(table):
+    schema = attrs.evolve(SCHEMA, inferred=["numeric bounds: observed"])
+    study = dpf.Study(schema, epsilon=2, allow=["schema-inferred-from-data", "mcmc-converged"])
+    study.add("both", Twice())
+    results = study.run(Table.from_codes(schema, table.codes))
+    assert "NOT PRIVATE: the schema was inferred" in markdown_report(results.plan, results)
+
+
+def test_the_terminal_shows_the_same(study, table):
+    results = study.run(table)
+    text = shown(terminal_report(results.plan, results, title="[bold]A study[/bold]"))
+    for part in ("[bold]A study[/bold]", "Plan\n", "Steps\n", "Assumptions\n", "Findings\n", "Run\n", "Result: both"):
+        assert part in text
+    assert "both/parts/inner: histogram of age, by discrete-laplace, epsilon 0.5, releases made: 2" in text
+
+
+def test_a_refused_plan_can_be_reported():
+    study = dpf.Study(SCHEMA, epsilon="0.1")
+    study.add("both", Twice())
+    text = markdown_report(study.plan())
+    assert "| DP001 | error |" in text
+    assert "An error refuses the plan" in text
+    assert "DP001 error" in shown(terminal_report(study.plan()))
+
+
+def test_a_run_survives_its_file(study, table):
+    ran = Ran.of(study.run(table))
+    assert Ran.from_dict(ran.to_dict()) == ran
+    with pytest.raises(dpf.InputError, match="'charges' lacks"):
+        Ran.from_dict({**ran.to_dict(), "charges": 3})

@@ -1,0 +1,227 @@
+"""Study files: read strictly, without the data, with one sentence for each mistake."""
+
+from fractions import Fraction
+from importlib.metadata import EntryPoint
+
+import attrs
+import pytest
+
+import dpframework as dpf
+from dpframework.registry import Registry
+from dpframework.studyfile import load_study
+
+SCHEMA = """
+[[attribute]]
+name = "ill"
+kind = "boolean"
+[[attribute]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 100
+bins = 4
+"""
+
+STUDY = """
+[data]
+path = "people.csv"
+schema = "people.schema.toml"
+
+[privacy]
+epsilon = 1.0
+
+[[step]]
+name = "mode"
+miner = "noisy-mode"
+epsilon = 0.4
+params = { attribute = "ill" }
+"""
+
+
+@attrs.frozen
+class NoisyMode(dpf.Miner):
+    """Release the most common value of one attribute."""
+
+    name = "noisy-mode"
+    attribute: str
+    epsilon: float
+
+    def plan(self, schema):
+        counts = dpf.queries.Histogram(schema[self.attribute])
+        return dpf.step("mode", counts, dpf.mechanisms.PermuteAndFlip(self.epsilon))
+
+    def mine(self, table):
+        return table.release("mode")
+
+
+@attrs.frozen
+class Broken(dpf.Miner):
+    """Fail to plan."""
+
+    name = "broken"
+
+    def plan(self, schema):
+        raise ZeroDivisionError("no such\nnumber")
+
+    def mine(self, table):
+        return None
+
+
+@dpf.hookimpl
+def dpframework_miners():
+    return [NoisyMode, Broken]
+
+
+@pytest.fixture(scope="module")
+def registry():
+    class Here(EntryPoint):
+        def load(self):
+            import types
+
+            plugin = types.ModuleType("plugin")
+            plugin.dpframework_miners = dpframework_miners
+            return plugin
+
+    return Registry([Here("here", "plugin", "dpframework")])
+
+
+@pytest.fixture
+def write(tmp_path):
+    (tmp_path / "people.schema.toml").write_text(SCHEMA)
+
+    def written(text):
+        path = tmp_path / "study.toml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_a_study_is_read_without_its_data(write, registry):
+    file = load_study(write(STUDY), registry)
+    assert not file.data.folder.joinpath("people.csv").exists()
+    assert file.study.plan().total() == dpf.PrivacyLoss("0.4")
+    with pytest.raises(dpf.InputError, match=r"study\.toml: .*people\.csv: there is no such data file"):
+        file.read()
+
+
+def test_epsilon_reaches_the_miner_exactly(write, registry):
+    file = load_study(write(STUDY.replace("0.4", "0.1")), registry)
+    assert next(file.study.plan().steps()).mechanism.epsilon == Fraction(1, 10)
+
+
+def test_the_data_is_read_and_run(write, registry, tmp_path):
+    file = load_study(write(STUDY), registry)
+    (tmp_path / "people.csv").write_text("ill,age\n" + "true,30\nfalse,200\n" * 20)
+    with pytest.raises(dpf.InputError, match="age"):
+        file.study.run(file.read, seed=1)
+    clamped = STUDY.replace("[privacy]", 'out_of_domain = "clamp"\n[privacy]')
+    file = load_study(write(clamped), registry)
+    assert file.study.run(file.read, seed=1)["mode"] in ("true", "false")
+
+
+def test_environment_variables_in_data_paths(write, registry, tmp_path, monkeypatch):
+    monkeypatch.delenv("DPFRAMEWORK_TEST_DATA", raising=False)
+    path = write(STUDY.replace("people.csv", "$DPFRAMEWORK_TEST_DATA/people.csv"))
+    file = load_study(path, registry)  # planned, although the variable is not set
+    with pytest.raises(dpf.InputError, match="DPFRAMEWORK_TEST_DATA, which is not set"):
+        file.read()
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "people.csv").write_text("ill,age\ntrue,1\n")
+    monkeypatch.setenv("DPFRAMEWORK_TEST_DATA", str(folder))
+    assert file.data.paths() == [folder / "people.csv"]
+    assert file.read().schema == file.study.schema
+
+
+def test_two_views_joined_by_an_id(write, registry, tmp_path):
+    views = SCHEMA.replace('kind = "boolean"', 'kind = "boolean"\nview = "left"') + 'view = "right"\n'
+    (tmp_path / "people.schema.toml").write_text(views)
+    text = STUDY.replace('path = "people.csv"', 'left = "l.csv"\nright = "r.csv"\nid = "who"')
+    file = load_study(write(text), registry)
+    (tmp_path / "l.csv").write_text("who,ill\na,true\nb,false\n")
+    with pytest.raises(dpf.InputError, match=r"r\.csv: there is no such data file"):
+        file.read()
+    (tmp_path / "r.csv").write_text("who,age\nb,3\na,50\n")
+    assert file.read().values["age"].tolist() == [50, 3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[data]", "[date]", "unknown table or key 'date'; did you mean 'data'?"),
+        ("[privacy]\nepsilon = 1.0", "", r"has no \[privacy\] table"),
+        ("[data]", "data = 3\n[dat]", "unknown table or key 'dat'"),
+        ('path = "people.csv"', "path = 3", r"\[data\] path must be a text, not a number"),
+        ('path = "people.csv"', "", r"\[data\] has no 'path'"),
+        ('path = "people.csv"', 'left = "l.csv"', r"\[data\] has no 'right'"),
+        ('path = "people.csv"', 'path = "a.csv"\nleft = "l.csv"', "has both 'path' and 'left'"),
+        ('path = "people.csv"', 'paht = "people.csv"', "unknown key 'paht'; did you mean 'path'"),
+        ('schema = "people.schema.toml"', "", r"\[data\] has no 'schema'"),
+        ("people.schema.toml", "other.toml", r"other\.toml: there is no such file"),
+        ("people.schema.toml", "$DPFRAMEWORK_UNSET/s.toml", "DPFRAMEWORK_UNSET, which is not set"),
+        ("[privacy]", 'out_of_domain = "clmp"\n[privacy]', "did you mean 'clamp'"),
+        ("epsilon = 1.0", "", r"\[privacy\] has no 'epsilon'"),
+        ("epsilon = 1.0", "epsilon = nan", r"\[privacy\] epsilon is nan"),
+        ("epsilon = 1.0", "epsilon = inf", r"\[privacy\] epsilon is inf"),
+        ("epsilon = 1.0", "epsilon = -1", r"\[privacy\] epsilon is -1.0; it cannot be negative"),
+        ("epsilon = 1.0", "epsilon = 0", r"\[privacy\] epsilon is 0; it must be positive"),
+        ("epsilon = 1.0", "epsilon = true", r"\[privacy\] epsilon is True"),
+        ("epsilon = 1.0", 'epsilon = "much"', r"\[privacy\] epsilon is 'much'"),
+        ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1", r"\[privacy\] delta is 1"),
+        ("epsilon = 1.0", "epsilon = 1.0\ndelta = nan", r"\[privacy\] delta is nan"),
+        ("epsilon = 1.0", 'epsilon = 1.0\nrelation = "replace"', "relation 'replace' is unknown"),
+        ("epsilon = 1.0", "epsilon = 1.0\nrelation = 3", "relation must be a text"),
+        ("epsilon = 1.0", 'epsilon = 1.0\nallow = "all"', "allow must be a list"),
+        ("epsilon = 1.0", "epsilon = 1.0\nepsilom = 1.0", "unknown key 'epsilom'; did you mean 'epsilon'"),
+        ("[[step]]", "[step]", r"under its own \[\[step\]\] heading"),
+        ('name = "mode"', "", "step number 1: has no 'name'"),
+        ('name = "mode"', 'name = ""', "step number 1: name must not be blank"),
+        ('name = "mode"', 'name = "a/b"', "step 'a/b': the name 'a/b' cannot be used"),
+        ('miner = "noisy-mode"', "", "step 'mode': has no 'miner'"),
+        ('miner = "noisy-mode"', 'miner = "noisy-mod"', "step 'mode': no miner is named 'noisy-mod'; did you mean"),
+        ("epsilon = 0.4", "", "step 'mode': miner 'noisy-mode' needs the parameter 'epsilon'"),
+        ("epsilon = 0.4", "epsilon = nan", "step 'mode': epsilon is nan"),
+        ("epsilon = 0.4", "epsilon = -0.4", "step 'mode': epsilon is -0.4; it cannot be negative"),
+        ("epsilon = 0.4", "epsilon = [1]", r"step 'mode': epsilon is \[1\]"),
+        ("epsilon = 0.4", "epsilon = 0.4\nseed = 1", "step 'mode': unknown key 'seed'"),
+        ("params = {", "params = { epsilon = 1,", "epsilon is a key of the step itself"),
+        ("params = {", "params = { atribute = 1,", "has no parameter 'atribute'; did you mean 'attribute'"),
+        ('{ attribute = "ill" }', '"ill"', "params must be a table"),
+        ('{ attribute = "ill" }', '{ attribute = "il" }', "step 'mode': attribute 'il' is not in the schema; did you"),
+        ("[data]", "[data", "is not TOML"),
+    ],
+)
+def test_each_mistake_is_one_sentence_that_names_the_place(write, registry, old, new, says):
+    assert old in STUDY
+    path = write(STUDY.replace(old, new))
+    with pytest.raises(dpf.InputError, match=says) as caught:
+        load_study(path, registry)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_steps_and_duplicate_names(write, registry):
+    with pytest.raises(dpf.InputError, match="has no step"):
+        load_study(write(STUDY[: STUDY.index("[[step]]")]), registry)
+    twice = STUDY + STUDY[STUDY.index("[[step]]") :]
+    with pytest.raises(dpf.InputError, match="step 'mode': this name is used twice"):
+        load_study(write(twice), registry)
+
+
+def test_a_miner_that_fails_to_plan_is_named(write, registry):
+    text = STUDY[: STUDY.index("[[step]]")] + '[[step]]\nname = "b"\nminer = "broken"\n'
+    with pytest.raises(dpf.InputError) as caught:
+        load_study(write(text), registry)
+    says = "step 'b': miner 'broken' of plugin 'here' failed to plan with ZeroDivisionError (no such)"
+    assert str(caught.value).endswith(says)
+
+
+def test_files_that_are_no_study(tmp_path, registry):
+    with pytest.raises(dpf.InputError, match="there is no such file"):
+        load_study(tmp_path / "none.toml", registry)
+    with pytest.raises(dpf.InputError, match="cannot be read"):
+        load_study(tmp_path, registry)
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    with pytest.raises(dpf.InputError, match="not UTF-8"):
+        load_study(tmp_path / "latin.toml", registry)
