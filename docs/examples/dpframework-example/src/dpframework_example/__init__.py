@@ -1,0 +1,27 @@
+"""An example plugin for dpframework: the most common value of an attribute, released privately."""
+
+import attrs
+
+import dpframework as dpf
+
+
+@attrs.frozen
+class NoisyMode(dpf.Miner):
+    """Release the most common value of one attribute."""
+
+    name = "noisy-mode"
+    attribute: str
+    epsilon: float
+
+    def plan(self, schema):
+        counts = dpf.queries.Histogram(schema[self.attribute])
+        return dpf.step("mode", counts, dpf.mechanisms.PermuteAndFlip(self.epsilon))
+
+    def mine(self, table):
+        return table.release("mode")
+
+
+@dpf.hookimpl
+def dpframework_miners():
+    """Bring the miner."""
+    return [NoisyMode]
