@@ -8,13 +8,13 @@ from dpframework.accountant import PureAccountant, totals
 from dpframework.plan.graph import label_of, plan_graph
 from dpframework.plan.nodes import Node, Post, Step
 from dpframework.plan.plan import Plan
-from dpframework.privacy import PrivacyLoss, decimal_text
+from dpframework.privacy import PrivacyLoss, decimal_text, readable
 
 
 def _loss_text(loss: PrivacyLoss | None) -> str:
     if loss is None or loss.epsilon is None:
         return "no pure epsilon"
-    return f"epsilon {decimal_text(loss.epsilon)}"
+    return f"epsilon {readable(loss.epsilon)}"
 
 
 def tree(plan: Plan) -> str:
@@ -29,7 +29,7 @@ def _loss_of(node: Node, plan: Plan) -> str:
     if isinstance(node, Step) and (calibration := plan.calibration(node)) is not None:
         rho = calibration.losses.concentrated.under(plan.relation)
         if calibration.losses.pure.under(plan.relation) is None and rho is not None:
-            return f"rho {decimal_text(rho)}"
+            return f"rho {readable(rho)}"
     accountant = PureAccountant(plan.relation)
     return _loss_text(accountant.loss(accountant.amount_of(node, plan)))
 
@@ -79,4 +79,4 @@ def dot(plan: Plan) -> str:
 
 def _node_text(node: dict[str, object]) -> str:
     epsilon = node.get("epsilon")
-    return f"{node['label']}" + (f" (epsilon {decimal_text(epsilon)})" if epsilon is not None else "")  # type: ignore[arg-type]
+    return f"{node['label']}" + (f" (epsilon {readable(epsilon)})" if epsilon is not None else "")  # type: ignore[arg-type]

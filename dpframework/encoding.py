@@ -315,7 +315,7 @@ def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> 
     if series.dtype == pl.Null:
         return np.full(len(series), _MISSING, dtype=np.int64)
     small = _small_whole_numbers(series)
-    distinct = series.unique().drop_nulls() if small is None else pl.Series(np.unique(small))
+    distinct = series.unique().drop_nulls() if small is None else pl.Series(np.flatnonzero(np.bincount(small)))
 
     def code(text: str) -> int:
         stripped = text.strip()

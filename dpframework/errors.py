@@ -31,7 +31,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     "did you mean 'income'?"
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = [known_name for known_name in names if known_name.casefold() == name.casefold()]
+    close = close or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
     if not names:

@@ -262,7 +262,9 @@ def _attribute(name: str, series: pl.Series, where: str, choices: _Choices) -> A
             missing = missing or len(kept) < len(numbers)
             if len(kept) == 0:
                 raise InputError(f"{where} has no values at all; leave it out with exclude")
-            if bool(np.isin(kept, (0.0, 1.0)).all()):
+            # a text like "00" is a number, but not a way to write false
+            written = not is_textual(series) or set(series.str.replace(r"^(-?\d+)\.0+$", "$1").unique()) <= {"0", "1"}
+            if written and bool(np.isin(kept, (0.0, 1.0)).all()):
                 return Boolean(name, missing=missing)
             return _numeric(name, kept, where, missing, choices)
         if set(series.str.to_lowercase().unique()) <= {"true", "false"}:

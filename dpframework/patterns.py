@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -37,6 +37,10 @@ class Description(abc.ABC):
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `description_from_dict` reads."""
+
+
+def _descriptions(parts: Iterable[Description]) -> tuple[Description, ...]:
+    return tuple(parts)
 
 
 @attrs.frozen
@@ -139,7 +143,7 @@ class Not(Description):
 class And(Description):
     """Holds where all its parts do; with no parts, everywhere."""
 
-    parts: tuple[Description, ...] = attrs.field(converter=tuple)
+    parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
 
     def holds(self, columns: Columns) -> Mask:
         """Intersect."""
@@ -162,7 +166,7 @@ class And(Description):
 class Or(Description):
     """Holds where one of its parts does; with no parts, nowhere."""
 
-    parts: tuple[Description, ...] = attrs.field(converter=tuple)
+    parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
 
     def holds(self, columns: Columns) -> Mask:
         """Unite."""
@@ -202,7 +206,7 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
     >>> description_from_dict({"not": {"equals": ["sex", "Male"]}})
     Not(part=Equals(attribute='sex', value='Male'))
     """
-    match dict(form):
+    match dict(form) if len(form) == 1 else {}:
         case {"equals": [str(attribute), str(value)]}:
             return Equals(attribute, value)
         case {"below": [str(attribute), (int() | float()) as threshold]}:
@@ -228,7 +232,7 @@ class Cases:
     ('age < 30', 'otherwise')
     """
 
-    descriptions: tuple[Description, ...] = attrs.field(converter=tuple)
+    descriptions: tuple[Description, ...] = attrs.field(converter=_descriptions)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -256,7 +260,9 @@ class _Grid:
     value_columns: Mapping[str, NDArray[np.float64]]
 
     def codes(self, name: str) -> NDArray[Any]:
-        return self.code_columns[name]
+        # An attribute that does not occur is asked for its number of rows only (by `And()` and `Or()`).
+        first = next(iter(self.code_columns.values()))
+        return self.code_columns.get(name, np.zeros_like(first))
 
     def values(self, name: str) -> NDArray[np.float64]:
         return self.value_columns[name]

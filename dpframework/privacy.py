@@ -96,6 +96,11 @@ def exact_or_none(value: Amount | None) -> Fraction | None:
     return None if value is None else exact(value)
 
 
+def exact_delta(value: Amount) -> Fraction:
+    """Return `exact(value, "delta")`."""
+    return exact(value, "delta")
+
+
 def decimal_text(value: Fraction) -> str:
     """Write a rational as the shortest decimal that equals it, else as a ratio.
 
@@ -112,6 +117,18 @@ def decimal_text(value: Fraction) -> str:
         return f"{value.numerator}/{value.denominator}" if value.denominator <= 10**6 else f"{float(value):.6g}"
     text = f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
     return text if "." in text else text + ".0"
+
+
+def readable(amount: Fraction) -> str:
+    """Write an exact amount as its decimal if that is short, else to four digits after a tilde.
+
+    Examples
+    --------
+    >>> readable(Fraction(3, 80)), readable(Fraction(37, 220))
+    ('0.0375', '~0.1682')
+    """
+    text = decimal_text(amount)
+    return text if "/" not in text and len(text) <= 10 else f"~{float(amount):.4g}"
 
 
 def rational_above(value: float) -> Fraction:
@@ -165,7 +182,7 @@ class PrivacyLoss:
 
     epsilon: Fraction | None = attrs.field(default=None, converter=exact_or_none)
     rho: Fraction | None = attrs.field(default=None, converter=exact_or_none)
-    delta: Fraction = attrs.field(default=Fraction(0), converter=lambda value: exact(value, "delta"))
+    delta: Fraction = attrs.field(default=Fraction(0), converter=exact_delta)
 
     @property
     def concentrated(self) -> Fraction | None:
@@ -243,7 +260,7 @@ def parallel(parts: Sequence[Pair]) -> Pair:
     entering = [p.add_or_remove_one for p in parts]
     staying = _largest([p.replace_one for p in parts])
     if staying is None or None in entering:
-        return Pair(_largest(entering), staying if len(parts) == 1 else None)
+        return Pair(_largest(entering), None)
     moving = sum(sorted((a for a in entering if a is not None), reverse=True)[:2], Fraction(0))
     return Pair(_largest(entering), max(staying, moving))
 

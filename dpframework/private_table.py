@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NoReturn, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar, final
 
 import attrs
+import numpy as np
 
 from dpframework.accountant.run import Charge, Scope
 from dpframework.engines import Cut, Engine, Rows, number_of_parts
@@ -16,6 +17,9 @@ from dpframework.patterns import Cases, Description, first_overlap
 from dpframework.plan.nodes import Step
 from dpframework.randomness import Randomness
 from dpframework.schema import Attribute, Schema
+
+
+T = TypeVar("T")
 
 
 @attrs.frozen(eq=False)
@@ -36,30 +40,59 @@ class Gate:
         """
         for observer in self.observers:
             observer.charged(charge)
-        step = charge.step
-        output = self.draw(charge, self.answer(charge, rows, inputs))
-        value = step.query.candidates(**inputs)[output] if step.mechanism.selects else output
+        answer = self.answer(charge, rows, inputs)
+        candidates = self._candidates(charge, answer, inputs)
+        output = self.draw(charge, answer)
+        value = output if candidates is None else candidates[output]
         for observer in self.observers:
             observer.released(Release(charge, inputs, output, value))
         return value
 
     def answer(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
         """Return the exact answer (private side only)."""
-        try:
-            return charge.step.query.evaluate(self.engine, rows, **inputs)
-        except DPFrameworkError:
-            raise
-        except Exception as error:
-            # The text of an error may quote a private value: only a seeded experiment may show it.
-            cause = None if self.randomness.private else error
-            raise InputError(
-                f"step '{charge.path}': the query '{charge.calibration.facts.text}' failed with {type(error).__name__}; "
-                "run with a seed on data that is not private to see where"
-            ) from cause
+        what = f"step '{charge.path}': the query '{charge.calibration.facts.text}'"
+        return self._guarded(what, lambda: charge.step.query.evaluate(self.engine, rows, **inputs), shown=())
 
     def draw(self, charge: Charge, answer: Any) -> Any:
         """Return the mechanism's output."""
-        return charge.step.mechanism.release(answer, charge.calibration, self.randomness)
+        mechanism = charge.step.mechanism
+        what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
+        return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, self.randomness))
+
+    def split(self, rows: Rows, cut: Cut) -> list[Rows]:
+        """Return the rows of each part of a cut (private side only)."""
+        return self._guarded("a partition", lambda: self.engine.split(rows, cut))
+
+    def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
+        """Return the rows with one more attribute (private side only)."""
+        return self._guarded(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
+
+    def _candidates(self, charge: Charge, answer: Any, inputs: dict[str, Any]) -> Sequence[Any] | None:
+        """Return what a selection chooses among, if there is one score for each; None for other mechanisms."""
+        if not charge.step.mechanism.selects:
+            return None
+        candidates = charge.step.query.candidates(**inputs)
+        if len(candidates) == 0:
+            raise InputError(f"step '{charge.path}': there is no candidate to select from")
+        if np.size(answer) != len(candidates):
+            raise InputError(
+                f"step '{charge.path}': the query '{charge.calibration.facts.text}' does not answer with one score for "
+                "each of its candidates"
+            )
+        return candidates
+
+    def _guarded(
+        self, what: str, function: Callable[[], T], shown: tuple[type[Exception], ...] = (DPFrameworkError,)
+    ) -> T:
+        """Call a function that sees private rows; in a private run, show no text and no cause of what it raises."""
+        try:
+            return function()
+        except Exception as error:
+            if isinstance(error, shown) or (isinstance(error, DPFrameworkError) and not self.randomness.private):
+                raise
+            # The text of an error may quote a private value: only a seeded experiment may show it.
+            kind, cause = type(error).__name__, None if self.randomness.private else error
+        raise InputError(f"{what} failed with {kind}; run with a seed on data that is not private to see where") from cause
 
 
 @final
@@ -121,8 +154,8 @@ class PrivateTable:
             If the plan holds no such partition here, it was made before, or its parts overlap.
         """
         cut = self._cut(by)
+        parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
         scopes = self._scope.partition(cut, number_of_parts(cut), name)
-        parts = self._gate.engine.split(self._rows, cut)
         return [PrivateTable(self.schema, rows, scope, self._gate) for rows, scope in zip(parts, scopes, strict=True)]
 
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:
@@ -136,7 +169,9 @@ class PrivateTable:
             return by
         if isinstance(by, Description):
             return Cases([by])
-        descriptions = tuple(by)
+        descriptions = tuple(by) if isinstance(by, Iterable) else (by,)
+        if not descriptions or not all(isinstance(d, Description) for d in descriptions):
+            raise InputError("a partition is by an attribute, cases or descriptions: by value, never by position")
         overlap = first_overlap(descriptions, self.schema)
         if overlap is not None:
             first, second = (str(descriptions[k]) for k in overlap)
@@ -163,7 +198,7 @@ class PrivateTable:
         if attribute.size != len(cases.labels):
             raise InputError(f"attribute '{attribute.name}' has {attribute.size} codes for {len(cases.labels)} cases")
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
-        rows = self._gate.engine.derive(self._rows, attribute, cases)
+        rows = self._gate.derive(self._rows, attribute, cases)
         return PrivateTable(schema, rows, self._scope, self._gate)
 
     def scope(self, name: str) -> PrivateTable:

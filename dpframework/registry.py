@@ -78,12 +78,18 @@ class Registry:
             except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
                 self._report(point.name, f"cannot be imported ({type(error).__name__}: {_first_line(error)})")
                 continue
-            for name, close in _misspelt(module, self._manager):
-                self._report(point.name, f"the hook '{name}' is unknown; {close}")
             try:
+                misspelt = _misspelt(module, self._manager)
                 self._manager.register(module, point.name)
-            except (pluggy.PluginValidationError, ValueError) as error:
-                self._report(point.name, f"cannot be registered ({_first_line(error)})")
+            except (Exception, SystemExit) as error:
+                self._report(point.name, f"cannot be registered ({type(error).__name__}: {_first_line(error)})")
+                if self._manager.has_plugin(point.name):  # pluggy keeps the hooks that it met before the bad one
+                    self._manager.unregister(name=point.name)
+                continue
+            for name, close in misspelt:
+                self._report(point.name, f"the hook '{name}' is unknown; {close}")
+            if not misspelt and not self._manager.get_hookcallers(module):
+                self._report(point.name, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
 
     def _calls(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook plugin by plugin, so that one that fails does not take the others with it."""
@@ -98,7 +104,7 @@ class Registry:
     def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Brought]:
         known = {kind.name: Brought("dpframework", kind) for kind in built_in}
         for plugin, kind in self._calls(hook):
-            what = getattr(kind, "__name__", repr(kind))
+            what = getattr(kind, "__name__", None) or type(kind).__name__
             name = getattr(kind, "name", None)
             if not (isinstance(kind, type) and issubclass(kind, base)):
                 self._report(plugin, f"'{what}' is not a subclass of {base.__name__}")

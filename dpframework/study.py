@@ -107,7 +107,8 @@ class Results(Mapping[str, Any]):
     plan
         The plan that was run.
     private
-        False if the run was seeded: its results are for experiments, and must not be published.
+        Whether the plan's claim covers the results: False if the run was seeded, which is for experiments only, or
+        if the schema was inferred from the data.
     accounting
         The notion of loss that the run was charged in.
     charges
@@ -144,7 +145,8 @@ class Results(Mapping[str, Any]):
             "plan": self.plan.hash,
             "relation": self.plan.relation.value,
             "accounting": self.accounting,
-            "epsilon": None if total.epsilon is None else str(total.epsilon),
+            "budget": str(self.plan.budget.epsilon),
+            "planned": None if total.epsilon is None else str(total.epsilon),
             "delta": str(total.delta),
             "spent": None if self.spent is None or self.spent.epsilon is None else str(self.spent.epsilon),
             "releases": len(self.charges),
@@ -311,6 +313,7 @@ class Study:
         randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
         engine = engine or InMemory()
         budget = accountant or self.accountant(plan)
+        budget.require_fit(plan)
         loaded = table() if callable(table) else table
         if not isinstance(loaded, Table):
             raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
@@ -319,4 +322,5 @@ class Study:
         gate = Gate(engine, randomness, (*registry().observers, *observers))
         whole = PrivateTable(self.schema, engine.load(loaded), run.scope(), gate)
         found = {name: miner.mine(whole.scope(name)) for name, miner in self._miners.items()}
-        return Results(found, plan, randomness.private, budget.name, tuple(run.charges), run.spent)
+        private = randomness.private and not plan.facts.inferred
+        return Results(found, plan, private, budget.name, tuple(run.charges), run.spent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import os
 import threading
 import uuid
 import weakref
@@ -50,7 +51,7 @@ class Accountant(abc.ABC, Generic[A]):
         self._charged: list[A] = []
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
-        self._detached = False
+        self._process: int | None = os.getpid()  # None: a copy, in another process than the one with the budget
         _LIVE[self._token] = self
 
     @abc.abstractmethod
@@ -116,7 +117,19 @@ class Accountant(abc.ABC, Generic[A]):
             if this accountant was unpickled in another process than the one that holds the budget.
         """
         with self._lock:
-            if self._detached:
+            self._charged.append(self.require_fit(plan))
+        return Run(plan, self)
+
+    def require_fit(self, plan: Plan) -> A:
+        """Return what a plan would be charged, if `open` would accept it now.
+
+        Raises
+        ------
+        PlanRefused
+            As `open` does.
+        """
+        with self._lock:
+            if self._process != os.getpid():
                 raise PlanRefused(
                     "this accountant is a copy from another process and cannot spend its budget; "
                     "run where the accountant was made, or give each process its own share"
@@ -125,15 +138,14 @@ class Accountant(abc.ABC, Generic[A]):
                 raise PlanRefused(f"the plan holds under {plan.relation}, the accountant's relation is {self.relation}")
             amount = self.amount_of(plan.root, plan)
             together = self.loss(self.sequential([*self._charged, amount]))
-            if together is None or together.epsilon is None:
-                raise PlanRefused(f"the plan has no finite total under {self.relation} in {self.name} accounting")
-            if self.epsilon is not None and together.epsilon > self.epsilon:
-                raise PlanRefused(
-                    f"over budget: with this plan the total is {decimal_text(together.epsilon)}, "
-                    f"the budget is {decimal_text(self.epsilon)}"
-                )
-            self._charged.append(amount)
-        return Run(plan, self)
+        if together is None or together.epsilon is None:
+            raise PlanRefused(f"the plan has no finite total under {self.relation} in {self.name} accounting")
+        if self.epsilon is not None and together.epsilon > self.epsilon:
+            raise PlanRefused(
+                f"over budget: with this plan the total is {decimal_text(together.epsilon)}, "
+                f"the budget is {decimal_text(self.epsilon)}"
+            )
+        return amount
 
     def __copy__(self) -> Accountant[A]:
         """Return itself: a copy shares the budget."""
@@ -161,6 +173,6 @@ def _revived(
     if live is not None:
         return live
     copy = kind(relation, epsilon=epsilon, delta=delta)
-    copy._token, copy._charged, copy._detached = token, list(charged), True
+    copy._token, copy._charged, copy._process = token, list(charged), None
     _LIVE[token] = copy
     return copy

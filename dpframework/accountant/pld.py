@@ -7,6 +7,7 @@ the same pure epsilon. Branches and parts that differ are bounded by any mechani
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
@@ -18,6 +19,7 @@ from dpframework.accountant.base import Accountant
 from dpframework.accountant.concentrated import require_delta
 from dpframework.errors import InputError
 from dpframework.mechanisms.base import Calibration
+from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
 from dpframework.privacy import Amount, Pair, PrivacyLoss, Relation, float_above, converted_above
 
 
@@ -45,11 +47,11 @@ class PLDAccountant(Accountant[Events]):
         if calibration is None:
             return Events(None, None, Pair(None, None))
         mechanism = calibration.mechanism
-        events = [
+        added, replaced = (
             mechanism.dp_event(calibration, relation) or _any_pure(calibration.losses.pure.under(relation))
             for relation in (Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE)
-        ]
-        return Events(*events, calibration.losses.pure)
+        )
+        return Events(added, replaced, calibration.losses.pure)
 
     def sequential(self, parts: Sequence[Events]) -> Events:
         """Compose the events."""
@@ -72,8 +74,8 @@ class PLDAccountant(Accountant[Events]):
         """Bound the row's own part and, under replace-one, a move between two parts (see `privacy.parallel`)."""
         pure = privacy.parallel([p.pure for p in parts])
         added = _shared([p.add_or_remove_one for p in parts], pure.add_or_remove_one)
-        moves = [] if len(parts) < 2 else [_composed([added, added])]
-        replaced = _shared([p.replace_one for p in parts] + moves, pure.replace_one)
+        moves = _composed([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
+        replaced = _shared([*(p.replace_one for p in parts), moves], pure.replace_one)
         return Events(added, replaced, pure)
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
@@ -81,8 +83,12 @@ class PLDAccountant(Accountant[Events]):
         event = amount.add_or_remove_one if self.relation is Relation.ADD_OR_REMOVE_ONE else amount.replace_one
         if event is None:
             return None
-        epsilon = _distribution(event).get_epsilon_for_delta(float(self.delta))
-        return PrivacyLoss(epsilon=converted_above(float(epsilon)), delta=self.delta)
+        epsilon = float(_distribution(event).get_epsilon_for_delta(float(self.delta)))
+        if not math.isfinite(epsilon):
+            return None  # delta is below the tail that dp-accounting cuts off
+        pure = amount.pure.under(self.relation)
+        converted = converted_above(epsilon)
+        return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
 @attrs.frozen
@@ -98,13 +104,19 @@ _INTERVAL = 1e-3  # of privacy loss; dp-accounting rounds up to it, so a coarser
 @functools.lru_cache(maxsize=256)
 def _single(event: Any) -> Any:
     """Return dp-accounting's privacy loss distribution of one event."""
-    from dp_accounting import GaussianDpEvent, LaplaceDpEvent
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent, LaplaceDpEvent
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     match event:
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), _INTERVAL)
+        case DiscreteLaplaceDpEvent():
+            return pld.from_discrete_laplace_mechanism(
+                event.noise_parameter, event.sensitivity, value_discretization_interval=_INTERVAL
+            )
+        case DiscreteGaussianEvent(sigma=sigma):
+            return pld.from_discrete_gaussian_mechanism(sigma, value_discretization_interval=_INTERVAL)
         case LaplaceDpEvent():
             return pld.from_laplace_mechanism(event.noise_multiplier, value_discretization_interval=_INTERVAL)
         case GaussianDpEvent():

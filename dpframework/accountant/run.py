@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -233,11 +234,10 @@ class Scope:
             If the scope plans no such partition, or it was made before.
         """
         with self._run.lock:
-            taken = self._take(name, ParallelState, "a partition" if name is None else f"partition '{name}'", by)
+            what = "a partition" if name is None else f"partition '{name}'"
+            taken = self._take(name, ParallelState, what, by, number)
             assert isinstance(taken, ParallelState)
             node = taken.node
-            if len(node.parts) > 1 and len(node.parts) != number:
-                raise ReleaseRefused(f"the plan holds {len(node.parts)} parts here, the partition makes {number}")
             children = node.parts * number if len(node.parts) == 1 else node.parts
             taken.made = True
             taken.parts = [state_of(child) for child in children]
@@ -247,11 +247,14 @@ class Scope:
                 for k, (child, state) in enumerate(zip(children, taken.parts, strict=True))
             ]
 
-    def _take(self, name: str | None, kind: type[State], what: str, by: Cut | None = None) -> State:
+    def _take(
+        self, name: str | None, kind: type[State], what: str, by: Cut | None = None, number: int | None = None
+    ) -> State:
         """Return the first state of that name that is not made yet, committing the run to its branch."""
+        self._run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
-            if isinstance(state, ParallelState) and not _agrees(state.node, by):
+            if isinstance(state, ParallelState) and not _agrees(state.node, by, number):
                 continue
             seen = True
             if not getattr(state, "made", False):
@@ -263,7 +266,9 @@ class Scope:
             raise ReleaseRefused(f"{what}{where} was made before; a second one is not in the plan")
         planned = [n for n in within_scope(self._node) if _named(n, kind)]
         if kind is ParallelState:
-            raise ReleaseRefused(f"{what}{where} by these parts is not in the plan, or not in the branch that was taken")
+            raise ReleaseRefused(
+                f"{what}{where} by these {number} parts is not in the plan, or not in the branch that was taken"
+            )
         names = [str(getattr(n, "name", "")) for n in planned]
         if name in names:
             raise ReleaseRefused(f"{what}{where} is in a branch of the plan that was not taken")
@@ -274,9 +279,9 @@ def _named(node: Node, kind: type[State]) -> bool:
     return isinstance(node, Step) if kind is StepState else isinstance(node, Sequential) and node.name is not None
 
 
-def _agrees(node: Parallel, by: Cut | None) -> bool:
+def _agrees(node: Parallel, by: Cut | None, number: int | None) -> bool:
     """Tell whether a partition is the planned one: the same public cut, or one made from a release."""
-    return isinstance(node.by, Released) or node.by == by
+    return len(node.parts) in (1, number) and (isinstance(node.by, Released) or node.by == by)
 
 
 class Run:
@@ -296,6 +301,18 @@ class Run:
         self.lock = threading.RLock()
         self._accountant = accountant
         self._state = state_of(plan.root)
+        self._process = os.getpid()
+
+    def require_process(self) -> None:
+        """Refuse a forked process: it has a copy of the rows and of this run, and would make every release anew.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the run was opened in another process.
+        """
+        if os.getpid() != self._process:
+            raise ReleaseRefused("this run was opened in another process; make its releases there")
 
     def scope(self) -> Scope:
         """Return the scope of the whole plan."""
@@ -303,6 +320,12 @@ class Run:
 
     @property
     def spent(self) -> PrivacyLoss | None:
-        """What the releases made so far cost, composed as the plan's total is."""
+        """What the releases made so far cost, composed as the plan's total is, and never more than that total.
+
+        Composing what one path released may bound it less tightly than the plan bounds every path.
+        """
         with self.lock:
-            return self._accountant.loss(self._state.charged(self._accountant, self.plan))
+            made = self._accountant.loss(self._state.charged(self._accountant, self.plan))
+        total = self._accountant.total(self.plan)
+        known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
+        return min(known, key=lambda loss: loss.epsilon or 0, default=made)

@@ -29,7 +29,7 @@ def _over_budget(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def _left_over(plan: Plan) -> Iterator[tuple[Severity, str]]:
     known = totals(plan, plan.budget.delta)
     smallest = next(iter(known.values())).epsilon if known else None
-    if smallest is not None and smallest < plan.budget.epsilon * Fraction(999, 1000):
+    if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
         yield Severity.INFO, f"epsilon {left} of the budget is not planned; larger epsilons would give better results"
 

@@ -61,9 +61,9 @@ def _assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption == INFERRED:
             continue
-        needed = "steps " if len(steps) > 1 else "step "
-        needed += ", ".join(f"'{s}'" for s in steps)
-        yield Severity.ERROR, f"{needed} assume '{assumption}'; list it in the study's allow if you accept that"
+        names = ", ".join(f"'{step}'" for step in steps)
+        who = f"step {names} assumes" if len(steps) == 1 else f"steps {names} assume"
+        yield Severity.ERROR, f"{who} '{assumption}'; list it in the study's allow if you accept that"
 
 
 def _schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:

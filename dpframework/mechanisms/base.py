@@ -17,6 +17,9 @@ from dpframework.queries.base import Norm, QueryFacts
 from dpframework.randomness import Randomness
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
+LARGEST_REAL = 1 << 52  # in lattice steps: beyond, a float no longer tells neighbouring lattice points apart
+LARGEST_INTEGER = 1 << 62
+LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales before 64-bit integers overflow
 
 
 @attrs.frozen
@@ -78,22 +81,32 @@ class Calibration:
     def on_lattice(self, answer: Any) -> NDArray[np.int64]:
         """Return a real or integer answer as lattice points, in its own shape.
 
+        Answers too large for 64-bit integers are clamped, which moves no two answers further apart.
+
         Raises
         ------
         InputError
-            If the answer is not finite, or not integer although declared so; no value is shown.
+            If the answer is not finite, not integer although declared so, or longer than declared; no value is
+            shown.
         """
         array = np.asarray(answer)
         what = f"the query '{self.facts.text}'"
         if array.dtype.kind not in "iufb":
             raise InputError(f"{what} answered with {array.dtype}; numbers are needed")
+        if self.facts.size is not None and array.size > self.facts.size:
+            raise InputError(f"{what} answered with more numbers than the {self.facts.size} of its declared size")
         if array.dtype.kind == "f":
             if self.facts.integer:
                 raise InputError(f"{what} declares integer answers but answered with floats")
             if not bool(np.isfinite(array).all()):
                 raise InputError(f"{what} answered with NaN or infinity; it must be finite on every table")
-            return np.rint(array / float(self.unit)).astype(np.int64)
-        return array.astype(np.int64) * int(1 / self.unit)
+        if not self.facts.integer:
+            with np.errstate(over="ignore"):
+                steps = np.rint(array.astype(np.float64) / float(self.unit))
+            return np.asarray(steps.clip(-LARGEST_REAL, LARGEST_REAL).astype(np.int64))
+        if array.dtype.kind == "u":
+            return np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64)
+        return array.astype(np.int64).clip(-LARGEST_INTEGER, LARGEST_INTEGER)
 
 
 @attrs.frozen
@@ -130,6 +143,11 @@ class Mechanism(abc.ABC):
             Whether the step is released from parts of a table. A replaced row may then leave one part and enter
             another, which costs twice the add-or-remove loss: the noise is such that this too costs no more than
             the mechanism's parameter.
+
+        Raises
+        ------
+        InputError
+            If the noise would be too large for 64-bit integers.
         """
         if self.problem(facts) is not None:
             return None
@@ -141,6 +159,11 @@ class Mechanism(abc.ABC):
         if bound is None or bound <= 0:
             return None
         scale = self.scale(bound)
+        power = 2 if self.norm is Norm.L2 else 1  # an l2 scale is a variance
+        if scale > (LARGEST_SCALE * unit) ** power:
+            raise InputError(
+                f"{self.name} on {facts.text}: the noise would be too large for 64-bit integers; raise its privacy parameter"
+            )
         return Calibration(self, facts, scale, unit, self.losses(change, scale))
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
@@ -151,8 +174,9 @@ class Mechanism(abc.ABC):
         known = [c for c in (declared.change.add_or_remove_one, declared.change.replace_one) if c]
         if not known:
             return Fraction(1)
-        exponent = math.log2(min(known)) / (2 if self.norm is Norm.L2 else 1)
-        return Fraction(2) ** (math.floor(exponent) - LATTICE_BITS)
+        power = 2 if self.norm is Norm.L2 else 1
+        unit = Fraction(2) ** (math.floor(math.log2(min(known)) / power) - LATTICE_BITS)
+        return unit if (unit * 2**LATTICE_BITS) ** power <= min(known) else unit / 2  # the logarithm may be rounded up
 
     @abc.abstractmethod
     def change(self, facts: QueryFacts) -> Pair:
@@ -181,6 +205,28 @@ class Mechanism(abc.ABC):
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return dp-accounting's event for PLD accounting; None counts as any mechanism of the same pure epsilon."""
         return None
+
+
+def padding(facts: QueryFacts) -> Fraction:
+    """Return by what factor a real-valued sensitivity grows on the lattice.
+
+    Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point.
+    """
+    return Fraction(1) if facts.integer else 1 + Fraction(2 * (facts.size or 1), 2**LATTICE_BITS)
+
+
+def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
+    """Return how many coordinates of an integer answer change at most, each by 1; None where that is not known."""
+    changes = {
+        norm: declared.change.under(relation)
+        for norm in Norm
+        if facts.integer and (declared := facts.sensitivity(norm)) is not None
+    }
+    largest = changes.get(Norm.LINF)
+    counts = [bound for norm in (Norm.L1, Norm.L2) if (bound := changes.get(norm)) is not None]
+    if largest is None or largest >= 2 or not counts:
+        return None
+    return math.floor(min(counts)) or None
 
 
 def doubled_at_most(pair: Pair) -> Pair:

@@ -7,13 +7,12 @@ the declared l1 sensitivity holds. Claim: pure epsilon; zero-concentrated epsilo
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
 
-from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Preview, PureMechanism
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
 from dpframework.privacy import Pair, Relation
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.randomness import Randomness
@@ -26,14 +25,10 @@ class _LatticeLaplace(PureMechanism):
     norm: ClassVar[Norm] = Norm.L1
 
     def change(self, facts: QueryFacts) -> Pair:
-        """Return the l1 change; rounding adds at most one lattice step a coordinate."""
+        """Return the l1 change, padded on the lattice."""
         declared = facts.sensitivity(Norm.L1)
         assert declared is not None  # `problem` has been asked
-        if facts.integer:
-            return declared.change
-        padding = 1 + Fraction(facts.size or 1, 2**LATTICE_BITS)
-        added, replaced = declared.change.add_or_remove_one, declared.change.replace_one
-        return Pair(None if added is None else added * padding, None if replaced is None else replaced * padding)
+        return times(declared.change, padding(facts))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate; integers stay integers."""
@@ -58,20 +53,18 @@ class _LatticeLaplace(PureMechanism):
         return Preview(scale, within, f"each number within ±{within:.3g} (95 %), ±{scale:.3g} on average")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return one Laplace event a changed coordinate, where each is known to change by at most 1.
+        """Return one discrete Laplace event a changed coordinate, where each is known to change by at most 1.
 
-        An integer answer whose l1 change and squared l2 change are both k changes in at most k coordinates, by 1
-        each.
+        Not the continuous Laplace's event: on integers a change by 1 has a loss of plus or minus 1 / scale and
+        nothing between, which composes to more.
         """
-        changes = [s.change.under(relation) for s in (calibration.facts.sensitivity(n) for n in (Norm.L1, Norm.L2)) if s]
-        if not calibration.facts.integer or len(changes) < 2 or changes[0] != changes[1] or not changes[0]:
-            return None
-        if changes[0].denominator != 1:
+        changed = unit_changes(calibration.facts, relation)
+        if changed is None:
             return None
         import dp_accounting
 
-        event = dp_accounting.LaplaceDpEvent(float(calibration.scale))
-        return event if changes[0] == 1 else dp_accounting.SelfComposedDpEvent(event, int(changes[0]))
+        event = dp_accounting.dp_event.DiscreteLaplaceDpEvent(1 / calibration.lattice_scale, 1)
+        return event if changed == 1 else dp_accounting.SelfComposedDpEvent(event, changed)
 
 
 @final
@@ -120,4 +113,4 @@ def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | 
     """Return an output as lattice points; None if it is not on the lattice."""
     numbers = np.asarray(output) / float(calibration.unit)
     points = np.rint(numbers)
-    return points.astype(np.int64) if bool((points == numbers).all()) else None
+    return points.astype(np.int64) if bool((np.isfinite(numbers) & (points == numbers)).all()) else None

@@ -37,7 +37,7 @@ Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | Released"
 
 
 def _name(instance: Any, attribute: Any, value: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+-]*", value):
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+-]*", value):
         raise InputError(
             f"the name {value!r} cannot be used in a plan; letters, digits, spaces and . _ = + - are accepted, not '/'"
         )
@@ -256,6 +256,16 @@ def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:
         if not isinstance(part, Node):
             raise InputError(f"{kind} takes steps and compositions of steps, not {part!r}")
     return parts
+
+
+def distinct(node: Node) -> Node:
+    """Return a copy in which every node occurs once, so that each place of a shared step is a step of its own."""
+    match node:
+        case Repeat():
+            return Repeat(distinct(node.part), node.times)
+        case Sequential() | Either() | Parallel():
+            return attrs.evolve(node, parts=tuple(distinct(part) for part in node.parts))
+    return attrs.evolve(node)
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.errors import InputError
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Node, Parallel, Step, walk
+from dpframework.plan.nodes import Node, Parallel, Step, distinct, walk
 from dpframework.plan.writing import node_to_dict
 from dpframework.privacy import Relation, exact, positive
 from dpframework.schema import Schema
@@ -62,6 +62,12 @@ class Budget:
     allow: tuple[str, ...] = attrs.field(default=(), converter=tuple)
 
 
+def hash_of(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256, in hex, of JSON-safe content."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @attrs.frozen(eq=False)
 class Plan:
     """Every release of a study or miner, bound to a relation: static, and public.
@@ -80,7 +86,7 @@ class Plan:
         The schema itself; None for a plan read from a file, which holds the facts only.
     """
 
-    root: Node
+    root: Node = attrs.field(converter=distinct)
     relation: Relation
     facts: PublicFacts
     budget: Budget
@@ -94,23 +100,23 @@ class Plan:
         """Return a step's noise and losses; None where it has no valid claim under this relation."""
         key = id(step)
         if key not in self._calibrations:
-            in_parts = key in self._in_parts
-            self._calibrations[key] = step.mechanism.calibrate(step.query.facts(), self.relation, in_parts=in_parts)
-        return self._calibrations[key]
+            calibration = step.mechanism.calibrate(step.query.facts(), self.relation, in_parts=self.in_parts(step))
+            self._calibrations[key] = step, calibration
+        return self._calibrations[key][1]
 
     @functools.cached_property
     def _in_parts(self) -> frozenset[int]:
-        """The steps, by identity, that are released from parts of the table somewhere in the plan."""
+        """The steps, by identity, that are released from parts of the table."""
         parallels = (node for node in walk(self.root) if isinstance(node, Parallel))
         return frozenset(id(step) for parallel in parallels for step in walk(parallel) if isinstance(step, Step))
 
     def in_parts(self, step: Step) -> bool:
-        """Tell whether a step is released from parts of the table somewhere in the plan."""
+        """Tell whether a step of the plan is released from parts of the table."""
         return id(step) in self._in_parts
 
     @functools.cached_property
-    def _calibrations(self) -> dict[int, Calibration | None]:
-        return {}
+    def _calibrations(self) -> dict[int, tuple[Step, Calibration | None]]:
+        return {}  # by identity; the steps are kept, so that no other one takes over an identity
 
     @property
     def assumptions(self) -> dict[str, tuple[str, ...]]:
@@ -142,8 +148,7 @@ class Plan:
     @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the plan's content: approvals and ledgers refer to it."""
-        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hash_of(self.content())
 
     def to_json(self) -> str:
         """Write the plan, with its hash, as JSON."""

@@ -10,8 +10,8 @@ from dpframework.errors import InputError, nearest
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
 from dpframework.patterns import Cases, Description, description_from_dict
-from dpframework.plan.nodes import Either, Node, Parallel, Parts, Post, Released, Repeat, Sequential, Step
-from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts
+from dpframework.plan.nodes import Node, Parts, Post, Released, Step, either, parallel, repeat, sequential
+from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts, hash_of
 from dpframework.privacy import Relation
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
 from dpframework.schema import attribute_from_dict
@@ -60,13 +60,13 @@ def _read_node(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]
         case "post":
             return Post(form["name"], form["uses"])
         case "repeat":
-            return Repeat(read(form["part"]), form["times"])
+            return repeat(form["times"], read(form["part"]))
         case "parallel":
-            return Parallel(tuple(map(read, form["parts"])), _read_parts(form["by"]), form["name"])
+            return parallel(*map(read, form["parts"]), by=_read_parts(form["by"]), name=form["name"])
         case "sequential":
-            return Sequential(tuple(map(read, form["parts"])), form["name"])
+            return sequential(*map(read, form["parts"]), name=form["name"])
         case "either":
-            return Either(tuple(map(read, form["parts"])))
+            return either(*map(read, form["parts"]))
     raise InputError(f"a plan has no part of kind {form['kind']!r}")
 
 
@@ -110,11 +110,12 @@ def plan_from_json(
             PublicFacts(**form["schema"]),
             Budget(**form["budget"]),
         )
-        claimed = form["hash"]
+        claimed = form.pop("hash")
+        hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InputError(f"{source}: this is not a plan that dpframework wrote ({type(error).__name__})") from None
-    if plan.hash != claimed:
+    if len(hashes) > 1:
         raise InputError(f"{source}: the plan's content does not fit its hash; it was changed after it was written")
     return plan

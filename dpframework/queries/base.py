@@ -106,30 +106,25 @@ class QueryFacts:
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
 
-        The l1 norm of a change bounds its l2 norm, and that its linf norm.
+        The l1 norm of a change bounds its other norms. (The root of a squared l2 sensitivity need not be rational:
+        a query that knows only that one declares its linf sensitivity itself.)
         """
-        for candidate in {
-            Norm.L1: (Norm.L1,),
-            Norm.L2: (Norm.L2, Norm.L1),
-            Norm.LINF: (Norm.LINF, Norm.L2, Norm.L1),
-        }[norm]:
+        for candidate in dict.fromkeys((norm, Norm.L1)):
             for declared in self.sensitivities:
                 if declared.norm is candidate:
-                    return declared if candidate is norm else _in_norm(declared, norm)
+                    return declared if candidate is norm else _from_l1(declared, norm)
         return None
 
 
-def _in_norm(declared: Sensitivity, norm: Norm) -> Sensitivity | None:
-    if declared.norm is Norm.L1:
-        power = 2 if norm is Norm.L2 else 1
-        added, replaced = declared.add_or_remove_one, declared.replace_one
-        return attrs.evolve(
-            declared,
-            norm=norm,
-            add_or_remove_one=None if added is None else added**power,
-            replace_one=None if replaced is None else replaced**power,
-        )
-    return None  # the root of a squared l2 sensitivity need not be rational: declare linf itself
+def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
+    power = 2 if norm is Norm.L2 else 1
+    added, replaced = declared.add_or_remove_one, declared.replace_one
+    return attrs.evolve(
+        declared,
+        norm=norm,
+        add_or_remove_one=None if added is None else added**power,
+        replace_one=None if replaced is None else replaced**power,
+    )
 
 
 class Query(abc.ABC):
@@ -209,11 +204,3 @@ class Declared(Query):
             Always: a plan file holds no functions.
         """
         raise InputError(f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study")
-
-
-def validated_answer(answer: Any, what: str) -> NDArray[Any]:
-    """Return a numeric answer as an array, refusing NaN and infinity without showing any value."""
-    array = np.asarray(answer)
-    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
-        raise InputError(f"the query '{what}' answered with NaN or infinity; its answer must be finite on every table")
-    return array

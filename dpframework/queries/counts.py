@@ -20,8 +20,8 @@ def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
     """Return the sensitivities of counts over disjoint cells.
 
     A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, one-sided. Replacing
-    it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. With a single
-    cell, a replacement changes the count by at most 1.
+    it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
+    (of rows that a description holds for) changes by at most 1.
     """
     source = "counts of disjoint cells: a row lies in one cell"
     moved = 1 if cells == 1 else 2
@@ -63,7 +63,11 @@ class Count(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """1 under either relation."""
+        """1 under either relation.
+
+        Without a description a replaced row changes nothing, but 1 is declared under replace-one too: the row count
+        is then public, and the count is of use only in parts, between which a row may move.
+        """
         return histogram_sensitivities(1)
 
     def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:

@@ -151,7 +151,7 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         results = study.run(table, seed=self._seed(), accountant=self.accountant)
         self.tree_ = results["tree"].tree
         self.plan_ = results.plan
-        self.private_ = results.private and not schema.inferred
+        self.private_ = results.private
         self.schema_ = schema
         return self
 
