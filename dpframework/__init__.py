@@ -1,11 +1,11 @@
 """dpframework: composable differential-privacy mechanisms and data miners. Plan, check, run, verify.
 
-    import dpframework as dpf
+import dpframework as dpf
 
-    schema = dpf.Schema.load("adult.schema.toml")
-    study = dpf.Study(schema, epsilon=1.0)
-    study.add("tree", dpf.miner("dp-id3", target="income", max_depth=5, epsilon=1.0))
-    results = study.run(dpf.read_table("adult.csv", schema))
+schema = dpf.Schema.load("adult.schema.toml")
+study = dpf.Study(schema, epsilon=1.0)
+study.add("tree", dpf.miner("dp-id3", target="income", max_depth=5, epsilon=1.0))
+results = study.run(dpf.read_table("adult.csv", schema))
 """
 
 __version__ = "0.1.0"

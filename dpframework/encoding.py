@@ -30,6 +30,7 @@ _BOOLEAN_TEXTS = {
     **dict.fromkeys(("false", "no", "f", "0"), 0),
     **dict.fromkeys(("true", "yes", "t", "1"), 1),
 }
+FEW_CUTS = 64  # up to here one comparison a cut is faster than a search a number
 _SMALL = 1 << 12  # whole numbers below this are looked up in an array
 _WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+")
 # Marks in an array of codes that are not final yet; no code is negative.
@@ -283,7 +284,7 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
 
 def _encode_numeric(
     attribute: Numeric, series: pl.Series, policy: OutOfDomain, where: str
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
     import polars as pl
 
     if series.dtype == pl.Boolean:
@@ -300,21 +301,32 @@ def _encode_numeric(
         found = f"holds values outside its public range {bounds}"
         _refuse(attribute, policy, where, found, clampable=True)
         numbers = np.where(outside, math.nan, numbers)
-    codes = np.searchsorted(np.asarray(attribute.interior_cuts), numbers, side="right")
-    return np.where(np.isnan(numbers), _MISSING, codes), np.array(numbers, dtype=np.float64)
+    codes = _bins(numbers, attribute.interior_cuts)
+    codes[np.isnan(numbers)] = _MISSING
+    return codes, np.array(numbers, dtype=np.float64)
 
 
-def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> NDArray[np.int64]:
+def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.integer]:
+    """Return how many cuts are at or below each number; anything where it is NaN."""
+    if len(cuts) > FEW_CUTS:
+        return np.asarray(np.searchsorted(np.asarray(cuts), numbers, side="right"))
+    codes = np.zeros(len(numbers), dtype=np.int16)
+    for cut in cuts:
+        codes += numbers >= cut
+    return codes
+
+
+def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> NDArray[np.integer]:
     """Return each cell's code, or a mark for missing or outside, by looking up each distinct value once."""
     import polars as pl
 
+    small = _small_whole_numbers(series)
     if is_textual(series):
         series = series.cast(pl.String)
-    elif series.dtype.is_float():
+    elif series.dtype.is_float() and small is None:
         series = series.fill_nan(None)
     if series.dtype == pl.Null:
         return np.full(len(series), _MISSING, dtype=np.int64)
-    small = _small_whole_numbers(series)
     distinct = series.unique().drop_nulls() if small is None else pl.Series(np.flatnonzero(np.bincount(small)))
 
     def code(text: str) -> int:
@@ -331,14 +343,14 @@ def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> 
 
     codes = [code(text) for text in distinct.cast(pl.String).to_list()]
     if small is not None:
-        code_of = np.full(_SMALL, _MISSING, dtype=np.int64)
+        code_of = np.full(_SMALL, _MISSING, dtype=np.int32)
         code_of[distinct.to_numpy()] = codes
         return np.asarray(code_of[small])
     coded = series.replace_strict(distinct, pl.Series(codes, dtype=pl.Int64), default=_MISSING)
     return np.asarray(coded.fill_null(_MISSING).to_numpy())
 
 
-def _small_whole_numbers(series: pl.Series) -> NDArray[np.int64] | None:
+def _small_whole_numbers(series: pl.Series) -> NDArray[np.int16] | None:
     """Return a series of whole numbers in [0, _SMALL) without missing ones, else None.
 
     Such columns are common (codes) and need no hashing.
@@ -348,20 +360,18 @@ def _small_whole_numbers(series: pl.Series) -> NDArray[np.int64] | None:
     numbers = series.to_numpy()
     if not len(numbers) or not (numbers.min() >= 0 and numbers.max() < _SMALL):
         return None
-    whole = numbers.astype(np.int64)
+    whole = numbers.astype(np.int16)
     return whole if bool((whole == numbers).all()) else None
 
 
 def _refuse_outside(
-    attribute: Attribute, codes: NDArray[np.int64], policy: OutOfDomain, where: str, outside: str
+    attribute: Attribute, codes: NDArray[np.integer], policy: OutOfDomain, where: str, outside: str
 ) -> None:
     if bool((codes == _OUTSIDE).any()):
         _refuse(attribute, policy, where, f"holds values that are {outside}")
 
 
-def _refuse(
-    attribute: Attribute, policy: OutOfDomain, where: str, found: str, clampable: bool = False
-) -> None:
+def _refuse(attribute: Attribute, policy: OutOfDomain, where: str, found: str, clampable: bool = False) -> None:
     """Raise with what was found and what can be done, unless the policy makes such values missing."""
     if policy is OutOfDomain.MISSING:
         if attribute.missing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +91,7 @@ class _Blocks(Engine):
                 {name: column[low:high] for name, column in table.values.items()},
                 np.arange(high - low, dtype=np.int32),
             )
-            for low, high in zip(edges[:-1], edges[1:], strict=True)
+            for low, high in itertools.pairwise(edges)
         ]
 
     def split(self, rows: Sequence[Shard], by: Cut) -> list[list[Shard]]:

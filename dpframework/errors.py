@@ -14,11 +14,11 @@ class InputError(DPFrameworkError, ValueError):
     """Bad input: a file, schema, study, parameter or name that cannot be used (exit code 2)."""
 
 
-class PlanRefused(DPFrameworkError):
+class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
     """A plan that its checks refuse (exit code 1): nothing has been read and nothing spent."""
 
 
-class ReleaseRefused(DPFrameworkError):
+class ReleaseRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
     """A release that the accountant refuses: it changes nothing and spends nothing."""
 
 

@@ -192,9 +192,7 @@ def infer_two_view_schema(
     return _schema(columns, wheres, views, choices)
 
 
-def _checked(
-    numeric: CutMode | str, bins: int, max_categories: int, categorical: Collection[str]
-) -> _Choices:
+def _checked(numeric: CutMode | str, bins: int, max_categories: int, categorical: Collection[str]) -> _Choices:
     mode = CutMode.parse(numeric)
     if not 1 <= bins <= MOST_CODES:
         raise InputError(f"bins must be from 1 to {MOST_CODES}")
@@ -284,9 +282,7 @@ def _attribute(name: str, series: pl.Series, where: str, choices: _Choices) -> A
     return Categorical(name, sorted(distinct), missing=missing)
 
 
-def _numeric(
-    name: str, numbers: NDArray[np.float64], where: str, missing: bool, choices: _Choices
-) -> Numeric:
+def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool, choices: _Choices) -> Numeric:
     lower, upper = float(numbers.min()), float(numbers.max())
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise InputError(f"{where} holds infinite numbers; leave it out with exclude, or correct it")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.errors import InputError, nearest
-from dpframework.schema import Attribute, Boolean, Numeric, Schema
+from dpframework.schema import Attribute, Numeric, Schema
 from dpframework.shard import Columns
 
 Mask = NDArray[np.bool_]
@@ -70,7 +70,9 @@ class Equals(Literal):
         """Compare codes."""
         attribute = columns.schema[self.attribute]
         if self.value not in attribute.labels:
-            raise InputError(f"attribute '{self.attribute}' has no value {self.value!r}; {nearest(self.value, attribute.labels)}")
+            raise InputError(
+                f"attribute '{self.attribute}' has no value {self.value!r}; {nearest(self.value, attribute.labels)}"
+            )
         return np.asarray(columns.codes(self.attribute) == attribute.labels.index(self.value))
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,8 +191,7 @@ def _combined(parts: Sequence[Description], columns: Columns, operation: np.ufun
     masks = [part.holds(columns) for part in parts]
     if masks:
         return np.asarray(operation.reduce(masks), dtype=np.bool_)
-    rows = len(columns.codes(columns.schema.names[0]))
-    return np.full(rows, empty)
+    return np.full(columns.rows, empty)
 
 
 def description_from_dict(form: Mapping[str, Any]) -> Description:
@@ -239,12 +240,12 @@ class Cases:
         """One text a cell."""
         return (*(str(d) for d in self.descriptions), "otherwise")
 
-    def cells(self, columns: Columns) -> NDArray[np.int64]:
+    def cells(self, columns: Columns) -> NDArray[np.int32]:
         """Return the cell of each row, shape (rows,), in [0, len(descriptions)]."""
-        masks = [d.holds(columns) for d in self.descriptions]
-        if not masks:
-            return np.zeros(len(columns.codes(columns.schema.names[0])), dtype=np.int64)
-        return np.asarray(np.select(masks, list(range(len(masks))), default=len(masks)), dtype=np.int64)
+        cells = np.full(columns.rows, len(self.descriptions), dtype=np.int32)
+        for k in range(len(self.descriptions) - 1, -1, -1):  # the first description that holds has the last word
+            cells[self.descriptions[k].holds(columns)] = k
+        return cells
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -256,13 +257,12 @@ class _Grid:
     """Every cell of the schema's grid over a few attributes, as columns."""
 
     schema: Schema
+    rows: int
     code_columns: Mapping[str, NDArray[np.int64]]
     value_columns: Mapping[str, NDArray[np.float64]]
 
     def codes(self, name: str) -> NDArray[Any]:
-        # An attribute that does not occur is asked for its number of rows only (by `And()` and `Or()`).
-        first = next(iter(self.code_columns.values()))
-        return self.code_columns.get(name, np.zeros_like(first))
+        return self.code_columns[name]
 
     def values(self, name: str) -> NDArray[np.float64]:
         return self.value_columns[name]
@@ -273,11 +273,17 @@ def _representatives(attribute: Attribute, thresholds: Sequence[float]) -> list[
     if not isinstance(attribute, Numeric):
         return [(code, math.nan) for code in range(attribute.size)]
     points = sorted({attribute.lower, *attribute.interior_cuts, *thresholds})
-    cells = [(int(np.searchsorted(attribute.interior_cuts, x, side="right")), x) for x in points if x <= attribute.upper]
+    cells = [
+        (int(np.searchsorted(attribute.interior_cuts, x, side="right")), x)
+        for x in points
+        if attribute.lower <= x <= attribute.upper
+    ]
     return cells if attribute.missing_code is None else [*cells, (attribute.missing_code, math.nan)]
 
 
-def first_overlap(descriptions: Sequence[Description], schema: Schema, most_cells: int = 1 << 20) -> tuple[int, int] | None:
+def first_overlap(
+    descriptions: Sequence[Description], schema: Schema, most_cells: int = 1 << 20
+) -> tuple[int, int] | None:
     """Return the first two descriptions that some possible row fits both, or None if all are disjoint.
 
     Decided on the schema alone, by trying every cell of the grid over the attributes that occur.
@@ -289,28 +295,32 @@ def first_overlap(descriptions: Sequence[Description], schema: Schema, most_cell
 
     Examples
     --------
+    >>> from dpframework.schema import Boolean
     >>> schema = Schema([Boolean("a"), Boolean("b")])
     >>> first_overlap([Equals("a", "true"), Equals("b", "true")], schema)
     (0, 1)
     """
     literals = [literal for d in descriptions for literal in d.literals()]
     names = sorted({literal.attribute for literal in literals})
-    if not names:
-        return (0, 1) if len(descriptions) > 1 else None
     axes = [
-        _representatives(schema[n], [l.threshold for l in literals if isinstance(l, Below) and l.attribute == n])
+        _representatives(
+            schema[n], [test.threshold for test in literals if isinstance(test, Below) and test.attribute == n]
+        )
         for n in names
     ]
     cells = math.prod(len(axis) for axis in axes)
     if cells > most_cells:
-        raise InputError(f"parts over {len(names)} attributes span {cells} cells, too many to compare; use Cases instead")
+        raise InputError(
+            f"parts over {len(names)} attributes span {cells} cells, too many to compare; use Cases instead"
+        )
     product = list(itertools.product(*axes))
     grid = _Grid(
         schema,
+        len(product),
         {n: np.array([cell[k][0] for cell in product], dtype=np.int64) for k, n in enumerate(names)},
         {n: np.array([cell[k][1] for cell in product]) for k, n in enumerate(names)},
     )
-    masks = [d.holds(grid) if d.literals() else np.ones(len(product), dtype=bool) for d in descriptions]
+    masks = [d.holds(grid) for d in descriptions]
     for i, j in itertools.combinations(range(len(masks)), 2):
         if bool(np.any(masks[i] & masks[j])):
             return i, j

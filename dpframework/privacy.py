@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -17,6 +18,9 @@ import attrs
 from dpframework.errors import InputError
 
 Amount: TypeAlias = "Fraction | int | float | str | Decimal"
+
+
+LARGEST = Fraction(10**100)  # that may be given: what is computed from it must still fit a float
 
 
 class Relation(enum.StrEnum):
@@ -59,7 +63,7 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     Raises
     ------
     InputError
-        If `value` is not a number, not finite, or negative.
+        If `value` is not a number, not finite, negative, or given beyond what any privacy parameter can be.
 
     Examples
     --------
@@ -69,11 +73,15 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     try:
         if isinstance(value, bool):
             raise TypeError
+        if not isinstance(value, Fraction | int) and re.search(r"[eE][+-]?\d{4,}", str(value).replace("_", "")):
+            raise ValueError  # a power of ten with thousands of digits would only be written out
         number = Fraction(value) if isinstance(value, Fraction | int | str) else Fraction(str(value))
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
         raise InputError(f"{what} is {value!r}; a finite number that is not negative is needed") from None
     if number < 0:
         raise InputError(f"{what} is {decimal_text(number)}; it cannot be negative")
+    if not isinstance(value, Fraction) and (number > LARGEST or 0 < number < 1 / LARGEST):
+        raise InputError(f"{what} must lie between 1e-100 and 1e100, or be 0")
     return number
 
 
@@ -267,7 +275,9 @@ def parallel(parts: Sequence[Pair]) -> Pair:
 
 def repeat(part: Pair, times: int) -> Pair:
     """Multiply: the same part `times` times on the same rows."""
-    return sequential([part] * times) if times < 2 else Pair(*(None if a is None else a * times for a in _amounts(part)))
+    return (
+        sequential([part] * times) if times < 2 else Pair(*(None if a is None else a * times for a in _amounts(part)))
+    )
 
 
 def _amounts(part: Pair) -> tuple[Fraction | None, Fraction | None]:

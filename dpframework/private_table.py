@@ -18,8 +18,11 @@ from dpframework.plan.nodes import Step
 from dpframework.randomness import Randomness
 from dpframework.schema import Attribute, Schema
 
-
 T = TypeVar("T")
+
+
+def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
+    return tuple(told)
 
 
 @attrs.frozen(eq=False)
@@ -28,7 +31,7 @@ class Gate:
 
     engine: Engine
     randomness: Randomness
-    observers: tuple[Observer, ...] = attrs.field(default=(), converter=tuple)
+    observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
 
     def release(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
         """Make one release that has been charged.
@@ -92,7 +95,9 @@ class Gate:
                 raise
             # The text of an error may quote a private value: only a seeded experiment may show it.
             kind, cause = type(error).__name__, None if self.randomness.private else error
-        raise InputError(f"{what} failed with {kind}; run with a seed on data that is not private to see where") from cause
+        raise InputError(
+            f"{what} failed with {kind}; run with a seed on data that is not private to see where"
+        ) from cause
 
 
 @final
@@ -125,7 +130,9 @@ class PrivateTable:
         """
         if isinstance(step, Step):
             self._scope.require_planned(step)
-        return self._gate.release(self._scope.charge(step if isinstance(step, str) else step.name), self._rows, public_inputs)
+        return self._gate.release(
+            self._scope.charge(step if isinstance(step, str) else step.name), self._rows, public_inputs
+        )
 
     def calibration(self, step: str) -> Calibration:
         """Return the noise of a planned step of this scope: public, known before the run.
@@ -137,7 +144,9 @@ class PrivateTable:
         """
         return self._scope.calibration(step)
 
-    def partition(self, by: str | Attribute | Cases | Description | Iterable[Description], *, name: str | None = None) -> list[PrivateTable]:
+    def partition(
+        self, by: str | Attribute | Cases | Description | Iterable[Description], *, name: str | None = None
+    ) -> list[PrivateTable]:
         """Cut the rows into disjoint parts by value, as planned by `parallel`.
 
         Parameters

@@ -53,7 +53,7 @@ class Randomness(abc.ABC):
 
 @final
 class SystemRandomness(Randomness):
-    """Cryptographic randomness; OpenDP is imported at the first draw (it takes a second or two)."""
+    """Cryptographic randomness; OpenDP is imported at the first draw."""
 
     private = True
 
@@ -80,32 +80,37 @@ class SystemRandomness(Randomness):
 
 
 def _drawn(measurement: Any, size: int) -> Integers:
-    return np.asarray(measurement(np.zeros(size, dtype=np.int64)), dtype=np.int64) if size else np.zeros(0, dtype=np.int64)
-
-
-@functools.cache
-def _opendp() -> Any:
-    import opendp.prelude as opendp
-
-    opendp.enable_features("contrib")
-    return opendp
+    return (
+        np.asarray(measurement(np.zeros(size, dtype=np.int64)), dtype=np.int64) if size else np.zeros(0, dtype=np.int64)
+    )
 
 
 @functools.lru_cache(maxsize=256)
 def _opendp_noise(kind: str, scale: float) -> Any:
-    dp = _opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    # opendp.prelude would import pandas, scikit-learn and scipy too: 160 MiB and a second
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
     if kind == "laplace":
-        return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
 
 
 @functools.lru_cache(maxsize=256)
 def _opendp_noisy_max(scale: float, noise: Noise) -> Any:
-    dp = _opendp()
-    measure = dp.max_divergence() if noise is Noise.EXPONENTIAL else dp.zero_concentrated_divergence()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    return dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale=scale)
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    measure = max_divergence() if noise is Noise.EXPONENTIAL else zero_concentrated_divergence()
+    return make_noisy_max(vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), measure, scale=scale)
 
 
 @final
@@ -132,7 +137,7 @@ class SeededRandomness(Randomness):
 
     @property
     def generator(self) -> np.random.Generator:
-        """numpy's default generator, from the seed."""
+        """Numpy's default generator, from the seed."""
         return self._generator
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:

@@ -70,7 +70,11 @@ class Registry:
         for point in found:
             if point.name in seen:
                 if point.value != seen[point.name].value:
-                    self._report(point.name, f"two distributions use this name ({_origin(seen[point.name])} and {_origin(point)}); the first one is kept")
+                    self._report(
+                        point.name,
+                        f"two distributions use this name ({_origin(seen[point.name])} and {_origin(point)}); "
+                        "the first one is kept",
+                    )
                 continue
             seen[point.name] = point
             try:
@@ -89,7 +93,9 @@ class Registry:
             for name, close in misspelt:
                 self._report(point.name, f"the hook '{name}' is unknown; {close}")
             if not misspelt and not self._manager.get_hookcallers(module):
-                self._report(point.name, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
+                self._report(
+                    point.name, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl"
+                )
 
     def _calls(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook plugin by plugin, so that one that fails does not take the others with it."""
@@ -98,7 +104,9 @@ class Registry:
             try:
                 results += [(implementation.plugin_name, thing) for thing in implementation.function()]
             except (Exception, SystemExit) as error:
-                self._report(implementation.plugin_name, f"its hook {hook} fails ({type(error).__name__}: {_first_line(error)})")
+                self._report(
+                    implementation.plugin_name, f"its hook {hook} fails ({type(error).__name__}: {_first_line(error)})"
+                )
         return results
 
     def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Brought]:
@@ -111,7 +119,7 @@ class Registry:
             elif not isinstance(name, str) or not name:
                 self._report(plugin, f"'{what}' has no name; set name = \"...\" in the class")
             elif inspect.isabstract(kind):
-                missing = ", ".join(sorted(kind.__abstractmethods__))
+                missing = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
                 self._report(plugin, f"'{what}' does not define {missing}")
             elif base is Miner and "__attrs_attrs__" not in vars(kind):
                 self._report(plugin, f"'{what}' is not an attrs class; decorate it with @attrs.frozen")
@@ -151,7 +159,9 @@ class Registry:
                 raise InputError(f"miner '{name}' has no parameter '{given}'; {nearest(given, fields)}")
         needed = [f for f, a in fields.items() if a.default is attrs.NOTHING and f not in parameters]
         if needed:
-            raise InputError(f"miner '{name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}")
+            raise InputError(
+                f"miner '{name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}"
+            )
         try:
             return kind(**parameters)
         except InputError as error:

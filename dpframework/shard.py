@@ -19,7 +19,12 @@ class Columns(Protocol):
     """What a description is evaluated on: the schema, and one array of codes or raw values per attribute."""
 
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """The attributes' facts."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
 
     def codes(self, name: str) -> NDArray[np.unsignedinteger]:
         """Return the integer codes of an attribute, one per row."""
@@ -51,6 +56,11 @@ class Shard:
     raw: Mapping[str, NDArray[np.float64]]
     index: NDArray[np.int32]
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """The number of this part's rows (private)."""
+        return len(self.index)
 
     def codes(self, name: str) -> Codes:
         """Return the codes of an attribute for this part's rows, shape (rows,)."""

@@ -13,6 +13,7 @@ from dpframework.accountant import Accountant, Charge, accountants, totals
 from dpframework.checks import Finding, Severity, findings
 from dpframework.engines import Engine, InMemory
 from dpframework.errors import InputError, PlanRefused
+from dpframework.mechanisms.base import Preview
 from dpframework.miner import Miner
 from dpframework.observers import Observer
 from dpframework.plan.graph import plan_graph
@@ -20,7 +21,6 @@ from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.plan.reading import plan_from_json
 from dpframework.preview import previews
-from dpframework.mechanisms.base import Preview
 from dpframework.privacy import Amount, PrivacyLoss, Relation
 from dpframework.private_table import Gate, PrivateTable
 from dpframework.randomness import Randomness, SeededRandomness, SystemRandomness
@@ -205,7 +205,7 @@ class Study:
             raise InputError(f"allow is one text, {allow!r}; give a list of assumptions")
         self.schema = schema
         self.relation = Relation.parse(relation)
-        self.budget = Budget(epsilon, delta, allow)  # type: ignore[arg-type]
+        self.budget = Budget(epsilon, delta, allow)
         self._nodes: dict[str, Node] = {}
         self._miners: dict[str, Miner] = {}
 
@@ -224,7 +224,10 @@ class Study:
         except InputError as error:
             raise InputError(f"step '{name}': {error}") from None
         if not isinstance(node, Node):
-            raise InputError(f"step '{name}': miner '{miner.name}' planned {type(node).__name__}, not a plan; return dpf.step(...) or a composition")
+            raise InputError(
+                f"step '{name}': miner '{miner.name}' planned {type(node).__name__}, not a plan; "
+                "return dpf.step(...) or a composition"
+            )
         self.add_plan(name, node)
         self._miners[name] = miner
 

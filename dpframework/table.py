@@ -75,9 +75,7 @@ class Table:
 
     @classmethod
     @typechecked
-    def from_codes(
-        cls, schema: Schema, codes: ArrayLike, values: Mapping[str, ArrayLike] | None = None
-    ) -> Table:
+    def from_codes(cls, schema: Schema, codes: ArrayLike, values: Mapping[str, ArrayLike] | None = None) -> Table:
         """Make a table of codes, for generators and tests.
 
         The row count is not compared with the schema's: a neighbouring table has one row more or fewer, or
@@ -135,9 +133,7 @@ def _bin_middles(attribute: Numeric) -> NDArray[np.float64]:
     return np.append(middles, np.nan) if attribute.missing else middles
 
 
-def _checked_values(
-    attribute: Numeric, values: ArrayLike, codes: NDArray[np.unsignedinteger]
-) -> NDArray[np.float64]:
+def _checked_values(attribute: Numeric, values: ArrayLike, codes: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
     where = f"values of attribute '{attribute.name}'"
     array = quietly(lambda: np.array(values, dtype=np.float64), f"{where} must be numbers")
     if array.shape != codes.shape:
@@ -408,9 +404,7 @@ def read_table(
 
 
 @typechecked
-def table_from_frame(
-    frame: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR
-) -> Table:
+def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR) -> Table:
     """Encode the schema's columns of a dataframe as a private table.
 
     Parameters

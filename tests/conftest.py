@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import dpframework as dpf
+from dpframework.accountant import PureAccountant, Run
+from dpframework.plan import Budget, Node, PublicFacts
+from dpframework.private_table import Gate
+from dpframework.randomness import SeededRandomness, SystemRandomness
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +24,43 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data is not at {folder}; set DPFRAMEWORK_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def plan_of() -> Callable[..., dpf.StudyPlan]:
+    """Return a function that binds nodes to a schema, a relation and a budget."""
+
+    def make(
+        node: Node,
+        schema: dpf.Schema,
+        relation: str = "add-or-remove-one",
+        *,
+        epsilon: Any = 1000,
+        delta: Any = 0,
+        allow: tuple[str, ...] = (),
+    ) -> dpf.StudyPlan:
+        facts = PublicFacts.of(schema)
+        return dpf.StudyPlan(node, dpf.Relation.parse(relation), facts, Budget(epsilon, delta, allow), schema)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def opened(plan_of: Callable[..., dpf.StudyPlan]) -> Callable[..., tuple[dpf.PrivateTable, Run]]:
+    """Return a function that opens a run of some nodes on a table, private unless it is given a seed."""
+
+    def make(
+        node: Node,
+        table: dpf.Table,
+        relation: str = "add-or-remove-one",
+        *,
+        seed: int | None = 0,
+        engine: dpf.Engine | None = None,
+        observers: tuple[dpf.Observer, ...] = (),
+    ) -> tuple[dpf.PrivateTable, Run]:
+        run = PureAccountant(relation).open(plan_of(node, table.schema, relation))
+        engine = engine or dpf.InMemory()
+        gate = Gate(engine, SystemRandomness() if seed is None else SeededRandomness(seed), observers)
+        return dpf.PrivateTable(table.schema, engine.load(table), run.scope(), gate), run
+
+    return make

@@ -116,9 +116,7 @@ def test_k_means_is_as_good_as_a_general_one() -> None:
     assert ours <= theirs * 1.001
 
 
-@given(
-    st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=30), st.sampled_from(CutMode), st.integers(1, 20)
-)
+@given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=30), st.sampled_from(CutMode), st.integers(1, 20))
 def test_every_mode_gives_a_schema_that_fits_its_column(column, mode, bins) -> None:
     frame = pl.DataFrame({"x": column})
     schema = infer_schema(frame, numeric=mode, bins=bins)

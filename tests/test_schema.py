@@ -67,9 +67,7 @@ def schemas(draw: st.DrawFn) -> Schema:
     names = draw(st.lists(texts, min_size=1, max_size=5, unique=True))
     rows = draw(st.none() | st.integers(1, 10**6))
     bound = draw(st.none() | st.integers(10**6, 10**9))
-    return Schema(
-        [draw(attributes(name)) for name in names], rows, bound, draw(st.lists(texts, max_size=3))
-    )
+    return Schema([draw(attributes(name)) for name in names], rows, bound, draw(st.lists(texts, max_size=3)))
 
 
 @given(schemas())

@@ -63,7 +63,7 @@ def written(folder: Path, text: str | bytes, name: str = "adult.csv") -> Path:
 
 @given(st.data())
 def test_the_label_of_a_code_is_the_bin_that_holds_the_value(data: st.DataObject) -> None:
-    whole = st.integers(-10**5, 10**5)
+    whole = st.integers(-(10**5), 10**5)
     edges = sorted(data.draw(st.lists(whole, min_size=2, max_size=8, unique=True)))
     lower, *cuts, upper = edges
     grid = {"cuts": cuts} if cuts else {"bins": 1}

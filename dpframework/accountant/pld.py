@@ -20,7 +20,7 @@ from dpframework.accountant.concentrated import require_delta
 from dpframework.errors import InputError
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
-from dpframework.privacy import Amount, Pair, PrivacyLoss, Relation, float_above, converted_above
+from dpframework.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above, float_above
 
 
 @attrs.frozen
@@ -81,7 +81,8 @@ class PLDAccountant(Accountant[Events]):
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""
         event = amount.add_or_remove_one if self.relation is Relation.ADD_OR_REMOVE_ONE else amount.replace_one
-        if event is None:
+        pure = amount.pure.under(self.relation)
+        if event is None or (pure is not None and pure > LARGEST_PURE):
             return None
         epsilon = float(_distribution(event).get_epsilon_for_delta(float(self.delta)))
         if not math.isfinite(epsilon):
@@ -98,6 +99,7 @@ class AnyPure:
     epsilon: float
 
 
+LARGEST_PURE = 1000  # a distribution over more than that fills the memory and protects nobody
 _INTERVAL = 1e-3  # of privacy loss; dp-accounting rounds up to it, so a coarser one is valid but looser
 
 
@@ -121,7 +123,9 @@ def _single(event: Any) -> Any:
             return pld.from_laplace_mechanism(event.noise_multiplier, value_discretization_interval=_INTERVAL)
         case GaussianDpEvent():
             return pld.from_gaussian_mechanism(event.noise_multiplier, value_discretization_interval=_INTERVAL)
-    raise InputError(f"PLD accounting knows no {type(event).__name__}; a mechanism may return a Laplace or Gaussian event")
+    raise InputError(
+        f"PLD accounting knows no {type(event).__name__}; a mechanism may return a Laplace or Gaussian event"
+    )
 
 
 def _distribution(event: Any) -> Any:

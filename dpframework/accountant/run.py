@@ -10,8 +10,8 @@ import abc
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -22,10 +22,26 @@ from dpframework.plan.nodes import Either, Node, Parallel, Post, Released, Repea
 from dpframework.plan.plan import Plan
 from dpframework.privacy import PrivacyLoss
 
-if TYPE_CHECKING:
-    from dpframework.accountant.base import Accountant
-
 Commit: TypeAlias = Callable[[], None]
+
+
+class Composition(Protocol):
+    """How a run's charges compose: the part of an accountant that a run needs."""
+
+    def amount(self, calibration: Calibration | None) -> Any:
+        """Return what one release costs."""
+
+    def sequential(self, parts: Sequence[Any]) -> Any:
+        """Compose releases from the same rows."""
+
+    def parallel(self, parts: Sequence[Any]) -> Any:
+        """Compose releases from disjoint rows."""
+
+    def loss(self, amount: Any) -> PrivacyLoss | None:
+        """Return an amount as a loss."""
+
+    def total(self, plan: Plan) -> PrivacyLoss | None:
+        """Return what a plan costs at most."""
 
 
 class State(abc.ABC):
@@ -36,7 +52,7 @@ class State(abc.ABC):
         """Yield the states of a kind and name in this scope, each with what choosing it commits the run to."""
 
     @abc.abstractmethod
-    def charged(self, accountant: Accountant[Any], plan: Plan) -> Any:
+    def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return what the releases made below this node cost."""
 
 
@@ -52,9 +68,9 @@ class StepState(State):
         if kind is StepState and name == self.step.name:
             yield self, []
 
-    def charged(self, accountant: Accountant[Any], plan: Plan) -> Any:
+    def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return the step's cost once it is made."""
-        return accountant.amount(plan.calibration(self.step)) if self.made else accountant.sequential([])
+        return composition.amount(plan.calibration(self.step)) if self.made else composition.sequential([])
 
 
 class SequentialState(State):
@@ -70,9 +86,9 @@ class SequentialState(State):
         for part in self.parts:
             yield from _found_at(part, name, kind)
 
-    def charged(self, accountant: Accountant[Any], plan: Plan) -> Any:
+    def charged(self, composition: Composition, plan: Plan) -> Any:
         """Add up the parts."""
-        return accountant.sequential([part.charged(accountant, plan) for part in self.parts])
+        return composition.sequential([part.charged(composition, plan) for part in self.parts])
 
 
 class EitherState(SequentialState):
@@ -106,9 +122,9 @@ class RepeatState(State):
             for state, commits in _found_at(fresh, name, kind):
                 yield state, [*commits, functools.partial(self.instances.append, fresh)]
 
-    def charged(self, accountant: Accountant[Any], plan: Plan) -> Any:
+    def charged(self, composition: Composition, plan: Plan) -> Any:
         """Add up the instances."""
-        return accountant.sequential([instance.charged(accountant, plan) for instance in self.instances])
+        return composition.sequential([instance.charged(composition, plan) for instance in self.instances])
 
 
 class ParallelState(State):
@@ -124,10 +140,10 @@ class ParallelState(State):
         if kind is ParallelState and name in (None, self.node.name):
             yield self, []
 
-    def charged(self, accountant: Accountant[Any], plan: Plan) -> Any:
+    def charged(self, composition: Composition, plan: Plan) -> Any:
         """Compose over the parts."""
-        parts = [part.charged(accountant, plan) for part in self.parts]
-        return accountant.parallel(parts) if parts else accountant.sequential([])
+        parts = [part.charged(composition, plan) for part in self.parts]
+        return composition.parallel(parts) if parts else composition.sequential([])
 
 
 def _found_at(state: State, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
@@ -200,7 +216,9 @@ class Scope:
         for node in within_scope(self._node):
             if isinstance(node, Step) and node.name == step.name and node == step:
                 return
-        raise ReleaseRefused(f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name")
+        raise ReleaseRefused(
+            f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name"
+        )
 
     def calibration(self, name: str) -> Calibration:
         """Return the noise of a planned step.
@@ -295,11 +313,11 @@ class Run:
         The releases made so far, in order.
     """
 
-    def __init__(self, plan: Plan, accountant: Accountant[Any]) -> None:
+    def __init__(self, plan: Plan, composition: Composition) -> None:
         self.plan = plan
         self.charges: list[Charge] = []
         self.lock = threading.RLock()
-        self._accountant = accountant
+        self._composition = composition
         self._state = state_of(plan.root)
         self._process = os.getpid()
 
@@ -325,7 +343,7 @@ class Run:
         Composing what one path released may bound it less tightly than the plan bounds every path.
         """
         with self.lock:
-            made = self._accountant.loss(self._state.charged(self._accountant, self.plan))
-        total = self._accountant.total(self.plan)
+            made = self._composition.loss(self._state.charged(self._composition, self.plan))
+        total = self._composition.total(self.plan)
         known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
         return min(known, key=lambda loss: loss.epsilon or 0, default=made)

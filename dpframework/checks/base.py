@@ -52,7 +52,9 @@ class Finding:
 
 def _code(instance: Any, attribute: Any, value: str) -> None:
     if not re.fullmatch(r"[A-Z]{2,10}[0-9]{3}", value):
-        raise InputError(f"the check code {value!r} cannot be used; write two to ten capitals and three digits, as DP001")
+        raise InputError(
+            f"the check code {value!r} cannot be used; write two to ten capitals and three digits, as DP001"
+        )
 
 
 @final

@@ -52,8 +52,8 @@ def _delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:
     if plan.budget.delta > 0 and rows is not None and plan.budget.delta * rows >= 1:
         yield (
             Severity.WARNING,
-            f"delta {float(plan.budget.delta):g} is not below 1/{rows}: a mechanism that publishes a random row would pass; "
-            "choose a delta far below one over the number of rows",
+            f"delta {float(plan.budget.delta):g} is not below 1/{rows}: a mechanism that publishes a random row would "
+            "pass; choose a delta far below one over the number of rows",
         )
 
 

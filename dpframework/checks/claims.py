@@ -21,7 +21,11 @@ def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
         if declared is None:
             continue
         if declared.change.under(plan.relation) is not None:
-            if plan.relation is Relation.REPLACE_ONE and plan.in_parts(step) and declared.change.add_or_remove_one is None:
+            if (
+                plan.relation is Relation.REPLACE_ONE
+                and plan.in_parts(step)
+                and declared.change.add_or_remove_one is None
+            ):
                 yield (
                     Severity.ERROR,
                     f"step '{path}': {facts.text} has no claim under add-or-remove-one, which parts of a table need: "
@@ -29,7 +33,11 @@ def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
             continue
         other = next(r for r in Relation if r is not plan.relation)
-        remedy = f"set relation = \"{other}\" in the study" if declared.change.under(other) is not None else "use another query"
+        remedy = (
+            f'set relation = "{other}" in the study'
+            if declared.change.under(other) is not None
+            else "use another query"
+        )
         if other is Relation.REPLACE_ONE:
             remedy += " and the public row count in the schema (rows = ...)"
         yield Severity.ERROR, f"step '{path}': {facts.text} has no claim under {plan.relation}; {remedy}"
@@ -43,10 +51,16 @@ def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
             continue
         zero = [s for s in facts.sensitivities if s.add_or_remove_one == 0 or s.replace_one == 0]
         for declared in zero:
-            yield Severity.ERROR, f"step '{path}': {facts.text} declares a {declared.norm} sensitivity of 0, as if it read no rows"
+            yield (
+                Severity.ERROR,
+                f"step '{path}': {facts.text} declares a {declared.norm} sensitivity of 0, as if it read no rows",
+            )
         for declared in facts.sensitivities:
             if not declared.source.strip():
-                yield Severity.ERROR, f"step '{path}': {facts.text} gives no source for its sensitivity; name the theorem or derivation"
+                yield (
+                    Severity.ERROR,
+                    f"step '{path}': {facts.text} gives no source for its sensitivity; name the theorem or derivation",
+                )
 
 
 def _mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:

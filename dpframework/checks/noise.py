@@ -18,8 +18,8 @@ def _noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
         if within > step.threshold:
             yield (
                 Severity.WARNING,
-                f"step '{path}' is compared with {float(step.threshold):.3g}, but its noise reaches ±{within:.3g} (95 %); "
-                "raise its epsilon or the threshold",
+                f"step '{path}' is compared with {float(step.threshold):.3g}, but its noise reaches ±{within:.3g} "
+                "(95 %); raise its epsilon or the threshold",
             )
 
 
@@ -35,8 +35,9 @@ def _near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
         if math.isfinite(expected) and expected > rows:
             yield (
                 Severity.WARNING,
-                f"step '{path}' selects among {calibration.facts.size} candidates with noise of about {expected:.3g} rows "
-                f"on a table of at most {rows}: the choice is nearly uniform; raise its epsilon or have fewer candidates",
+                f"step '{path}' selects among {calibration.facts.size} candidates with noise of about {expected:.3g} "
+                f"rows on a table of at most {rows}: the choice is nearly uniform; raise its epsilon or have fewer "
+                "candidates",
             )
 
 

@@ -20,9 +20,17 @@ def _parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 continue
             what = f"parallel '{node.name}'" if node.name else "a parallel"
             if node.by is None:
-                yield Severity.ERROR, f"{what} in {place} does not say what makes its parts; give by=, so that they are disjoint by value"
+                yield (
+                    Severity.ERROR,
+                    f"{what} in {place} does not say what makes its parts; give by=, so that they are disjoint by "
+                    "value",
+                )
             elif isinstance(node.by, Released) and node.by.step not in released:
-                yield Severity.ERROR, f"{what} in {place} is made from step '{node.by.step}', which is not there; {nearest(node.by.step, released)}"
+                yield (
+                    Severity.ERROR,
+                    f"{what} in {place} is made from step '{node.by.step}', which is not there; "
+                    f"{nearest(node.by.step, released)}",
+                )
             elif isinstance(node.by, tuple):
                 yield from _overlaps(node, what, place, plan)
 
@@ -38,7 +46,10 @@ def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tup
         return
     if overlap is not None:
         first, second = (str(node.by[k]) for k in overlap)
-        yield Severity.ERROR, f"{what} in {place}: the parts '{first}' and '{second}' overlap; use Cases, which are always disjoint"
+        yield (
+            Severity.ERROR,
+            f"{what} in {place}: the parts '{first}' and '{second}' overlap; use Cases, which are always disjoint",
+        )
 
 
 def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -47,7 +58,10 @@ def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
         names = Counter(str(n.name) for n in own if isinstance(n, Step | Post | Sequential | Parallel) and n.name)
         for name, times in names.items():
             if times > 1:
-                yield Severity.ERROR, f"{place} holds {times} parts named '{name}'; give each its own name, or use repeat"
+                yield (
+                    Severity.ERROR,
+                    f"{place} holds {times} parts named '{name}'; give each its own name, or use repeat",
+                )
 
 
 def _uses(node: Node) -> tuple[str, ...]:
@@ -69,7 +83,10 @@ def _unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
         used = _inherited_uses(nodes)
         for node in nodes:
             if isinstance(node, Step) and node.name not in used:
-                yield Severity.WARNING, f"step '{node.name}' in {place} is released but nobody uses it; drop it and save its epsilon"
+                yield (
+                    Severity.WARNING,
+                    f"step '{node.name}' in {place} is released but nobody uses it; drop it and save its epsilon",
+                )
 
 
 def _unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -79,7 +96,10 @@ def _unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
             if isinstance(node, Step | Post):
                 for name in node.uses:
                     if name not in known:
-                        yield Severity.ERROR, f"'{node.name}' in {place} uses '{name}', which is not there; {nearest(name, known)}"
+                        yield (
+                            Severity.ERROR,
+                            f"'{node.name}' in {place} uses '{name}', which is not there; {nearest(name, known)}",
+                        )
 
 
 PARTS_NOT_DISJOINT = Check("DP003", "parallel parts not disjoint", _parts_not_disjoint)

@@ -105,8 +105,8 @@ class Calibration:
                 steps = np.rint(array.astype(np.float64) / float(self.unit))
             return np.asarray(steps.clip(-LARGEST_REAL, LARGEST_REAL).astype(np.int64))
         if array.dtype.kind == "u":
-            return np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64)
-        return array.astype(np.int64).clip(-LARGEST_INTEGER, LARGEST_INTEGER)
+            return np.asarray(np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64))
+        return np.asarray(array.astype(np.int64).clip(-LARGEST_INTEGER, LARGEST_INTEGER))
 
 
 @attrs.frozen
@@ -155,14 +155,17 @@ class Mechanism(abc.ABC):
         change = self.change(facts)
         bound = change.under(relation)
         if in_parts and relation is Relation.REPLACE_ONE:
-            bound = None if bound is None or change.add_or_remove_one is None else max(bound, 2 * change.add_or_remove_one)
+            bound = (
+                None if bound is None or change.add_or_remove_one is None else max(bound, 2 * change.add_or_remove_one)
+            )
         if bound is None or bound <= 0:
             return None
         scale = self.scale(bound)
         power = 2 if self.norm is Norm.L2 else 1  # an l2 scale is a variance
         if scale > (LARGEST_SCALE * unit) ** power:
             raise InputError(
-                f"{self.name} on {facts.text}: the noise would be too large for 64-bit integers; raise its privacy parameter"
+                f"{self.name} on {facts.text}: the noise would be too large for 64-bit integers; "
+                "raise its privacy parameter"
             )
         return Calibration(self, facts, scale, unit, self.losses(change, scale))
 

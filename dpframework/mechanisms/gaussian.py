@@ -109,7 +109,7 @@ def _lattice_deviation(calibration: Calibration) -> float:
 
 
 def _log_normalizer(sigma: float) -> float:
-    """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k (Poisson summation if sigma is large)."""
+    """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k; Poisson's sum if sigma is large."""
     if sigma > 2:
         return math.log(math.sqrt(2 * math.pi) * sigma * (1 + 2 * math.exp(-2 * (math.pi * sigma) ** 2)))
     return math.log(1 + 2 * sum(math.exp(-(k**2) / (2 * sigma**2)) for k in range(1, 90)))

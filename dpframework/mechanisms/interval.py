@@ -35,7 +35,11 @@ class ExponentialInterval(PureMechanism):
 
     def problem(self, facts: QueryFacts) -> str | None:
         """Ask for a linf sensitivity; nothing is rounded, so the answer's length does not matter."""
-        return None if facts.sensitivity(Norm.LINF) else "needs a sensitivity in the linf norm, which the query does not declare"
+        return (
+            None
+            if facts.sensitivity(Norm.LINF)
+            else "needs a sensitivity in the linf norm, which the query does not declare"
+        )
 
     def change(self, facts: QueryFacts) -> Pair:
         """Return the spread of the score over the interval."""
@@ -72,13 +76,16 @@ class ExponentialInterval(PureMechanism):
     def preview(self, calibration: Calibration) -> Preview:
         """State the scale: the gap to the best score depends on how wide the best piece is."""
         scale = float(calibration.scale)
-        text = f"a score within {scale * math.log(20):.3g} + {scale:.3g} ln(range / width of the best piece) of the best (95 %)"
+        within = f"{scale * math.log(20):.3g} + {scale:.3g} ln(range / width of the best piece)"
+        text = f"a score within {within} of the best (95 %)"
         return Preview(scale, scale * math.log(20), text)
 
 
 def _piecewise(answer: Any, calibration: Calibration) -> PiecewiseScores:
     if not isinstance(answer, PiecewiseScores):
-        raise InputError(f"the query '{calibration.facts.text}' must answer with PiecewiseScores for an interval mechanism")
+        raise InputError(
+            f"the query '{calibration.facts.text}' must answer with PiecewiseScores for an interval mechanism"
+        )
     return answer
 
 

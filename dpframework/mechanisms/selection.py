@@ -7,6 +7,7 @@ together, so a one-sided sensitivity costs half of a two-sided one.
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any, ClassVar, final
@@ -15,7 +16,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Losses, Preview, PureMechanism, doubled_at_most, divided, times
+from dpframework.mechanisms.base import (
+    LATTICE_BITS,
+    Calibration,
+    Losses,
+    Preview,
+    PureMechanism,
+    divided,
+    doubled_at_most,
+    times,
+)
 from dpframework.privacy import Pair
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.randomness import Noise, Randomness
@@ -45,7 +55,9 @@ class _NoisyMax(PureMechanism):
         """Bound the gap between the best score and the chosen one's (McSherry and Talwar 2007, Theorem 6)."""
         scale, size = float(calibration.scale), calibration.facts.size
         if size is None:
-            return Preview(math.nan, math.nan, f"noise of scale {scale:.3g} on scores; the number of candidates is not known")
+            return Preview(
+                math.nan, math.nan, f"noise of scale {scale:.3g} on scores; the number of candidates is not known"
+            )
         expected, within = scale * math.log(max(size, 2)), scale * math.log(20 * max(size, 1))
         return Preview(expected, within, f"a score within {within:.3g} of the best of {size} (95 %)")
 
@@ -129,7 +141,7 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
     halvings = 0 if len(scaled) <= 40 else math.ceil(math.log2(others.sum() + 1)) + 6
     edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]
     logs, weights = [], []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         times_ = low + (high - low) * (_NODES + 1) / 2
         logs += [float(np.log1p(-u * others).sum()) for u in times_]
         weights += list((high - low) * _WEIGHTS / 2)

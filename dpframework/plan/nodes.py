@@ -200,7 +200,9 @@ def step(
     'rows'
     """
     if not isinstance(query, Query):
-        raise InputError(f"step '{name}': {query!r} is not a query; pass an instance of a dpframework.queries.Query class")
+        raise InputError(
+            f"step '{name}': {query!r} is not a query; pass an instance of a dpframework.queries.Query class"
+        )
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"step '{name}': {mechanism!r} is not a mechanism; pass an instance, such as Laplace(epsilon)")
     return Step(name, query, mechanism, uses=uses, assumptions=assumptions, threshold=threshold)
@@ -211,7 +213,9 @@ def sequential(*parts: Node, name: str | None = None) -> Sequential:
     return Sequential(_nodes("sequential", parts), name)
 
 
-def parallel(*parts: Node, by: Attribute | Cases | Iterable[Description] | Released | None = None, name: str | None = None) -> Parallel:
+def parallel(
+    *parts: Node, by: Attribute | Cases | Iterable[Description] | Released | None = None, name: str | None = None
+) -> Parallel:
     """Compose over disjoint parts: one node for every part, or as many nodes as parts.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,10 @@ from dpframework.schema import Schema
 SCHEMA_VERSION = 1
 
 
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
 @attrs.frozen
 class PublicFacts:
     """What a plan remembers of the schema it was made from."""
@@ -28,7 +32,7 @@ class PublicFacts:
     fingerprint: str
     rows: int | None
     row_bound: int | None
-    inferred: tuple[str, ...] = attrs.field(converter=tuple)
+    inferred: tuple[str, ...] = attrs.field(converter=_texts)
 
     @classmethod
     def of(cls, schema: Schema) -> PublicFacts:
@@ -59,7 +63,7 @@ class Budget:
 
     epsilon: Fraction = attrs.field(converter=positive)
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
-    allow: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    allow: tuple[str, ...] = attrs.field(default=(), converter=_texts)
 
 
 def hash_of(content: Mapping[str, Any]) -> str:

@@ -39,7 +39,9 @@ def _read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]
     parameters = dict(form["mechanism"])
     name = parameters.pop("name")
     if name not in mechanisms:
-        raise InputError(f"the plan uses the mechanism '{name}', which no installed plugin brings; {nearest(name, mechanisms)}")
+        raise InputError(
+            f"the plan uses the mechanism '{name}', which no installed plugin brings; {nearest(name, mechanisms)}"
+        )
     return Step(
         form["name"],
         Declared(QueryFacts(**query)),
@@ -102,7 +104,9 @@ def plan_from_json(
         form = json.loads(text)
         version = form["schema_version"]
         if version != SCHEMA_VERSION:
-            raise InputError(f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}")
+            raise InputError(
+                f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}"
+            )
         known = {m.name: m for m in mechanisms}
         plan = kind(
             _read_node(form["root"], known),

@@ -99,7 +99,11 @@ def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None]) 
             parts = [node_to_dict(part, calibration) for part in node.parts]
             return {"kind": "parallel", "name": node.name, "by": _parts(node.by), "parts": parts}
         case Sequential():
-            return {"kind": "sequential", "name": node.name, "parts": [node_to_dict(p, calibration) for p in node.parts]}
+            return {
+                "kind": "sequential",
+                "name": node.name,
+                "parts": [node_to_dict(p, calibration) for p in node.parts],
+            }
         case Either():
             return {"kind": "either", "parts": [node_to_dict(part, calibration) for part in node.parts]}
     raise InputError(f"a plan holds no {type(node).__name__}")

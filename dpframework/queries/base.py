@@ -5,12 +5,11 @@ from __future__ import annotations
 import abc
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.errors import InputError
@@ -76,6 +75,14 @@ class Sensitivity:
         return Pair(spread_added, min(known, default=None))
 
 
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
+def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
+    return tuple(declared)
+
+
 @attrs.frozen
 class QueryFacts:
     """All that a plan holds of a query: enough to check and account, nothing that can be evaluated.
@@ -98,10 +105,10 @@ class QueryFacts:
 
     name: str
     text: str
-    attributes: tuple[str, ...] = attrs.field(converter=tuple)
+    attributes: tuple[str, ...] = attrs.field(converter=_texts)
     integer: bool
     size: int | None
-    sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=tuple)
+    sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -203,4 +210,6 @@ class Declared(Query):
         InputError
             Always: a plan file holds no functions.
         """
-        raise InputError(f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study")
+        raise InputError(
+            f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 import attrs
@@ -54,7 +54,7 @@ class Count(Query):
     @property
     def attributes(self) -> tuple[str, ...]:
         """The description's attributes."""
-        return () if self.where is None else tuple(dict.fromkeys(l.attribute for l in self.where.literals()))
+        return () if self.where is None else tuple(dict.fromkeys(test.attribute for test in self.where.literals()))
 
     @property
     def size(self) -> int:
@@ -124,6 +124,10 @@ class Histogram(Query):
         return np.bincount(shard.codes(self.attribute.name), minlength=self.size)
 
 
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
 @final
 @attrs.frozen
 class JointHistogram(Query):
@@ -137,7 +141,7 @@ class JointHistogram(Query):
     """
 
     name = "joint-histogram"
-    of: tuple[Attribute, ...] = attrs.field(converter=tuple, validator=attrs.validators.min_len(1))
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
 
     @property
     def text(self) -> str:

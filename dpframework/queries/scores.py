@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 import attrs
@@ -31,6 +31,10 @@ class CandidateScores(Query):
         """Return the candidates, in the order of the scores."""
 
 
+def _descriptions(given: Iterable[Description]) -> tuple[Description, ...]:
+    return tuple(given)
+
+
 @final
 @attrs.frozen
 class Supports(CandidateScores):
@@ -45,7 +49,7 @@ class Supports(CandidateScores):
 
     name = "supports"
     integer = True
-    descriptions: tuple[Description, ...] = attrs.field(converter=tuple, validator=attrs.validators.min_len(1))
+    descriptions: tuple[Description, ...] = attrs.field(converter=_descriptions, validator=attrs.validators.min_len(1))
 
     @property
     def text(self) -> str:
@@ -55,7 +59,7 @@ class Supports(CandidateScores):
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the descriptions test."""
-        return tuple(dict.fromkeys(l.attribute for d in self.descriptions for l in d.literals()))
+        return tuple(dict.fromkeys(test.attribute for d in self.descriptions for test in d.literals()))
 
     @property
     def size(self) -> int:

@@ -1,0 +1,271 @@
+"""Checks: for each code one plan that triggers it, and one close to it that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.checks import BUILT_IN, findings
+from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
+from dpframework.plan import Step
+
+SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)
+INFERRED = dpf.Schema(SCHEMA.attributes, inferred=["values of c"])
+ADD, REPLACE = "add-or-remove-one", "replace-one"
+
+
+class Told(dpf.Query):
+    """Declares what it is told."""
+
+    name = "told"
+
+    def __init__(self, *sensitivities: dpf.Sensitivity) -> None:
+        self.declared = sensitivities
+
+    @property
+    def sensitivities(self) -> tuple[dpf.Sensitivity, ...]:
+        return self.declared
+
+    def count(self, shard: dpf.Shard, **inputs: Any) -> Any:
+        return np.zeros(1, dtype=np.int64)
+
+
+def told(added: Any, replaced: Any = None, norm: str = "l1", source: str = "by construction") -> Told:
+    return Told(dpf.Sensitivity(norm, added, replaced, source=source))
+
+
+def count(name: str = "n", epsilon: Any = 1, **options: Any) -> Step:
+    return dpf.step(name, dpf.queries.Count(), DiscreteLaplace(epsilon), **options)
+
+
+def asked(query: dpf.Query, mechanism: Any = None, **options: Any) -> Step:
+    return dpf.step("q", query, mechanism or DiscreteLaplace(1), **options)
+
+
+def best(epsilon: Any) -> Step:
+    return dpf.step("best", dpf.queries.Histogram(SCHEMA["c"]), PermuteAndFlip(epsilon))
+
+
+A, NOT_A = dpf.Equals("a", "true"), dpf.Equals("a", "false")
+BOTH = (ADD, REPLACE)
+
+# code: (severity, text of the finding, what triggers it, what does not); each a node and options of the plan.
+CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]]] = {
+    "DP001": [
+        ("error", "total epsilon is 1.1 under", (count(epsilon="1.1"), {"epsilon": 1}), (count(), {"epsilon": 1})),
+        (
+            "error",
+            "the budget is 2.0",
+            (dpf.repeat(3, count()), {"epsilon": 2}),
+            (dpf.repeat(400, count(epsilon="0.01")), {"epsilon": 2, "delta": "1e-6"}),  # 4 in pure epsilon
+        ),
+    ],
+    "DP002": [
+        (
+            "error",
+            'set relation = "replace-one"',
+            (asked(told(None, 1)), {}),
+            (asked(told(None, 1)), {"relation": REPLACE}),
+        ),
+        (
+            "error",
+            "released from parts|parts of a table need",
+            (dpf.parallel(asked(told(None, 1)), by=SCHEMA["a"]), {"relation": REPLACE}),
+            (dpf.parallel(asked(told(1, 1)), by=SCHEMA["a"]), {"relation": REPLACE}),
+        ),
+        ("error", "use another query", (asked(told(None)), {}), (asked(told(1)), {})),
+    ],
+    "DP003": [
+        (
+            "error",
+            "does not say what makes its parts",
+            (dpf.parallel(count()), {}),
+            (dpf.parallel(count(), by=SCHEMA["a"]), {}),
+        ),
+        (
+            "error",
+            "did you mean 'split'",
+            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.Released("spilt"))), {}),
+            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.Released("split"))), {}),
+        ),
+        (
+            "error",
+            "'a = true' and 'c = x' overlap",
+            (dpf.parallel(count(), by=[A, dpf.Equals("c", "x")]), {}),
+            (dpf.parallel(count(), by=[A, dpf.And([NOT_A, dpf.Equals("c", "x")])]), {}),
+        ),
+        (
+            "error",
+            "no value 'w'",
+            (dpf.parallel(count(), by=[A, dpf.Equals("c", "w")]), {}),
+            (dpf.parallel(count(), by=[A, NOT_A]), {}),
+        ),
+    ],
+    "DP004": [
+        ("error", "declares no sensitivity", (asked(Told()), {}), (asked(told(1)), {})),
+        ("error", "sensitivity of 0, as if it read no rows", (asked(told(0)), {}), (asked(told("1e-9")), {})),
+        ("error", "gives no source", (asked(told(1, source=" ")), {}), (asked(told(1, source="a theorem")), {})),
+    ],
+    "DP005": [
+        (
+            "error",
+            "'n' assumes? 'mcmc-converged'",
+            (count(assumptions=["mcmc-converged"]), {}),
+            (count(assumptions=["mcmc-converged"]), {"allow": ("mcmc-converged",)}),
+        ),
+        (
+            "error",
+            "'q' assumes? 'real-arithmetic'",
+            (asked(told(1, norm="linf"), ExponentialInterval(1)), {}),
+            (asked(told(1, norm="linf"), Exponential(1)), {}),
+        ),
+    ],
+    "DP006": [
+        (
+            "error",
+            r"inferred from private data \(values of c\), which no epsilon covers",
+            (count(), {"schema": INFERRED}),
+            (count(), {}),
+        ),
+        (
+            "warning",
+            "no claim of this plan covers that",
+            (count(), {"schema": INFERRED, "allow": ("schema-inferred-from-data",)}),
+            (count(), {}),
+        ),
+    ],
+    "DP007": [
+        ("warning", "'n' is compared with 5", (count(epsilon="0.1", threshold=5), {}), (count(threshold=5), {})),
+    ],
+    "DP008": [
+        (
+            "warning",
+            "step 'm' in the plan is released but nobody uses it",
+            (dpf.sequential(count("n"), count("m"), dpf.post("p", ["n"])), {}),
+            (dpf.sequential(count("n"), count("m", uses=["n"]), dpf.post("p", ["m"])), {}),
+        ),
+    ],
+    "DP009": [
+        (
+            "error",
+            "the plan holds 2 parts named 'n'",
+            (dpf.sequential(count("n"), dpf.either(count("m"), count("n"))), {}),
+            (dpf.sequential(count("n"), dpf.sequential(count("n"), name="inner")), {}),
+        ),
+        (
+            "error",
+            "'s' holds 2 parts named 'n'",
+            (dpf.sequential(dpf.sequential(count(), dpf.post("n", [])), name="s"), {"nested": True}),
+            (dpf.repeat(2, count()), {}),
+        ),
+    ],
+    "DP010": [
+        (
+            "error",
+            "gaussian.* has no finite pure epsilon; set delta > 0",
+            (asked(dpf.queries.Count(), Gaussian("0.1")), {}),
+            (asked(dpf.queries.Count(), Gaussian("0.1")), {"delta": "1e-6"}),
+        ),
+    ],
+    "DP011": [
+        ("warning", "delta 0.01 is not below 1/100", (count(), {"delta": "0.01"}), (count(), {"delta": "0.0099"})),
+    ],
+    "DP012": [
+        ("info", "epsilon 1.0 of the budget is not", (count(), {"epsilon": 2}), (count(), {"epsilon": "1.001"})),
+    ],
+    "DP013": [
+        ("error", "makes no release", (dpf.sequential(dpf.post("p", [])), {}), (count(), {})),
+    ],
+    "DP014": [
+        (
+            "error",
+            "discrete-laplace on .* needs a sensitivity in the l1 norm",
+            (asked(told(1, norm="linf")), {}),
+            (asked(told(1, norm="linf"), Exponential(1)), {}),
+        ),
+    ],
+    "DP015": [
+        ("warning", "did you mean 'mcmc-converged'", (count(), {"allow": ("mcmc-converge",)}), (count(), {})),
+        (
+            "warning",
+            "no step needs it",
+            (count(), {"allow": ("mcmc-converged",)}),
+            (count(assumptions=["mcmc-converged"]), {"allow": ("mcmc-converged",)}),
+        ),
+    ],
+    "DP016": [
+        (
+            "error",
+            "'m' in the plan uses 'rowz', which is not there; did you mean 'rows'",
+            (dpf.sequential(count("rows"), count("m", uses=["rowz"])), {}),
+            (dpf.sequential(count("rows"), count("m", uses=["rows"])), {}),
+        ),
+    ],
+    "DP017": [
+        ("warning", "the choice is nearly uniform", (best("0.001"), {}), (best(1), {})),
+    ],
+}  # fmt: skip
+
+
+def found(plan_of: Callable[..., dpf.StudyPlan], node: Any, options: dict[str, Any]) -> list[dpf.Finding]:
+    options = dict(options)
+    schema = options.pop("schema", SCHEMA)
+    relation = options.pop("relation", ADD)
+    if options.pop("nested", False):
+        node = dpf.sequential(node)
+    return findings(plan_of(node, schema, relation, **options))
+
+
+@pytest.mark.parametrize(("code", "case"), [(code, case) for code, cases in CASES.items() for case in cases])
+def test_each_check_finds_its_fault_and_no_other_plan(
+    plan_of: Callable[..., dpf.StudyPlan], code: str, case: Any
+) -> None:
+    import re
+
+    severity, text, faulty, sound = case
+    of_code = [f for f in found(plan_of, *faulty) if f.code == code]
+    assert [f.severity.value for f in of_code] == [severity]
+    assert re.search(text, of_code[0].message), of_code[0].message
+    assert [f for f in found(plan_of, *sound) if f.code == code] == []
+
+
+def test_every_code_has_a_case() -> None:
+    assert sorted(check.code for check in BUILT_IN) == sorted(CASES)
+    assert len({check.title for check in BUILT_IN}) == len(BUILT_IN)
+
+
+def test_a_sound_plan_has_no_findings(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    for relation in BOTH:
+        node = dpf.sequential(count("rows"), best(1), dpf.parallel(count("part"), by=dpf.Released("best")))
+        assert found(plan_of, node, {"relation": relation, "epsilon": 3}) == []
+
+
+def test_errors_come_first_and_each_finding_once(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    twice = dpf.sequential(asked(told(None)), count("n"), count("n"))
+    of = found(plan_of, twice, {"epsilon": 1, "allow": ("mcmc",)})
+    assert [f.severity.value for f in of] == sorted(
+        (f.severity.value for f in of), key=["error", "warning", "info"].index
+    )
+    assert len(of) == len(set(of))
+    assert of[0].to_dict().keys() == {"code", "severity", "message"}
+    assert str(of[0]).startswith(f"{of[0].code} error: ")
+
+
+def test_checks_read_plans_from_files(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    plan = plan_of(dpf.sequential(count(), best("0.001")), SCHEMA, epsilon="0.5")
+    assert dpf.StudyPlan.from_json(plan.to_json()).check() == plan.check()
+
+
+@pytest.mark.parametrize("code", ["", "dp001", "DP1", "DP0001", "D001"])
+def test_codes_have_a_form(code: str) -> None:
+    with pytest.raises(dpf.InputError, match="two to ten capitals"):
+        dpf.Check(code, "a check", lambda plan: [])
+
+
+def test_noise_that_overflows_is_one_sentence(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    with pytest.raises(dpf.InputError, match="laplace on told: the noise would be too large"):
+        found(plan_of, asked(told(1), Laplace("1e-40")), {})

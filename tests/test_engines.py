@@ -1,0 +1,79 @@
+"""Engines: the same sums however the rows are cut into blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframework as dpf
+from dpframework.engines import BUILT_IN
+
+SCHEMA = dpf.Schema(
+    [dpf.Boolean("ill"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 100, bins=5, missing=True)]
+)
+JOINT = dpf.queries.JointHistogram(SCHEMA.attributes)
+DERIVED = dpf.Categorical("group", ["ill", "young", "rest"])
+CASES = dpf.Cases([dpf.Equals("ill", "true"), dpf.Below("age", 33.3)])
+
+
+def table(rows: int, seed: int = 0) -> dpf.Table:
+    rng = np.random.default_rng(seed)
+    return dpf.Table.from_codes(SCHEMA, np.array([rng.integers(0, a.size, rows) for a in SCHEMA.attributes]))
+
+
+def all_counts(engine: dpf.Engine, of: dpf.Table) -> list[Any]:
+    rows = engine.load(of)
+    derived = engine.derive(rows, DERIVED, CASES)
+    parts = [
+        rows,
+        *engine.split(rows, SCHEMA["c"]),
+        *engine.split(rows, CASES),
+        *engine.split(rows, (dpf.Equals("c", "x"), dpf.Equals("c", "z"))),
+        *(inner for part in engine.split(rows, SCHEMA["ill"]) for inner in engine.split(part, CASES)),
+    ]
+    counts = [JOINT.evaluate(engine, part).tolist() for part in parts]
+    grouped = dpf.queries.JointHistogram([DERIVED, SCHEMA["ill"]])
+    return counts + [grouped.evaluate(engine, p).tolist() for p in (derived, *engine.split(derived, DERIVED))]
+
+
+@given(rows=st.integers(0, 40), threads=st.integers(1, 60), seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_threads_sum_to_what_one_block_has(rows: int, threads: int, seed: int) -> None:
+    data = table(rows, seed)
+    assert all_counts(dpf.Threads(threads), data) == all_counts(dpf.InMemory(), data)
+
+
+def test_parts_add_up_to_the_whole() -> None:
+    engine, data = dpf.Threads(3), table(200)
+    rows = engine.load(data)
+    whole = JOINT.evaluate(engine, rows)
+    for by in (SCHEMA["c"], SCHEMA["age"], CASES):
+        parts = [JOINT.evaluate(engine, part) for part in engine.split(rows, by)]
+        assert np.array_equal(np.sum(parts, axis=0), whole)
+    lacking = engine.split(rows, (dpf.Equals("c", "x"),))
+    assert JOINT.evaluate(engine, lacking[0]).sum() < whole.sum()
+
+
+def test_a_row_that_is_added_changes_one_part_only() -> None:
+    """By value, never by position: whichever row is removed, the others stay in their parts."""
+    engine, data = dpf.Threads(4), table(30)
+    for by in (SCHEMA["c"], CASES):
+        before = [JOINT.evaluate(engine, p) for p in engine.split(engine.load(data), by)]
+        for gone in range(30):
+            fewer = dpf.Table.from_codes(SCHEMA, np.delete(data.codes, gone, axis=1))
+            after = [JOINT.evaluate(engine, p) for p in engine.split(engine.load(fewer), by)]
+            assert sorted(int(abs(a - b).sum()) for a, b in zip(after, before, strict=True))[-2:] in ([0, 1], [1])
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_blocks_are_a_positive_number(threads: Any) -> None:
+    with pytest.raises(dpf.InputError, match="positive number of blocks"):
+        dpf.Threads(threads)
+
+
+def test_names_differ() -> None:
+    assert [engine.name for engine in BUILT_IN] == ["memory", "threads"]

@@ -1,0 +1,611 @@
+"""Every mechanism: its density sums to 1, its draws follow it, and no neighbour costs more than it claims."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import dpframework as dpf
+from dpframework.mechanisms import (
+    BUILT_IN,
+    Calibration,
+    DiscreteLaplace,
+    Exponential,
+    ExponentialInterval,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PermuteAndFlip,
+    permute_and_flip_log_probability,
+)
+from dpframework.privacy import Pair, Relation
+from dpframework.queries import Sensitivity
+from dpframework.queries.base import Norm, QueryFacts
+from dpframework.queries.scores import PiecewiseScores
+from dpframework.randomness import Randomness, SeededRandomness, SystemRandomness
+
+ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
+FALSE_FAILURE = 1e-6  # of each sampling test, exactly: binomial tests with Bonferroni's correction
+SOURCES = {"seeded": lambda: SeededRandomness(20100725), "system": SystemRandomness}
+
+
+def facts(*sensitivities: Sensitivity, integer: bool = True, size: int | None = 1) -> QueryFacts:
+    return QueryFacts("test", "a test query", (), integer, size, sensitivities)
+
+
+def sensitivity(norm: str, added: Any, replaced: Any = None, *, one_sided: bool = False) -> Sensitivity:
+    return Sensitivity(norm, added, replaced, one_sided=one_sided, source="by construction of the test")
+
+
+def calibrated(mechanism: Mechanism, of: QueryFacts, relation: Relation = ADD, **options: Any) -> Calibration:
+    calibration = mechanism.calibrate(of, relation, **options)
+    assert calibration is not None
+    return calibration
+
+
+def accepted(counts: Any, probabilities: Any) -> bool:
+    """Tell whether counts are plausible for the cells' probabilities; wrongly no with probability <= 1e-6."""
+    total, level = int(np.sum(counts)), FALSE_FAILURE / len(counts)
+    return all(
+        stats.binomtest(int(c), total, float(p)).pvalue >= level for c, p in zip(counts, probabilities, strict=True)
+    )
+
+
+COUNT = dpf.queries.Count().facts()
+TWO_CELLS = dpf.queries.Histogram(dpf.Boolean("ill")).facts()
+REAL = facts(sensitivity("l1", 1), sensitivity("l2", 1), integer=False)
+VOTES = facts(sensitivity("linf", 1, 1, one_sided=True), size=3)
+SCORES = np.array([3, 2, 0])
+PIECES = PiecewiseScores(np.array([0.0, 1.0, 1.5, 4.0]), np.array([1.0, 3.0, 0.0]))
+
+
+# --- densities ------------------------------------------------------------------------------------------------------
+
+
+def total_over(calibration: Calibration, answer: Any, outputs: Any) -> float:
+    return sum(math.exp(calibration.mechanism.log_density(answer, output, calibration)) for output in outputs)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", 1, 5])
+def test_discrete_laplace_density_sums_to_one(epsilon: Any) -> None:
+    calibration = calibrated(DiscreteLaplace(epsilon), COUNT)
+    reach = int(40 / Fraction(epsilon))
+    assert total_over(calibration, 7, range(7 - reach, 8 + reach)) == pytest.approx(1, abs=1e-12)
+
+
+def test_discrete_laplace_density_of_several_numbers_is_their_product() -> None:
+    calibration = calibrated(DiscreteLaplace(2), TWO_CELLS)
+    grid = itertools.product(range(-20, 25), repeat=2)
+    assert total_over(calibration, np.array([3, 0]), map(np.array, grid)) == pytest.approx(1, abs=1e-10)
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(2**19), Gaussian(2**37)])
+def test_lattice_density_of_reals_sums_to_one(mechanism: Mechanism) -> None:
+    # With so much budget the noise is a few lattice steps, and its support can be listed.
+    calibration = calibrated(mechanism, REAL)
+    unit = float(calibration.unit)
+    centre = round(0.3 / unit)
+    outputs = [k * unit for k in range(centre - 200, centre + 201)]
+    assert total_over(calibration, 0.3, outputs) == pytest.approx(1, abs=1e-10)
+    assert mechanism.log_density(0.3, 0.3 + unit / 3, calibration) == -math.inf  # not on the lattice
+
+
+@pytest.mark.parametrize("rho", ["0.001", "0.1", 3])
+def test_gaussian_density_sums_to_one(rho: Any) -> None:
+    calibration = calibrated(Gaussian(rho), COUNT)
+    reach = int(12 * math.sqrt(calibration.scale)) + 3
+    assert total_over(calibration, -2, range(-2 - reach, reach - 1)) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", [Exponential("0.7"), PermuteAndFlip("0.7")])
+@given(scores=st.lists(st.integers(-50, 50), min_size=1, max_size=12))
+@settings(max_examples=30, deadline=None)
+def test_selection_probabilities_sum_to_one(mechanism: Mechanism, scores: list[int]) -> None:
+    calibration = calibrated(mechanism, attrs.evolve(VOTES, size=12))
+    assert total_over(calibration, np.array(scores), range(len(scores))) == pytest.approx(1, abs=1e-9)
+    assert mechanism.log_density(np.array(scores), len(scores), calibration) == -math.inf
+    assert mechanism.log_density(np.array(scores), -1, calibration) == -math.inf
+
+
+def test_interval_density_integrates_to_one() -> None:
+    calibration = calibrated(ExponentialInterval(1), VOTES)
+    middles, lengths = PIECES.breaks[:-1] + np.diff(PIECES.breaks) / 2, np.diff(PIECES.breaks)
+    densities = [math.exp(calibration.mechanism.log_density(PIECES, x, calibration)) for x in middles]
+    assert np.dot(densities, lengths) == pytest.approx(1, abs=1e-12)
+    assert calibration.mechanism.log_density(PIECES, 4.1, calibration) == -math.inf
+    assert calibration.mechanism.log_density(PIECES, 4.0, calibration) == pytest.approx(math.log(densities[-1]))
+
+
+@pytest.mark.parametrize("output", [math.nan, math.inf, -math.inf, 1.5])
+def test_an_output_off_the_lattice_is_impossible(output: float) -> None:
+    calibration = calibrated(DiscreteLaplace(1), COUNT)
+    assert calibration.mechanism.log_density(3, output, calibration) == -math.inf
+
+
+def test_an_output_of_another_shape_is_impossible() -> None:
+    for mechanism in (DiscreteLaplace(1), Gaussian(1)):
+        calibration = calibrated(mechanism, TWO_CELLS)
+        assert mechanism.log_density(np.array([1, 2]), np.array([1, 2, 3]), calibration) == -math.inf
+
+
+# --- draws ----------------------------------------------------------------------------------------------------------
+
+
+def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: int) -> Any:
+    """Draw and count by cell, the cells' probabilities under the honest calibration being in `EXPECTED`."""
+    mechanism = calibration.mechanism
+    if name in ("exponential", "permute-and-flip"):
+        outputs = [mechanism.release(SCORES, calibration, source) for _ in range(draws)]
+        return np.bincount(outputs, minlength=3)
+    if name == "exponential-interval":
+        outputs = [mechanism.release(PIECES, calibration, source) for _ in range(draws)]
+        return np.histogram(outputs, bins=PIECES.breaks)[0]
+    noise = np.asarray(mechanism.release(np.zeros(draws, dtype=np.int64), calibration, source))
+    return np.histogram(noise, bins=EDGES)[0]
+
+
+EDGES = np.array([-np.inf, -4.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 4.5, np.inf])
+MANY = attrs.evolve(COUNT, size=None)
+CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
+    # mechanism, query, what 30 % more noise does to its scale, draws
+    "discrete-laplace": (DiscreteLaplace("0.5"), MANY, Fraction(13, 10), 10_000),
+    "laplace": (Laplace("0.5"), MANY, Fraction(13, 10), 10_000),
+    "laplace on reals": (
+        Laplace("0.5"),
+        facts(sensitivity("l1", 1), integer=False, size=10_000),
+        Fraction(13, 10),
+        10_000,
+    ),
+    "gaussian": (Gaussian("0.125"), MANY, Fraction(169, 100), 10_000),
+    "exponential": (Exponential(1), VOTES, Fraction(13, 10), 6_000),
+    "permute-and-flip": (PermuteAndFlip(1), VOTES, Fraction(13, 10), 6_000),
+    "exponential-interval": (ExponentialInterval(1), VOTES, Fraction(13, 10), 6_000),
+}
+
+
+def expected(name: str, calibration: Calibration) -> Any:
+    mechanism = calibration.mechanism
+    if name in ("exponential", "permute-and-flip"):
+        return [math.exp(mechanism.log_density(SCORES, k, calibration)) for k in range(3)]
+    if name == "exponential-interval":
+        middles = PIECES.breaks[:-1] + np.diff(PIECES.breaks) / 2
+        return [
+            math.exp(mechanism.log_density(PIECES, x, calibration)) * length
+            for x, length in zip(middles, np.diff(PIECES.breaks), strict=True)
+        ]
+    if name == "laplace on reals":  # a lattice of 2**-20: the continuous distribution, to six digits
+        return np.diff(stats.laplace(scale=float(calibration.scale)).cdf(EDGES))
+    points = np.arange(-60, 61)
+    one = attrs.evolve(calibration, facts=COUNT)
+    weights = [math.exp(mechanism.log_density(0, k, one)) for k in points]
+    return np.histogram(points, bins=EDGES, weights=weights)[0]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("name", CASES)
+def test_draws_follow_the_density_and_noise_that_is_off_is_caught(name: str, source: str) -> None:
+    mechanism, of, factor, draws = CASES[name]
+    honest = calibrated(mechanism, of)
+    probabilities = expected(name, honest)
+    assert sum(probabilities) == pytest.approx(1, abs=1e-6)
+    randomness = SOURCES[source]()
+    assert accepted(drawn_cells(name, honest, randomness, draws), probabilities)
+    for scale in (honest.scale * factor, honest.scale / factor):
+        off = attrs.evolve(honest, scale=scale)
+        assert not accepted(drawn_cells(name, off, randomness, draws), probabilities)
+
+
+def test_every_built_in_mechanism_is_sampled() -> None:
+    assert {case[0].name for case in CASES.values()} == {mechanism.name for mechanism in BUILT_IN}
+
+
+@pytest.mark.parametrize("name", ["discrete-laplace", "gaussian", "permute-and-flip", "exponential"])
+def test_previews_hold_with_95_percent(name: str) -> None:
+    mechanism, of, _, draws = CASES[name]
+    calibration = calibrated(mechanism, of)
+    preview = mechanism.preview(calibration)
+    source = SeededRandomness(5)
+    if mechanism.selects:
+        errors = np.array([3 - SCORES[mechanism.release(SCORES, calibration, source)] for _ in range(draws)])
+    else:
+        errors = np.abs(mechanism.release(np.zeros(draws, dtype=np.int64), calibration, source))
+        assert np.mean(errors) == pytest.approx(preview.expected, rel=0.1)
+    # Discrete noise may lie on the bound: a step of slack. Binomial: false failure below 1e-6.
+    assert stats.binomtest(int((errors <= preview.within + 1).sum()), draws, 0.95, "less").pvalue > 1e-6
+
+
+# --- realised loss --------------------------------------------------------------------------------------------------
+
+
+def neighbours(relation: Relation, cells: int, rows: int) -> Iterator[tuple[Any, Any]]:
+    """Yield all pairs of neighbouring count vectors with at most so many rows a cell."""
+    for base in itertools.product(range(rows + 1), repeat=cells):
+        for i in range(cells):
+            added = np.array(base)
+            added[i] += 1
+            if relation is ADD:
+                yield np.array(base), added
+            else:
+                for j in range(cells):
+                    replaced = added.copy()
+                    replaced[j] -= 1
+                    if replaced.min() >= 0 and i != j:
+                        yield np.array(base), replaced
+
+
+def worst_loss(calibration: Calibration, pairs: Any, outputs: Any) -> float:
+    mechanism = calibration.mechanism
+    return max(
+        abs(mechanism.log_density(one, output, calibration) - mechanism.log_density(other, output, calibration))
+        for one, other in pairs
+        for output in outputs
+    )
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("kind", [DiscreteLaplace, Laplace])
+def test_laplace_on_counts_loses_its_epsilon_and_no_more(kind: Any, relation: Relation) -> None:
+    calibration = calibrated(kind("0.3"), TWO_CELLS, relation)
+    outputs = [np.array(o) for o in itertools.product(range(-3, 5), repeat=2)]
+    worst = worst_loss(calibration, list(neighbours(relation, 2, 2)), outputs)
+    assert worst == pytest.approx(0.3, abs=1e-12)
+    assert calibration.losses.pure.under(relation) == Fraction(3, 10)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_laplace_on_reals_loses_its_epsilon_with_rounding_included(relation: Relation) -> None:
+    of = facts(sensitivity("l1", "0.7", "0.9"), integer=False, size=2)
+    calibration = calibrated(Laplace("0.5"), of, relation)
+    change = 0.7 if relation is ADD else 0.9
+    unit = float(calibration.unit)
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(300):
+        one, share = rng.uniform(-2, 2, 2), rng.uniform()
+        other = one + change * np.array([share, -(1 - share)]) * rng.choice([-1, 1])
+        for o in itertools.product([-5, 5], repeat=2):
+            output = np.rint(np.array(o) / unit) * unit
+            loss = abs(
+                calibration.mechanism.log_density(one, output, calibration)
+                - calibration.mechanism.log_density(other, output, calibration)
+            )
+            worst = max(worst, loss)
+    assert 0.5 * (1 - 1e-4) < worst <= 0.5
+
+
+def shifts(relation: Relation, size: int, one_sided: bool) -> list[Any]:
+    moves = (0, 1) if relation is ADD and one_sided else (-1, 0, 1)
+    return [np.array(s) for s in itertools.product(moves, repeat=size)]
+
+
+BASES = [np.array(b) for b in itertools.product((0, 1, 3), repeat=3)] + [np.array([0, 90, 0]), np.array([200, 0, 1])]
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("one_sided", [True, False])
+@pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8")])
+def test_selections_lose_their_epsilon_and_no_more(mechanism: Mechanism, one_sided: bool, relation: Relation) -> None:
+    """Exhaustive over small changes: under replace-one of at most 1 either way, as the sensitivity declares."""
+    of = facts(sensitivity("linf", 1, 1, one_sided=one_sided), size=3)
+    calibration = calibrated(mechanism, of, relation)
+    pairs = [(base, base + shift) for base in BASES for shift in shifts(relation, 3, one_sided)]
+    worst = worst_loss(calibration, pairs, range(3))
+    assert worst <= 0.8 + 1e-9
+    assert worst > 0.8 * 0.999  # tight: one candidate far ahead, the others moving the other way
+
+
+@pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8"), ExponentialInterval("0.8")])
+def test_one_sided_scores_need_half_the_noise(mechanism: Mechanism) -> None:
+    one, two = (facts(sensitivity("linf", 1, one_sided=o), size=3) for o in (True, False))
+    assert calibrated(mechanism, two).scale == 2 * calibrated(mechanism, one).scale
+
+
+def test_a_two_sided_change_with_one_sided_noise_would_lose_more() -> None:
+    """Shows that the exhaustive search above can tell: half the noise is caught."""
+    of = facts(sensitivity("linf", 1, 1, one_sided=False), size=3)
+    for mechanism in (Exponential("0.8"), PermuteAndFlip("0.8")):
+        honest = calibrated(mechanism, of)
+        halved = attrs.evolve(honest, scale=honest.scale / 2)
+        pairs = [(base, base + shift) for base in BASES for shift in shifts(ADD, 3, False)]
+        assert worst_loss(halved, pairs, range(3)) > 0.8 * 1.5
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("one_sided", [True, False])
+def test_interval_loses_its_epsilon_and_no_more(one_sided: bool, relation: Relation) -> None:
+    of = facts(sensitivity("linf", 1, 1, one_sided=one_sided), size=None)
+    calibration = calibrated(ExponentialInterval("0.8"), of, relation)
+    breaks = np.array([0.0, 1e-9, 1.0, 10.0])
+    bases = [np.array(b, dtype=float) for b in itertools.product((0, 2), repeat=3)] + [np.array([0.0, 0.0, 80.0])]
+    pairs = [
+        (PiecewiseScores(breaks, base), PiecewiseScores(breaks, base + shift))
+        for base in bases
+        for shift in shifts(relation, 3, one_sided)
+    ]
+    worst = worst_loss(calibration, pairs, [5e-10, 0.5, 5.0])
+    assert 0.8 * 0.999 < worst <= 0.8 + 1e-9
+
+
+def renyi(one: Any, other: Any, order: float) -> float:
+    return math.log(math.fsum(np.exp(order * one - (order - 1) * other))) / (order - 1)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("rho", ["0.02", "0.5", 2])
+def test_gaussian_renyi_divergence_is_at_most_rho_times_the_order(rho: Any, relation: Relation) -> None:
+    calibration = calibrated(Gaussian(rho), TWO_CELLS, relation)
+    scalar = attrs.evolve(calibration, facts=COUNT)
+    claimed = float(calibration.losses.concentrated.under(relation) or 0)
+    assert claimed == float(Fraction(rho))
+    reach = int(30 * math.sqrt(calibration.scale)) + 30
+    zero, one = (
+        np.array([calibration.mechanism.log_density(x, k, scalar) for k in range(-reach, reach)]) for x in (0, 1)
+    )
+    moved = 1 if relation is ADD else 2  # cells that change, each by 1; divergences of independent noise add up
+    for order in (1.01, 1.5, 2, 3, 4):
+        divergence = moved * renyi(zero, one, order)
+        assert divergence <= claimed * order * (1 + 1e-9)
+        if float(order).is_integer():
+            assert divergence == pytest.approx(claimed * order, rel=1e-6)  # tight at integer orders
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rho"),
+    [
+        (Laplace(1), Fraction(1, 2)),
+        (DiscreteLaplace(1), Fraction(1, 2)),
+        (Exponential(1), Fraction(1, 8)),
+        (ExponentialInterval(1), Fraction(1, 8)),
+        (PermuteAndFlip(1), Fraction(1, 2)),
+    ],
+)
+def test_concentrated_losses(mechanism: Mechanism, rho: Fraction) -> None:
+    of = facts(sensitivity("linf", 1, one_sided=True), sensitivity("l1", 1))
+    losses = calibrated(mechanism, of).losses
+    assert losses.pure == Pair(Fraction(1), Fraction(2))
+    assert losses.concentrated == Pair(rho, 4 * rho)
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(1), DiscreteLaplace(1), Exponential(1), PermuteAndFlip(1)])
+def test_a_step_in_parts_costs_no_more_when_a_row_moves_between_them(mechanism: Mechanism) -> None:
+    of = facts(sensitivity("linf", 1, 1, one_sided=True), sensitivity("l1", 1, 1))
+    losses = calibrated(mechanism, of, REPLACE, in_parts=True).losses.pure
+    assert losses.add_or_remove_one == Fraction(1, 2)
+    assert losses.replace_one is not None
+    assert losses.replace_one <= 1
+    only_replace = facts(sensitivity("linf", None, 1), sensitivity("l1", None, 1))
+    assert mechanism.calibrate(only_replace, REPLACE, in_parts=True) is None
+    assert mechanism.calibrate(only_replace, REPLACE) is not None
+    assert mechanism.calibrate(only_replace, ADD) is None
+
+
+# --- published numbers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "published"),
+    [("0.1", [0.40, 0.33, 0.16, 0.11]), ("1", [0.88, 0.12, 1e-4, 1e-6])],
+)
+def test_vote_table_of_the_2010_talk(epsilon: str, published: list[float]) -> None:
+    """Friedman and Schuster's talk: exponent epsilon q / 2, the exponential mechanism for two-sided scores.
+
+    The last probability at epsilon 0.1 is 0.104; the talk prints 0.11, so that its column adds up to 1.
+    """
+    two_sided = facts(sensitivity("linf", 1, one_sided=False), size=4)
+    calibration = calibrated(Exponential(epsilon), two_sided)
+    votes = np.array([27, 23, 9, 0])
+    for position, printed in enumerate(published):
+        probability = math.exp(calibration.mechanism.log_density(votes, position, calibration))
+        assert probability == pytest.approx(printed, abs=0.0065 if printed > 0.01 else 0.3 * printed)
+
+
+def test_vote_table_without_budget_is_uniform() -> None:
+    calibration = calibrated(Exponential("1e-9"), facts(sensitivity("linf", 1), size=4))
+    for position in range(4):
+        assert calibration.mechanism.log_density(np.array([27, 23, 9, 0]), position, calibration) == pytest.approx(
+            math.log(0.25), abs=1e-6
+        )
+
+
+def test_split_point_table_of_the_2010_talk() -> None:
+    """Friedman and Schuster's talk: ranges of [0, 12] with Max scores, weights exp(score) times length."""
+    breaks = np.array([0.0, 2, 3, 5, 7, 10, 11, 12])
+    scores = np.array([3.0, 4, 5, 4, 3, 4, 3])
+    published = [0.063, 0.085, 0.467, 0.172, 0.095, 0.086, 0.032]
+    one_sided = facts(sensitivity("linf", 1, one_sided=True), integer=True, size=None)
+    calibration = calibrated(ExponentialInterval(1), one_sided)
+    answer = PiecewiseScores(breaks, scores)
+    for k, printed in enumerate(published):
+        middle, length = (breaks[k] + breaks[k + 1]) / 2, breaks[k + 1] - breaks[k]
+        probability = math.exp(calibration.mechanism.log_density(answer, middle, calibration)) * length
+        assert probability == pytest.approx(printed, abs=0.0015)
+
+
+# --- permute-and-flip -----------------------------------------------------------------------------------------------
+
+
+def flipped(weights: list[float], chosen: int) -> float:
+    """Permute-and-flip as its authors wrote it: candidates in random order, each accepted with its weight."""
+    orders = list(itertools.permutations(range(len(weights))))
+    total = 0.0
+    for order in orders:
+        before = order[: order.index(chosen)]
+        total += weights[chosen] * math.prod(1 - weights[k] for k in before)
+    return total / len(orders)
+
+
+@given(scaled=st.lists(st.floats(-30, 0), min_size=0, max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_permute_and_flip_is_what_its_authors_wrote(scaled: list[float]) -> None:
+    scores = np.array([0.0, *scaled])
+    weights = [math.exp(s) for s in scores]
+    for chosen in range(len(scores)):
+        exact = flipped(weights, chosen)
+        assert permute_and_flip_log_probability(scores, chosen) == pytest.approx(math.log(exact), abs=1e-9)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01, 3.0, 40.0])
+def test_permute_and_flip_of_five_thousand_candidates_sums_to_one(spread: float) -> None:
+    values = -spread * np.arange(5)
+    scaled = np.repeat(values, [1, 9, 90, 900, 4000])
+    firsts = [0, 1, 10, 100, 1000]
+    logs = [permute_and_flip_log_probability(scaled, k) for k in firsts]
+    assert np.dot([1, 9, 90, 900, 4000], np.exp(logs)) == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [39, 40, 41, 42, 60])
+def test_permute_and_flip_is_exact_on_both_sides_of_its_change_of_method(size: int) -> None:
+    scaled = -np.random.default_rng(size).exponential(2, size)
+    scaled -= scaled.max()
+    total = sum(math.exp(permute_and_flip_log_probability(scaled, k)) for k in range(size))
+    assert total == pytest.approx(1, abs=1e-10)
+
+
+def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism() -> None:
+    calibrations = [calibrated(kind("0.5"), VOTES) for kind in (PermuteAndFlip, Exponential)]
+    for scores in BASES:
+        flip, exponential = (
+            sum(math.exp(c.mechanism.log_density(scores, k, c)) * (scores.max() - scores[k]) for k in range(3))
+            for c in calibrations
+        )
+        assert flip <= exponential + 1e-12
+
+
+# --- the lattice ----------------------------------------------------------------------------------------------------
+
+
+@given(
+    added=st.fractions(Fraction(1, 10**6), 10**9),
+    size=st.integers(1, 5000),
+    norm=st.sampled_from(["l1", "l2"]),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_scale_covers_rounding_and_is_rounded_up(added: Fraction, size: int, norm: str) -> None:
+    mechanism: Mechanism = Laplace(1) if norm == "l1" else Gaussian(1)
+    calibration = calibrated(mechanism, facts(sensitivity(norm, added), integer=False, size=size))
+    unit = calibration.unit
+    if norm == "l1":
+        assert calibration.scale >= added + 2 * size * unit
+        assert Fraction(calibration.lattice_scale) * unit >= calibration.scale
+    else:  # the root of the padded square covers sqrt(size) steps, of which size is a bound
+        assert 2 * calibration.scale >= added
+        assert (2 * calibration.scale / added) >= (
+            1 + 2 * size * unit / Fraction(math.isqrt(math.ceil(added)) + 1)
+        ) ** 2
+
+
+def test_large_answers_are_clamped_not_wrapped_around() -> None:
+    """An int64 that overflows would jump from one end to the other between neighbours."""
+    real = calibrated(Laplace(1), facts(sensitivity("l1", 1), integer=False))
+    points = real.on_lattice(np.array([1e300, -1e300, 1e20, 1e20 + 1][:1]))
+    assert points[0] == real.on_lattice(1e299) > 0
+    assert real.on_lattice(-1e300) == -real.on_lattice(1e300)
+    many = attrs.evolve(real, facts=attrs.evolve(real.facts, size=None))
+    ordered = many.on_lattice(np.array([-1e300, -1e19, -1.0, 0.0, 1.0, 1e19, 1e300]))
+    assert (np.diff(ordered) >= 0).all()
+    whole = calibrated(DiscreteLaplace(1), MANY)
+    extreme = np.array([0, 2**63 - 1, 2**63, 2**64 - 1], dtype=np.uint64)
+    assert whole.on_lattice(extreme).tolist() == [0, 2**62, 2**62, 2**62]
+    assert whole.on_lattice(np.array([-(2**63), 5])).tolist() == [-(2**62), 5]
+    assert whole.on_lattice(np.array([True, False])).tolist() == [1, 0]
+    chosen = calibrated(PermuteAndFlip(1), VOTES)
+    assert chosen.mechanism.release(np.array([-(2**63), 2**63 - 1, 0]), chosen, SeededRandomness(0)) == 1
+
+
+def test_integer_arrays_of_a_real_query_of_large_sensitivity_are_not_lost() -> None:
+    calibration = calibrated(Laplace(10**6), facts(sensitivity("l1", 2**30), integer=False))
+    assert calibration.unit > 1
+    answer = np.int64(2**40)
+    assert int(calibration.on_lattice(answer)) * calibration.unit == 2**40
+    assert calibration.mechanism.release(answer, calibration, SeededRandomness(1)) == pytest.approx(2**40, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (math.nan, "NaN or infinity"),
+        (math.inf, "NaN or infinity"),
+        (2.5, None),
+        ("9412", "numbers are needed"),
+        (np.array([1.0, 2.0]), "more numbers than"),
+        (None, "numbers are needed"),
+    ],
+)
+def test_answers_that_cannot_be_used_are_refused_without_their_value(answer: Any, text: str | None) -> None:
+    calibration = calibrated(Laplace(1), REAL)
+    if text is None:
+        assert isinstance(calibration.mechanism.release(answer, calibration, SeededRandomness(0)), float)
+        return
+    with pytest.raises(dpf.InputError, match=text) as refused:
+        calibration.mechanism.release(answer, calibration, SeededRandomness(0))
+    assert "9412" not in str(refused.value)
+
+
+def test_a_query_that_declares_integers_must_not_answer_with_floats() -> None:
+    calibration = calibrated(DiscreteLaplace(1), COUNT)
+    with pytest.raises(dpf.InputError, match="declares integer answers"):
+        calibration.on_lattice(2.0)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Laplace("1e-30"), DiscreteLaplace("1e-30"), Gaussian("1e-60"), Exponential("1e-30")]
+)
+def test_noise_that_overflows_is_refused(mechanism: Mechanism) -> None:
+    of = facts(sensitivity("l1", 1), sensitivity("linf", 1))
+    with pytest.raises(dpf.InputError, match="too large for 64-bit"):
+        mechanism.calibrate(of, ADD)
+
+
+@pytest.mark.parametrize("kind", [Laplace, DiscreteLaplace, Exponential, PermuteAndFlip, ExponentialInterval, Gaussian])
+@pytest.mark.parametrize("bad", [0, -1, "nan", math.inf, math.nan, None, True, "x", [1]])
+def test_privacy_parameters_must_be_positive_numbers(kind: Any, bad: Any) -> None:
+    with pytest.raises(dpf.InputError, match=r"epsilon|rho"):
+        kind(bad)
+
+
+def test_queries_that_a_mechanism_cannot_serve() -> None:
+    assert "linf" in (Exponential(1).problem(facts(sensitivity("l2", 1))) or "")
+    assert "l1" in (Laplace(1).problem(facts(sensitivity("linf", 1))) or "")
+    assert "integer" in (DiscreteLaplace(1).problem(REAL) or "")
+    assert "length" in (Laplace(1).problem(attrs.evolve(REAL, size=None)) or "")
+    assert "linf" in (ExponentialInterval(1).problem(facts()) or "")
+    assert Laplace(1).calibrate(facts(), ADD) is None
+    assert Exponential(1).problem(facts(sensitivity("l2", 1), sensitivity("l1", 1))) is None  # l1 bounds linf
+    scores = calibrated(ExponentialInterval(1), VOTES)
+    with pytest.raises(dpf.InputError, match="PiecewiseScores"):
+        scores.mechanism.release(np.array([1, 2]), scores, SeededRandomness(0))
+
+
+def test_spread_needs_the_linf_norm() -> None:
+    with pytest.raises(dpf.InputError, match="linf"):
+        _ = sensitivity("l1", 1).spread
+    assert sensitivity("linf", 1, one_sided=True).spread == Pair(Fraction(1), Fraction(2))
+    assert sensitivity("linf", 1, one_sided=False).spread == Pair(Fraction(2), Fraction(4))
+    assert sensitivity("linf", None, 3, one_sided=True).spread == Pair(None, Fraction(6))
+    assert sensitivity("l2", 1).change == Pair(Fraction(1), Fraction(4))
+    assert Norm("l1") is Norm.L1
+
+
+def test_piecewise_scores_refuse_what_does_not_fit() -> None:
+    with pytest.raises(dpf.InputError, match="one break more"):
+        PiecewiseScores(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
+    with pytest.raises(dpf.InputError, match="finite"):
+        PiecewiseScores(np.array([0.0, 1.0]), np.array([np.nan]))
+
+
+def test_interval_draws_stay_in_the_interval_and_off_empty_pieces() -> None:
+    calibration = calibrated(ExponentialInterval(1), VOTES)
+    answer = PiecewiseScores(np.array([2.0, 2.0, 2.0 + 1e-15, 3.0]), np.array([500.0, 0.0, 0.0]))
+    draws = [calibration.mechanism.release(answer, calibration, SeededRandomness(s)) for s in range(200)]
+    assert all(2.0 <= d < 3.0 for d in draws)
+    assert all(math.isfinite(calibration.mechanism.log_density(answer, d, calibration)) for d in draws)

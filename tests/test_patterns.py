@@ -1,0 +1,156 @@
+"""Literals, descriptions and the disjoint parts that they cut."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframework as dpf
+from dpframework.patterns import And, Below, Cases, Description, Equals, Not, Or, description_from_dict, first_overlap
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("ill"),
+        dpf.Categorical("sex", ["Female", "Male"], missing=True),
+        dpf.Numeric("age", 0, 100, cuts=[30, 60], missing=True),
+    ]
+)
+AGES = [0.0, 29.5, 30.0, 45.0, 60.0, 100.0, np.nan]
+ROWS = list(itertools.product([0, 1], [0, 1, 2], AGES))
+CODES = [
+    [r[0] for r in ROWS],
+    [r[1] for r in ROWS],
+    [3 if np.isnan(r[2]) else (r[2] >= 30) + (r[2] >= 60) for r in ROWS],
+]
+TABLE = dpf.Table.from_codes(SCHEMA, CODES, {"age": [r[2] for r in ROWS]})
+(SHARD,) = dpf.InMemory().load(TABLE)
+
+literals = st.one_of(
+    st.builds(Equals, st.just("ill"), st.sampled_from(["false", "true"])),
+    st.builds(Equals, st.just("sex"), st.sampled_from(["Female", "Male", "missing"])),
+    st.builds(Equals, st.just("age"), st.sampled_from(["[0, 30)", "[60, 100]", "missing"])),
+    st.builds(Below, st.just("age"), st.sampled_from([-5, 0, 29.5, 30, 45, 60, 100, 101])),
+)
+descriptions = st.recursive(
+    literals,
+    lambda inner: st.one_of(
+        st.builds(Not, inner), st.builds(And, st.lists(inner, max_size=3)), st.builds(Or, st.lists(inner, max_size=3))
+    ),
+    max_leaves=6,
+)
+
+
+def by_hand(description: Any, row: tuple[int, int, float]) -> bool:
+    """Evaluate a description on one row, the slow way."""
+    match description:
+        case Not():
+            return not by_hand(description.part, row)
+        case And():
+            return all(by_hand(p, row) for p in description.parts)
+        case Or():
+            return any(by_hand(p, row) for p in description.parts)
+        case Below():
+            return bool(row[2] < description.threshold)  # false for a missing value
+        case Equals(attribute="age"):
+            bins = {"[0, 30)": (0, 30), "[60, 100]": (60, 101)}
+            if description.value == "missing":
+                return bool(np.isnan(row[2]))
+            low, high = bins[description.value]
+            return bool(low <= row[2] < high)
+    position = SCHEMA.index(description.attribute)
+    return SCHEMA[description.attribute].labels[row[position]] == description.value  # type: ignore[call-overload]
+
+
+@given(descriptions)
+@settings(deadline=None)
+def test_descriptions_hold_row_by_row(description: Description) -> None:
+    assert description.holds(SHARD).tolist() == [by_hand(description, row) for row in ROWS]
+
+
+@given(descriptions)
+@settings(deadline=None)
+def test_descriptions_survive_json(description: Description) -> None:
+    import json
+
+    assert description_from_dict(json.loads(json.dumps(description.to_dict()))) == description
+    assert isinstance(str(description), str)
+
+
+@given(st.lists(descriptions, max_size=4))
+@settings(deadline=None)
+def test_cases_put_each_row_in_one_cell(parts: list[Description]) -> None:
+    cases = Cases(parts)
+    cells = cases.cells(SHARD)
+    for row, cell in zip(ROWS, cells, strict=True):
+        holding = [k for k, part in enumerate(parts) if by_hand(part, row)]
+        assert cell == (holding[0] if holding else len(parts))
+    assert len(cases.labels) == len(parts) + 1
+    assert cases.labels[-1] == "otherwise"
+
+
+@given(st.lists(descriptions, min_size=2, max_size=3))
+@settings(deadline=None)
+def test_overlaps_are_found(parts: list[Description]) -> None:
+    """Exactly those that some row shows; the rows above visit every cell of the grid and thresholds."""
+    masks = [[by_hand(part, row) for row in ROWS] for part in parts]
+    shown = [(i, j) for i, j in itertools.combinations(range(len(parts)), 2) if np.any(np.array(masks[i]) & masks[j])]
+    found = first_overlap(parts, SCHEMA)
+    assert found == (shown[0] if shown else None)
+
+
+def test_parts_without_an_attribute() -> None:
+    assert first_overlap([And([]), Or([])], SCHEMA) is None
+    assert first_overlap([And([]), And([])], SCHEMA) == (0, 1)
+    assert first_overlap([And([])], SCHEMA) is None
+    nested = [Or([And([]), Equals("age", "missing")]), Equals("age", "missing")]
+    assert first_overlap(nested, SCHEMA) == (0, 1)
+
+
+def test_too_many_cells_to_compare_is_an_input_error() -> None:
+    wide = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(30)]) for k in range(5)])
+    with pytest.raises(dpf.InputError, match="too many to compare; use Cases"):
+        first_overlap([And(Equals(f"c{k}", "0") for k in range(5)), And(Equals(f"c{k}", "1") for k in range(5))], wide)
+
+
+def test_thresholds_off_the_grid_use_raw_values() -> None:
+    assert Below("age", 45).holds(SHARD).sum() == 3 * 6
+    assert Below("age", 30).holds(SHARD).sum() == 2 * 6
+    assert Below("age", 30.0).to_dict() == {"below": ["age", 30.0]}
+
+
+@pytest.mark.parametrize(
+    ("description", "text"),
+    [
+        (Equals("sx", "Male"), "did you mean 'sex'"),
+        (Equals("sex", "male"), "did you mean 'Male'"),
+        (Below("sex", 3), "a threshold needs a numeric one"),
+        (Below("agee", 3), "did you mean 'age'"),
+    ],
+)
+def test_wrong_literals_are_named(description: Description, text: str) -> None:
+    for evaluate in (lambda: description.holds(SHARD), lambda: first_overlap([description], SCHEMA)):
+        with pytest.raises(dpf.InputError, match=text):
+            evaluate()
+
+
+def test_descriptions_read_like_sentences() -> None:
+    young = Below("age", 30)
+    assert str(And([Not(young), Or([Equals("ill", "true"), Not(Equals("sex", "Male"))])])) == (
+        "age >= 30 and (ill = true or sex != Male)"
+    )
+    assert str(Or([And([young, young]), Not(Or([young]))])) == "(age < 30 and age < 30) or not (age < 30)"
+    assert (str(And([])), str(Or([]))) == ("always", "never")
+    assert Cases([young]).labels == ("age < 30", "otherwise")
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"equals": ["a"]}, {"below": ["a", "b"]}, {"not": []}, {"xor": []}, {"equals": ["a", "b"], "not": {}}]
+)
+def test_other_forms_are_refused(form: Any) -> None:
+    with pytest.raises(dpf.InputError, match="one of 'equals'"):
+        description_from_dict(form)

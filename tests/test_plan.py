@@ -1,0 +1,359 @@
+"""Plans: described, written, read back, drawn; what was changed after it was written is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dpframework as dpf
+from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
+from dpframework.plan import Node, Repeat, Step, plan_from_json, walk
+
+SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
+
+
+def count(name: str, epsilon: Any = 1, **options: Any) -> Step:
+    return dpf.step(name, dpf.queries.Count(), DiscreteLaplace(epsilon), **options)
+
+
+SPLIT = dpf.step("split", dpf.queries.Histogram(SCHEMA["c"]), PermuteAndFlip("0.5"))
+TREE = dpf.sequential(
+    count("rows", "0.25", threshold=10),
+    dpf.either(
+        dpf.sequential(count("leaf")),
+        dpf.sequential(SPLIT, dpf.parallel(count("child", "0.5"), by=dpf.Released("split"))),
+    ),
+    dpf.repeat(3, count("again", "0.1", uses=["rows"], assumptions=["mcmc-converged"])),
+    dpf.parallel(count("left"), count("right"), by=dpf.Cases([dpf.Below("age", 3.5)]), name="halves"),
+    dpf.sequential(count("inner"), name="scope"),
+    dpf.post("tidy", ["rows", "scope"]),
+)
+
+
+# --- making ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", " x", "a/b", "a\nb", "é", "-x", None, 3])
+def test_names_that_cannot_be_used(name: Any) -> None:
+    with pytest.raises(dpf.InputError, match="cannot be used in a plan"):
+        count(name)
+    if name is not None:
+        with pytest.raises(dpf.InputError, match="cannot be used in a plan"):
+            dpf.sequential(count("n"), name=name)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: dpf.step("n", dpf.queries.Count, DiscreteLaplace(1)), "is not a query"),
+        (lambda: dpf.step("n", dpf.queries.Count(), DiscreteLaplace), "is not a mechanism"),
+        (lambda: dpf.step("n", dpf.queries.Count(), 0.5), "is not a mechanism"),
+        (lambda: dpf.sequential(), "needs at least one part"),
+        (lambda: dpf.either(), "needs at least one part"),
+        (lambda: dpf.parallel(by=SCHEMA["a"]), "needs at least one part"),
+        (lambda: dpf.sequential(count("n"), "m"), "takes steps and compositions"),
+        (lambda: dpf.repeat(0, count("n")), "positive number of times"),
+        (lambda: dpf.repeat(-2, count("n")), "positive number of times"),
+        (lambda: dpf.repeat(True, count("n")), "positive number of times"),
+        (lambda: dpf.repeat(2, "n"), "takes steps"),
+        (lambda: dpf.parallel(count("n"), count("m"), by=SCHEMA["c"]), "2 children for 3 parts"),
+        (lambda: dpf.post("p", "abc"), "give a list of names"),
+        (lambda: count("n", uses="abc"), "give a list of names"),
+        (lambda: count("n", threshold=-1), "cannot be negative"),
+    ],
+)
+def test_what_is_no_plan_is_refused(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(dpf.InputError, match=text):
+        make()
+
+
+def test_walks_from_the_top() -> None:
+    assert [n.name for n in walk(TREE) if isinstance(n, Step)] == [
+        "rows", "leaf", "split", "child", "again", "left", "right", "inner",
+    ]  # fmt: skip
+
+
+def test_a_calibration_belongs_to_its_step(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    plan = plan_of(TREE, SCHEMA)
+    for epsilon in range(1, 200):  # steps that come and go may have the same identity
+        calibration = plan.calibration(count("other", epsilon))
+        assert calibration is not None
+        assert calibration.scale == Fraction(1, epsilon)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9 ._=+-]{0,8}", fullmatch=True)
+rationals = st.fractions(Fraction(1, 10**6), 100)
+kinds = st.sampled_from([DiscreteLaplace, Laplace, Exponential, PermuteAndFlip, ExponentialInterval, Gaussian])
+described = st.sampled_from([dpf.Below("age", 3.5), dpf.Not(dpf.Equals("c", "x")), dpf.And([dpf.Equals("a", "true")])])
+query = st.one_of(
+    st.builds(dpf.queries.Count, st.none() | described),
+    st.sampled_from([dpf.queries.Histogram(a) for a in SCHEMA.attributes]),
+    st.builds(dpf.queries.Supports, st.lists(described, min_size=1, max_size=3)),
+)
+leaves = st.one_of(
+    st.builds(
+        lambda n, q, k, e, u, a, t: dpf.step(n, q, k(e), uses=u, assumptions=a, threshold=t),
+        names, query, kinds, rationals, st.lists(names, max_size=2), st.lists(names, max_size=2), st.none() | rationals,
+    ),
+    st.builds(dpf.post, names, st.lists(names, max_size=2)),
+)  # fmt: skip
+cuts = st.one_of(
+    st.none(),
+    st.sampled_from(SCHEMA.attributes),
+    st.builds(dpf.Released, names),
+    st.builds(dpf.Cases, st.lists(described, max_size=2)),
+    st.lists(described, min_size=1, max_size=2),
+)
+nodes = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(lambda p, n: dpf.sequential(*p, name=n), st.lists(inner, min_size=1, max_size=3), st.none() | names),
+        st.builds(lambda p: dpf.either(*p), st.lists(inner, min_size=1, max_size=3)),
+        st.builds(dpf.repeat, st.integers(1, 9), inner),
+        st.builds(lambda p, by, n: dpf.parallel(p, by=by, name=n), inner, cuts, st.none() | names),
+    ),
+    max_leaves=6,
+)
+
+
+@given(
+    node=nodes, relation=st.sampled_from(list(dpf.Relation)), epsilon=rationals, delta=st.fractions(0, Fraction(1, 2))
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_plans_survive_json(
+    plan_of: Callable[..., dpf.StudyPlan], node: Node, relation: Any, epsilon: Fraction, delta: Fraction
+) -> None:
+    plan = plan_of(node, SCHEMA, relation, epsilon=epsilon, delta=delta, allow=("mcmc-converged",))
+    text = plan.to_json()
+    again = dpf.StudyPlan.from_json(text)
+    assert again == plan
+    assert hash(again) == hash(plan)
+    assert again.to_json() == text
+    assert again.budget == plan.budget
+    assert again.facts == plan.facts
+    assert [again.calibration(s) and again.calibration(s).losses for s in again.steps()] == [  # type: ignore[union-attr]
+        plan.calibration(s) and plan.calibration(s).losses
+        for s in plan.steps()  # type: ignore[union-attr]
+    ]
+    assert again.tree() == plan.tree()
+    assert again.mermaid() == plan.mermaid()
+
+
+def written(plan_of: Callable[..., dpf.StudyPlan], **options: Any) -> dict[str, Any]:
+    form: dict[str, Any] = json.loads(plan_of(TREE, SCHEMA, **options).to_json())
+    return form
+
+
+def leaves_of(form: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(form, dict):
+        return [p for key, value in form.items() for p in leaves_of(value, (*path, key))]
+    if isinstance(form, list):
+        return [p for k, value in enumerate(form) for p in leaves_of(value, (*path, k))]
+    return [path]
+
+
+def test_whatever_is_changed_in_a_plan_file_is_refused(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    """Every single value, those that are only shown (a step's losses) included; and never with a traceback."""
+    form = written(plan_of)
+    paths = leaves_of(form)
+    assert len(paths) > 200
+    for path in paths:
+        for other in ("0.001", 7, None, ["x"], {}, -1, True):
+            changed = copy.deepcopy(form)
+            at: Any = changed
+            for key in path[:-1]:
+                at = at[key]
+            if at[path[-1]] == other and type(at[path[-1]]) is type(other):
+                continue
+            at[path[-1]] = other
+            with pytest.raises(dpf.InputError):
+                dpf.StudyPlan.from_json(json.dumps(changed))
+
+
+def test_keys_that_are_dropped_or_added_are_refused(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    form = written(plan_of)
+    places = {path[:-1] for path in leaves_of(form)}
+    for place in places:
+        at: Any = copy.deepcopy(form)
+        root = at
+        for key in place:
+            at = at[key]
+        if not isinstance(at, dict):
+            continue
+        at["note"] = "approved"
+        with pytest.raises(dpf.InputError):
+            dpf.StudyPlan.from_json(json.dumps(root))
+        del at["note"]
+        for key in list(at):
+            if key != place:
+                kept = at.pop(key)
+                with pytest.raises(dpf.InputError):
+                    dpf.StudyPlan.from_json(json.dumps(root))
+                at[key] = kept
+        assert dpf.StudyPlan.from_json(json.dumps({k: root[k] for k in form})) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "3", "{}", '{"schema_version": 1}', '"plan"', "[" * 100_000, "\x00"]
+)
+def test_what_is_no_plan_file_is_refused(text: str) -> None:
+    with pytest.raises(dpf.InputError, match=r"^approved\.json: "):
+        dpf.StudyPlan.from_json(text, source="approved.json")
+
+
+def test_a_changed_plan_says_so(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    form = written(plan_of)
+    form["budget"]["epsilon"] = "1001"
+    with pytest.raises(dpf.InputError, match="p: the plan's content does not fit its hash; it was changed"):
+        dpf.StudyPlan.from_json(json.dumps(form), source="p")
+    other = written(plan_of)
+    other["schema_version"] = 99
+    with pytest.raises(dpf.InputError, match="plan version 99 cannot be read"):
+        dpf.StudyPlan.from_json(json.dumps(other))
+
+
+def rehashed(form: dict[str, Any], plan_of: Callable[..., dpf.StudyPlan]) -> str:
+    """Write a lying plan as someone would who knows how hashes are made."""
+    import hashlib
+
+    content = {key: value for key, value in form.items() if key != "hash"}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return json.dumps({**content, "hash": digest})
+
+
+def test_a_plan_cannot_lie_about_losses_with_a_hash_that_fits(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    honest = written(plan_of)
+    assert dpf.StudyPlan.from_json(rehashed(honest, plan_of)).hash == honest["hash"]
+    cheap = written(plan_of)
+    cheap["root"]["parts"][0]["losses"]["epsilon"]["add-or-remove-one"] = "1/1000"
+    with pytest.raises(dpf.InputError, match="does not fit"):
+        dpf.StudyPlan.from_json(rehashed(cheap, plan_of))
+    for times in (0, -5, 1.5, "3"):
+        free = written(plan_of)
+        free["root"]["parts"][2]["times"] = times
+        with pytest.raises(dpf.InputError, match="positive number of times"):
+            dpf.StudyPlan.from_json(rehashed(free, plan_of))
+    empty = written(plan_of)
+    empty["root"]["parts"] = []
+    with pytest.raises(dpf.InputError, match="at least one part"):
+        dpf.StudyPlan.from_json(rehashed(empty, plan_of))
+
+
+def test_an_unknown_mechanism_is_named(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    text = plan_of(count("n"), SCHEMA).to_json()
+    with pytest.raises(
+        dpf.InputError, match="'discrete-laplace', which no installed plugin brings; did you mean 'laplace'"
+    ):
+        plan_from_json(text, [Laplace], kind=dpf.StudyPlan)
+
+
+def test_a_plan_that_was_read_can_be_totalled_but_not_run(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    plan = plan_of(count("n"), SCHEMA)
+    again = dpf.StudyPlan.from_json(plan.to_json())
+    assert again.total() == plan.total()
+    assert again.check() == plan.check()
+    step = next(again.steps())
+    with pytest.raises(dpf.InputError, match="cannot be evaluated"):
+        step.query.count(dpf.InMemory().load(dpf.Table.from_codes(SCHEMA, [[0], [0], [0]]))[0])
+
+
+def test_a_plan_of_another_schema_is_refused(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    plan = plan_of(count("n"), SCHEMA)
+    plan.require_schema(SCHEMA)
+    with pytest.raises(dpf.InputError, match="made from another schema"):
+        plan.require_schema(dpf.Schema(SCHEMA.attributes, rows=10))
+
+
+def test_assumptions_are_listed_with_their_steps(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    interval = dpf.step("cut", dpf.queries.Count(), ExponentialInterval(1), assumptions=["mcmc-converged"])
+    plan = plan_of(dpf.sequential(interval, TREE), SCHEMA, "replace-one")
+    assert plan.assumptions == {
+        "real-arithmetic": ("cut",),
+        "mcmc-converged": ("cut", "again"),
+        "row-count-public": (),
+    }
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+
+def test_tree(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    drawn = plan_of(TREE, SCHEMA, epsilon=10).tree()
+    assert drawn.splitlines()[0] == "sequential  [epsilon 3.55]"
+    assert "├─ either, by what is released  [epsilon 1.0]" in drawn
+    assert "│     └─ parallel over the release of 'split'  [epsilon 0.5]" in drawn
+    assert "├─ repeat 3 times  [epsilon 0.3]" in drawn
+    assert "├─ parallel over 2 cases  [epsilon 1.0]" in drawn
+    assert "└─ tidy: post-processing  [free]" in drawn
+    assert drawn.endswith("total: epsilon 3.55 under add-or-remove-one, pure accounting (budget 10.0)")
+
+
+def test_trees_of_other_notions_of_loss(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    node = dpf.step("n", dpf.queries.Count(), Gaussian("0.005"))
+    assert "total: none is valid" in plan_of(node, SCHEMA).tree()
+    drawn = plan_of(node, SCHEMA, delta="1e-6").tree()
+    assert "[rho 0.005]" in drawn
+    assert "delta 1e-06" in drawn
+
+
+def test_graph(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    graph = plan_of(TREE, SCHEMA).graph()
+    assert graph.graph["relation"] == "add-or-remove-one"
+    assert len(graph) == len(list(walk(TREE)))
+    by_name = {node["name"]: number for number, node in graph.nodes(data=True) if node["name"]}
+    assert graph.nodes[by_name["rows"]]["epsilon"] == Fraction(1, 4)
+    assert graph.nodes[by_name["rows"]]["mechanism"] == "discrete-laplace"
+    uses = {(s, t) for s, t, edge in graph.edges(data=True) if edge["kind"] == "use"}
+    parallel = next(t for s, t in uses if s == by_name["split"])
+    assert graph.nodes[parallel]["kind"] == "parallel"
+    assert {(by_name["rows"], by_name["again"]), (by_name["rows"], by_name["tidy"])} <= uses
+    assert (by_name["scope"], by_name["tidy"]) in uses
+    import networkx as nx
+
+    parts = nx.DiGraph((s, t) for s, t, edge in graph.edges(data=True) if edge["kind"] == "part")
+    assert nx.is_arborescence(parts)
+    assert nx.is_directed_acyclic_graph(graph)
+
+
+def test_mermaid_and_dot(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    plan = plan_of(TREE, SCHEMA)
+    mermaid, dot = plan.mermaid(), plan.dot()
+    assert mermaid.startswith("flowchart TD\n")
+    assert 'n1["rows: count of rows, discrete-laplace (epsilon 0.25)"]' in mermaid
+    assert mermaid.count("-->") == len(plan.graph()) - 1
+    assert "-.->" in mermaid
+    assert dot.startswith("digraph plan {")
+    assert dot.rstrip().endswith("}")
+    assert 'shape=box, label="rows: count of rows, discrete-laplace (epsilon 0.25)"' in dot
+    assert "style=dashed" in dot
+
+
+def test_drawings_escape_what_values_may_hold(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    schema = dpf.Schema([dpf.Categorical("c", ['a"]; x <b>', "back\\slash"])])
+    literals = [dpf.Equals("c", value) for value in schema["c"].labels]
+    plan = plan_of(
+        dpf.sequential(*(dpf.step(f"n{k}", dpf.queries.Count(v), Laplace(1)) for k, v in enumerate(literals))), schema
+    )
+    for line in plan.mermaid().splitlines()[1:]:
+        assert line.count('"') in (0, 2)
+        assert "<" not in line
+    for line in plan.dot().splitlines():
+        assert line.replace("\\\\", "").replace('\\"', "").count('"') in (0, 2)
+
+
+def test_previews_by_path(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    previews = plan_of(TREE, SCHEMA).previews()
+    assert set(previews) == {
+        "rows", "leaf", "split", "parts/child", "again", "halves 1/left", "halves 2/right", "scope/inner",
+    }  # fmt: skip
+    assert previews["rows"].expected == 4
+    assert isinstance(TREE.children[2], Repeat)

@@ -1,0 +1,339 @@
+"""The private table: nothing but releases comes out of it, errors included."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.errors import DPFrameworkError
+from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
+from dpframework.private_table import Gate
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Categorical("order", ["pizza", "salad", "pie"], missing=True),
+        dpf.Numeric("age", 0, 100, cuts=[30, 60], missing=True),
+        dpf.Boolean("ill"),
+    ]
+)
+CODES = [[0, 0, 0, 1, 1, 2, 3], [0, 1, 2, 2, 3, 0, 1], [0, 1, 0, 1, 0, 1, 1]]
+TABLE = dpf.Table.from_codes(SCHEMA, CODES)
+SECRET = "4242424242"
+SURE = 10**6  # an epsilon without noise
+
+
+def counting(name: str = "n", epsilon: Any = SURE, where: dpf.Description | None = None) -> dpf.Node:
+    return dpf.step(name, dpf.queries.Count(where), DiscreteLaplace(epsilon))
+
+
+def histogram(name: str, attribute: dpf.Attribute, epsilon: Any = SURE) -> dpf.Node:
+    return dpf.step(name, dpf.queries.Histogram(attribute), DiscreteLaplace(epsilon))
+
+
+# --- what is seen ---------------------------------------------------------------------------------------------------
+
+
+def test_nothing_public_shows_rows(opened: Callable[..., Any]) -> None:
+    table, _ = opened(counting(), TABLE)
+    assert repr(table) == str(table) == "PrivateTable(order, age, ill)"
+    public = {name for name in dir(table) if not name.startswith("_")}
+    assert public == {"calibration", "derive", "partition", "release", "schema", "scope"}
+    assert table.schema is SCHEMA
+    for forbidden in (len, list, iter, bool):
+        if forbidden is bool:
+            assert bool(table) is True
+        else:
+            with pytest.raises(TypeError):
+                forbidden(table)
+    with pytest.raises(TypeError):
+        table["order"]
+    with pytest.raises(TypeError):
+        vars(table)
+    with pytest.raises(AttributeError):
+        table.rows = 1
+
+
+@pytest.mark.parametrize("leak", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_private_table_cannot_be_pickled_or_copied(opened: Callable[..., Any], leak: Callable[[Any], Any]) -> None:
+    table, _ = opened(counting(), TABLE)
+    with pytest.raises(dpf.InputError, match="cannot be pickled or copied"):
+        leak(table)
+
+
+def test_shards_show_no_rows() -> None:
+    (shard,) = dpf.InMemory().load(TABLE)
+    assert repr(shard) == "Shard(3 attributes; rows are private)"
+
+
+def test_noise_is_public_before_the_release(opened: Callable[..., Any]) -> None:
+    table, run = opened(counting(epsilon="0.5"), TABLE)
+    assert table.calibration("n").scale == 2
+    assert run.charges == []
+
+
+# --- releases -------------------------------------------------------------------------------------------------------
+
+
+def test_releases_are_those_of_the_rows(opened: Callable[..., Any]) -> None:
+    node = dpf.sequential(
+        counting(),
+        counting("young", where=dpf.Below("age", 30)),
+        histogram("orders", SCHEMA["order"]),
+        dpf.step("joint", dpf.queries.JointHistogram([SCHEMA["ill"], SCHEMA["order"]]), DiscreteLaplace(SURE)),
+        dpf.step("best", dpf.queries.Histogram(SCHEMA["order"]), PermuteAndFlip(SURE)),
+        dpf.step(
+            "best pair", dpf.queries.JointHistogram([SCHEMA["ill"], SCHEMA["order"]]), PermuteAndFlip(SURE)
+        ),
+        dpf.step(
+            "best of", dpf.queries.Supports([dpf.Equals("ill", "true"), dpf.Not(dpf.Equals("order", "pie"))]),
+            Exponential(SURE),
+        ),
+    )  # fmt: skip
+    for seed in (3, None):
+        table, run = opened(node, TABLE, seed=seed)
+        assert table.release("n") == 7
+        assert table.release("young") == 2
+        assert table.release("orders").tolist() == [3, 2, 1, 1]
+        assert table.release("joint").tolist() == [[2, 1, 0, 0], [1, 1, 1, 1]]
+        assert table.release("best") == "pizza"
+        assert table.release("best pair") == ("false", "pizza")
+        assert table.release("best of") == dpf.Not(dpf.Equals("order", "pie"))
+        assert len(run.charges) == 7
+
+
+def test_a_step_may_be_given_itself(opened: Callable[..., Any]) -> None:
+    step = counting()
+    table, _ = opened(step, TABLE)
+    assert table.release(step) == 7
+
+
+CUTS: dict[str, tuple[Any, Any, list[int]]] = {
+    "attribute by name": ("order", SCHEMA["order"], [3, 2, 1, 1]),
+    "attribute": (SCHEMA["ill"], SCHEMA["ill"], [3, 4]),
+    "description": (dpf.Below("age", 30), dpf.Cases([dpf.Below("age", 30)]), [2, 5]),
+    "cases": (
+        dpf.Cases([dpf.Below("age", 60), dpf.Equals("ill", "true")]),
+        dpf.Cases([dpf.Below("age", 60), dpf.Equals("ill", "true")]),
+        [4, 1, 2],
+    ),
+    "descriptions": (
+        [dpf.Equals("order", "pizza"), dpf.Equals("order", "pie")],
+        [dpf.Equals("order", "pizza"), dpf.Equals("order", "pie")],
+        [3, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Threads(3), dpf.Threads(20)])
+@pytest.mark.parametrize("cut", CUTS)
+def test_partitions_cut_by_value(opened: Callable[..., Any], cut: str, engine: dpf.Engine) -> None:
+    by, planned, sizes = CUTS[cut]
+    for made_by in (planned, dpf.Released("r")):
+        node = dpf.sequential(counting("r"), dpf.parallel(counting(), by=made_by))
+        table, run = opened(node, TABLE, engine=engine)
+        parts = table.partition(by)
+        assert [part.release("n") for part in parts] == sizes
+        assert run.spent == dpf.PrivacyLoss(epsilon=SURE)
+
+
+def test_parts_of_parts_and_empty_parts(opened: Callable[..., Any]) -> None:
+    inner = dpf.parallel(counting(), by=SCHEMA["order"])
+    table, run = opened(dpf.parallel(dpf.sequential(histogram("h", SCHEMA["age"]), inner), by=SCHEMA["ill"]), TABLE)
+    well, ill = table.partition("ill")
+    assert well.release("h").tolist() == [1, 0, 1, 1]
+    assert [part.release("n") for part in well.partition("order")] == [2, 1, 0, 0]
+    assert [part.release("n") for part in ill.partition("order")] == [1, 1, 1, 1]
+    assert ill.release("h").tolist() == [1, 2, 1, 0]
+    assert run.spent == dpf.PrivacyLoss(epsilon=2 * SURE)
+    assert run.charges[1].path == "parts 1/parts 1/n"
+
+
+def test_an_empty_table_can_be_released_from(opened: Callable[..., Any]) -> None:
+    empty = dpf.Table.from_codes(SCHEMA, np.zeros((3, 0), dtype=int))
+    node = dpf.sequential(counting(), dpf.parallel(histogram("h", SCHEMA["order"]), by=SCHEMA["ill"]))
+    for engine in (dpf.InMemory(), dpf.Threads(4)):
+        table, _ = opened(node, empty, engine=engine)
+        assert table.release("n") == 0
+        assert [part.release("h").tolist() for part in table.partition("ill")] == [[0] * 4] * 2
+
+
+def test_derived_attributes_are_counted_and_cut_by(opened: Callable[..., Any]) -> None:
+    cases = dpf.Cases([dpf.Equals("order", "missing"), dpf.Below("age", 60)])
+    group = dpf.Categorical("group", ["unknown", "young", "rest"])
+    node = dpf.sequential(histogram("h", group), dpf.parallel(histogram("k", SCHEMA["ill"]), by=group))
+    for engine in (dpf.InMemory(), dpf.Threads(3)):
+        table, run = opened(node, TABLE, engine=engine)
+        derived = table.derive(group, cases)
+        assert "group" not in table.schema
+        assert "group" in derived.schema
+        assert derived.release("h").tolist() == [1, 3, 3]
+        assert [part.release("k").tolist() for part in derived.partition("group")] == [[0, 1], [1, 2], [2, 1]]
+        assert run.spent == dpf.PrivacyLoss(epsilon=2 * SURE)
+
+
+def test_a_derived_attribute_needs_a_name_and_codes_of_its_own(opened: Callable[..., Any]) -> None:
+    table, _ = opened(counting(), TABLE)
+    with pytest.raises(dpf.InputError, match="exists"):
+        table.derive(dpf.Boolean("ill"), dpf.Cases([dpf.Below("age", 30)]))
+    with pytest.raises(dpf.InputError, match="3 codes for 2 cases"):
+        table.derive(dpf.Boolean("young", missing=True), dpf.Cases([dpf.Below("age", 30)]))
+
+
+def test_parts_cannot_be_made_by_position(opened: Callable[..., Any]) -> None:
+    table, _ = opened(dpf.parallel(counting(), by=SCHEMA["ill"]), TABLE)
+    for by in (np.array([0, 1]), 2, [0, 1], [[0, 1], [2]], [], None):
+        with pytest.raises(dpf.InputError, match="by value, never by position"):
+            table.partition(by)
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+class Faulty(dpf.Query):
+    """Fails as it is told, with a private value in its mouth."""
+
+    name = "faulty"
+    sensitivities = (dpf.Sensitivity("linf", 1, source="none"), dpf.Sensitivity("l1", 1, source="none"))
+    size = 2  # type: ignore[assignment]
+
+    def __init__(self, fail: Callable[[], Any], listed: Sequence[Any] = ("x", "y")) -> None:
+        self.fail, self.listed = fail, listed
+
+    def candidates(self, **inputs: Any) -> Sequence[Any]:
+        return self.listed
+
+    def count(self, shard: dpf.Shard, **inputs: Any) -> Any:
+        return self.fail()
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def fail() -> Any:
+        raise error
+
+    return fail
+
+
+FAULTS = {
+    "value error": raising(ValueError(f"row {SECRET} is bad")),
+    "key error": raising(KeyError(SECRET)),
+    "input error": raising(dpf.InputError(f"row {SECRET} is bad")),
+    "refusal": raising(dpf.ReleaseRefused(f"row {SECRET} is bad")),
+    "text": lambda: np.array([SECRET, "x"]),
+    "objects": lambda: np.array([SECRET, 4], dtype=object),
+    "floats": lambda: np.array([float(SECRET), 0.5]),
+    "too long": lambda: np.full(3, int(SECRET)),
+    "too short": lambda: np.full(1, int(SECRET)),
+    "not a number": lambda: np.array([float(SECRET), np.nan]),
+    "nothing": lambda: None,
+}
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(1), PermuteAndFlip(1), Exponential(1), ExponentialInterval(1)])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Threads(2)])
+def test_no_error_of_a_private_run_shows_a_private_value(
+    opened: Callable[..., Any], fault: str, mechanism: Any, engine: dpf.Engine
+) -> None:
+    table, run = opened(dpf.step("s", Faulty(FAULTS[fault]), mechanism), TABLE, seed=None, engine=engine)
+    try:
+        table.release("s")
+    except DPFrameworkError as error:
+        chain: BaseException | None = error
+        while chain is not None:
+            assert SECRET not in str(chain)
+            assert SECRET not in repr(chain)
+            chain = chain.__cause__ or chain.__context__
+    else:
+        assert (fault, mechanism.name) == ("too short", "discrete-laplace")
+    assert len(run.charges) == 1  # that it failed was learnt from the rows: the charge stays
+
+
+def test_a_seeded_run_shows_what_failed(opened: Callable[..., Any]) -> None:
+    table, _ = opened(dpf.step("s", Faulty(FAULTS["value error"]), DiscreteLaplace(1)), TABLE, seed=1)
+    with pytest.raises(dpf.InputError, match="failed with ValueError") as failed:
+        table.release("s")
+    assert SECRET in str(failed.value.__cause__)
+    table, _ = opened(dpf.step("s", Faulty(FAULTS["input error"]), DiscreteLaplace(1)), TABLE, seed=1)
+    with pytest.raises(dpf.InputError, match=SECRET):
+        table.release("s")
+
+
+class Peeking(dpf.Description):
+    """A description that fails with a private value."""
+
+    def holds(self, columns: Any) -> Any:
+        raise ValueError(f"{SECRET} {columns.codes('ill')}")
+
+    def literals(self) -> tuple[dpf.Literal, ...]:
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {}
+
+
+def test_partitions_and_derivations_show_no_private_value(opened: Callable[..., Any]) -> None:
+    table, _ = opened(dpf.parallel(counting(), by=dpf.Released("r")), TABLE, seed=None)
+    cases = dpf.Cases([Peeking()])
+    for call in (lambda: table.partition(cases), lambda: table.derive(dpf.Boolean("young"), cases)):
+        with pytest.raises(dpf.InputError, match="failed with ValueError") as failed:
+            call()
+        assert SECRET not in str(failed.value)
+        assert failed.value.__context__ is None
+
+
+@pytest.mark.parametrize("listed", [(), ("x",), ("x", "y", "z")])
+def test_candidates_must_match_the_scores(opened: Callable[..., Any], listed: tuple[str, ...]) -> None:
+    query = Faulty(lambda: np.array([1, 2]), listed)
+    for seed in (0, None):
+        table, _ = opened(dpf.step("s", query, PermuteAndFlip(1)), TABLE, seed=seed)
+        with pytest.raises(dpf.InputError, match="candidate"):
+            table.release("s")
+
+
+# --- observers ------------------------------------------------------------------------------------------------------
+
+
+class Witness(dpf.Observer):
+    """Writes down what it is told."""
+
+    def __init__(self, deny: bool = False) -> None:
+        self.told: list[Any] = []
+        self.deny = deny
+
+    def charged(self, charge: Any) -> None:
+        self.told.append(("charged", charge.path))
+        if self.deny:
+            raise OSError("the ledger is full")
+
+    def released(self, release: dpf.Release) -> None:
+        self.told.append(("released", release.charge.path, release.output, release.value, dict(release.inputs)))
+
+
+def test_observers_are_told_of_the_charge_first(opened: Callable[..., Any]) -> None:
+    witness = Witness()
+    node = dpf.step("best", dpf.queries.Histogram(SCHEMA["order"]), PermuteAndFlip(SURE))
+    table, _ = opened(node, TABLE, observers=(dpf.Observer(), witness))
+    table.release("best", hint=1)
+    assert witness.told == [("charged", "best"), ("released", "best", 0, "pizza", {"hint": 1})]
+
+
+def test_a_charge_that_cannot_be_recorded_is_not_followed_by_its_release(opened: Callable[..., Any]) -> None:
+    witness = Witness(deny=True)
+    evaluated: list[int] = []
+    query = Faulty(lambda: evaluated.append(1))
+    table, run = opened(dpf.step("s", query, DiscreteLaplace(1)), TABLE, observers=(witness,))
+    with pytest.raises(OSError, match="full"):
+        table.release("s")
+    assert not evaluated
+    assert len(run.charges) == 1
+
+
+def test_the_gate_can_be_replaced_step_by_step() -> None:
+    """Replay depends on these: the exact answer and the draw are methods of their own."""
+    assert {"answer", "draw", "release"} <= set(dir(Gate))

@@ -1,0 +1,171 @@
+"""Queries: declared sensitivities against every pair of small neighbouring tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.privacy import Pair, Relation
+from dpframework.queries import Count, Histogram, JointHistogram, Supports
+from dpframework.queries.base import Declared, Norm, QueryFacts
+
+SCHEMA = dpf.Schema(
+    [dpf.Boolean("ill", missing=True), dpf.Categorical("c", ["x", "y"]), dpf.Categorical("k", ["only"])]
+)
+ILL, C, ONLY = SCHEMA.attributes
+CELLS = list(itertools.product(range(3), range(2), range(1)))
+ENGINE = dpf.InMemory()
+
+# Each query, with the relations and norms in which its docstring says why more is declared than can happen.
+QUERIES: dict[str, tuple[dpf.Query, set[tuple[Norm, Relation]]]] = {
+    "count": (Count(), {(norm, Relation.REPLACE_ONE) for norm in Norm}),
+    "count where": (Count(dpf.And([dpf.Equals("ill", "true"), dpf.Equals("c", "x")])), set()),
+    "histogram": (Histogram(C), set()),
+    "histogram with missing": (Histogram(ILL), set()),
+    "histogram of one cell": (Histogram(ONLY), {(norm, Relation.REPLACE_ONE) for norm in Norm}),
+    "joint histogram": (JointHistogram([ILL, C]), set()),
+    "overlapping supports": (
+        Supports([dpf.Equals("ill", "true"), dpf.Equals("c", "x"), dpf.Not(dpf.Equals("ill", "false"))]),
+        set(),
+    ),
+    "one support": (Supports([dpf.Equals("ill", "true")]), set()),
+    "disjoint supports": (
+        Supports([dpf.Equals("ill", "true"), dpf.Equals("ill", "false"), dpf.Equals("ill", "missing")]),
+        {(Norm.L1, relation) for relation in Relation},
+    ),
+}  # fmt: skip
+
+
+def tables(rows: int) -> Iterator[tuple[int, ...]]:
+    """Yield every table of up to so many rows, as the cells of its rows, in order: nothing depends on the order."""
+    for size in range(rows + 1):
+        yield from itertools.combinations_with_replacement(range(len(CELLS)), size)
+
+
+def answers(query: dpf.Query, rows: int) -> dict[tuple[int, ...], Any]:
+    found = {}
+    for cells in tables(rows):
+        codes = np.array([CELLS[c] for c in cells], dtype=int).reshape(-1, 3).T
+        table = dpf.Table.from_codes(SCHEMA, codes)
+        found[cells] = np.atleast_1d(query.evaluate(ENGINE, ENGINE.load(table))).ravel()
+    return found
+
+
+def neighbours(cells: tuple[int, ...], relation: Relation) -> Iterator[tuple[int, ...]]:
+    for cell in range(len(CELLS)):
+        if relation is Relation.ADD_OR_REMOVE_ONE:
+            yield tuple(sorted((*cells, cell)))
+        else:
+            for k in range(len(cells)):
+                yield tuple(sorted((*cells[:k], cell, *cells[k + 1 :])))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
+    query, more_than_needed = QUERIES[name]
+    known = answers(query, 4)
+    largest: Counter[tuple[Norm, Relation]] = Counter()
+    lowest = 0
+    for relation in Relation:
+        for cells in tables(3):
+            for other in neighbours(cells, relation):
+                change = known[other] - known[cells]
+                for norm, size in (
+                    (Norm.L1, np.abs(change).sum()),
+                    (Norm.L2, (change**2).sum()),
+                    (Norm.LINF, np.abs(change).max()),
+                ):
+                    largest[norm, relation] = max(largest[norm, relation], int(size))
+                if relation is Relation.ADD_OR_REMOVE_ONE:
+                    lowest = min(lowest, int(change.min()))
+    for declared in query.sensitivities:
+        for relation in Relation:
+            claimed, seen = declared.change.under(relation), largest[declared.norm, relation]
+            assert claimed is not None
+            assert claimed >= seen
+            if (declared.norm, relation) not in more_than_needed:
+                assert claimed == seen, f"{name}: {declared.norm} under {relation}"
+        if declared.one_sided:
+            assert lowest == 0
+        assert declared.source
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_answers_fit_their_declared_size_and_candidates(name: str) -> None:
+    query, _ = QUERIES[name]
+    for answer in answers(query, 1).values():
+        assert len(answer) == query.size
+        assert answer.dtype.kind == "i"
+    if query.size is not None and name not in ("count", "count where"):
+        assert len(query.candidates()) == query.size
+    facts = query.facts()
+    assert facts.integer
+    assert facts.text == query.text
+    assert set(facts.attributes) <= set(SCHEMA.names)
+
+
+def test_texts_and_attributes() -> None:
+    assert Count().text == "count of rows"
+    assert Count(dpf.Equals("c", "x")).text == "count of rows with c = x"
+    assert Count(dpf.And([dpf.Equals("c", "x"), dpf.Equals("c", "y")])).attributes == ("c",)
+    assert JointHistogram([ILL, C]).text == "joint histogram of ill, c"
+    assert JointHistogram([ILL, C]).candidates()[:3] == [("false", "x"), ("false", "y"), ("true", "x")]
+    assert Supports([dpf.Equals("c", "x")]).text == "supports of 1 descriptions"
+    assert Histogram(ILL).candidates() == ("false", "true", "missing")
+
+
+@pytest.mark.parametrize("make", [lambda: JointHistogram([]), lambda: Supports([])])
+def test_nothing_to_count_is_refused(make: Any) -> None:
+    with pytest.raises(ValueError, match="must be >= 1"):
+        make()
+
+
+def sensitivity(norm: str, added: Any, replaced: Any = None) -> dpf.Sensitivity:
+    return dpf.Sensitivity(norm, added, replaced, one_sided=True, source="by construction of the test")
+
+
+def facts(*sensitivities: dpf.Sensitivity) -> QueryFacts:
+    return QueryFacts("q", "a query", (), True, 3, sensitivities)
+
+
+def test_the_l1_norm_bounds_the_others() -> None:
+    declared = facts(sensitivity("l1", 3, 4))
+    l2, linf = declared.sensitivity(Norm.L2), declared.sensitivity(Norm.LINF)
+    assert l2 is not None
+    assert linf is not None
+    assert l2.change == Pair(Fraction(9), Fraction(16))
+    assert linf.change == Pair(Fraction(3), Fraction(4))
+    assert linf.one_sided
+    both = facts(sensitivity("l2", 1), sensitivity("l1", 3))
+    assert both.sensitivity(Norm.LINF) is not None
+    assert facts(sensitivity("l2", 1)).sensitivity(Norm.LINF) is None
+    assert facts(sensitivity("l2", 1)).sensitivity(Norm.L1) is None
+    assert facts(sensitivity("linf", 1)).sensitivity(Norm.L1) is None
+    assert facts().sensitivity(Norm.L1) is None
+
+
+def test_replace_one_is_at_most_a_removal_and_an_addition() -> None:
+    assert sensitivity("l1", 1).change == Pair(Fraction(1), Fraction(2))
+    assert sensitivity("l1", 1, 5).change == Pair(Fraction(1), Fraction(2))
+    assert sensitivity("l2", 1, 5).change == Pair(Fraction(1), Fraction(4))
+    assert sensitivity("l1", None, 5).change == Pair(None, Fraction(5))
+    assert sensitivity("l1", None).change == Pair(None, None)
+    with pytest.raises(dpf.InputError, match="cannot be negative"):
+        sensitivity("l1", -1)
+    with pytest.raises(ValueError, match="l3"):
+        sensitivity("l3", 1)
+
+
+def test_a_query_from_a_plan_file_cannot_be_evaluated() -> None:
+    query = Declared(facts(sensitivity("l1", 1)))
+    assert query.facts().text == "a query"
+    (shard,) = ENGINE.load(dpf.Table.from_codes(SCHEMA, np.zeros((3, 1), dtype=int)))
+    with pytest.raises(dpf.InputError, match="read from a plan file"):
+        query.count(shard)
