@@ -240,9 +240,9 @@ class Cases:
         """One text a cell."""
         return (*(str(d) for d in self.descriptions), "otherwise")
 
-    def cells(self, columns: Columns) -> NDArray[np.int32]:
-        """Return the cell of each row, shape (rows,), in [0, len(descriptions)]."""
-        cells = np.full(columns.rows, len(self.descriptions), dtype=np.int32)
+    def cells(self, columns: Columns) -> NDArray[np.unsignedinteger]:
+        """Return the cell of each row, shape (rows,), in [0, len(descriptions)], in the smallest type."""
+        cells = np.full(columns.rows, len(self.descriptions), dtype=np.min_scalar_type(len(self.descriptions)))
         for k in range(len(self.descriptions) - 1, -1, -1):  # the first description that holds has the last word
             cells[self.descriptions[k].holds(columns)] = k
         return cells

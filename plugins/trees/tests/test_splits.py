@@ -7,7 +7,19 @@ from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, child_labels, cut_of
 
-from dpframework import Below, Boolean, Categorical, Equals, InMemory, Numeric, Schema, Table, Threads
+from dpframework import (
+    Below,
+    Boolean,
+    Cases,
+    Categorical,
+    Equals,
+    InMemory,
+    InputError,
+    Numeric,
+    Schema,
+    Table,
+    Threads,
+)
 from dpframework.engines import cells_of
 
 SCHEMA = Schema(
@@ -114,3 +126,15 @@ def test_threshold_scores_are_those_of_the_split_anywhere_between_two_values(tab
     for threshold in (0.5, 1.5, 4.2, 8.0, 9.9):
         piece = int(np.searchsorted(pieces.breaks, threshold, side="right")) - 1
         assert pieces.scores[piece] == pytest.approx(plain_score(table, Below("size", threshold), "norm"))
+
+
+def test_a_derived_attribute_may_be_the_class_but_not_split_on(table):
+    engine = InMemory()
+    leaf = Categorical("leaf", values=["young", "old"])
+    rows = engine.derive(engine.load(table), leaf, Cases([Below("size", 5)]))
+    candidates = Candidates.of_schema(rows[0].schema, ["ripe"], multiway=False, cuts=True)
+    query = SplitScores(CRITERIA["max"], leaf, len(candidates), None)
+    assert query.evaluate(engine, rows, candidates=candidates)[0] >= 150
+    derived = Candidates.of_schema(rows[0].schema, ["leaf"], multiway=False, cuts=True)
+    with pytest.raises(InputError, match="derived attribute"):
+        query.evaluate(engine, rows, candidates=derived)

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.errors import InputError
 from dpframework.queries import CandidateScores, PiecewiseScores, Query, Sensitivity, histogram_sensitivities
 from dpframework.schema import Attribute
 from dpframework.shard import Shard
@@ -66,10 +67,15 @@ class SplitScores(CandidateScores):
         candidates: Candidates = inputs["candidates"]
         classes = shard.codes(self.target.name)
         on_grid = _attributes_on_grid(candidates)
-        offsets, width = _offsets(candidates, on_grid)
+        if len(on_grid) and candidates.attributes[on_grid].max() >= len(shard.matrix):
+            raise InputError(
+                "a derived attribute cannot be split on; derive a class, or split on the schema's attributes"
+            )
+        sizes = candidates.sizes[on_grid]
+        width = int(sizes.sum())
         thresholds = np.flatnonzero(candidates.kinds == OFF_GRID)
         counts = np.zeros((width + 2 * len(thresholds), self.target.size), dtype=np.int64)
-        add_class_counts(shard.matrix, shard.index, candidates.attributes[on_grid], offsets, classes, counts)
+        add_class_counts(shard.matrix, shard.index, candidates.attributes[on_grid], sizes, classes, counts)
         for k, position in enumerate(thresholds):
             below = candidates[int(position)].holds(shard)  # type: ignore[union-attr]
             for side, rows in enumerate((below, ~below)):
@@ -82,11 +88,11 @@ class SplitScores(CandidateScores):
 
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
-        offsets, width = _offsets(candidates, on_grid)
+        ends = np.cumsum(candidates.sizes[on_grid])
+        width = int(ends[-1]) if len(ends) else 0
         slot_of = np.zeros(len(candidates.attributes), dtype=np.int64)
-        slot_of[on_grid] = offsets
-        sizes = np.array([candidates.schema.attributes[a].size for a in candidates.attributes], dtype=np.int64)
-        slots, widths = slot_of[candidates.owner], sizes[candidates.owner]
+        slot_of[on_grid] = ends - candidates.sizes[on_grid]
+        slots, widths = slot_of[candidates.owner], candidates.sizes[candidates.owner]
         off_grid = candidates.kinds == OFF_GRID
         slots[off_grid] = width + 2 * np.arange(int(off_grid.sum()))
         widths[off_grid] = 2
@@ -99,12 +105,6 @@ class SplitScores(CandidateScores):
 def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
     """Return the positions, in `candidates.attributes`, of those that some candidate reads codes of."""
     return np.unique(candidates.owner[candidates.kinds != OFF_GRID])
-
-
-def _offsets(candidates: Candidates, on_grid: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    sizes = [candidates.schema.attributes[candidates.attributes[k]].size for k in on_grid]
-    edges = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(sizes, dtype=np.int64))])
-    return edges[:-1], int(edges[-1])
 
 
 @final

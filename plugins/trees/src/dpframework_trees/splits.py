@@ -112,6 +112,8 @@ class Candidates(Sequence[Split]):
         The table's schema.
     attributes
         Positions, in the schema, of the attributes that occur, shape (k,).
+    sizes
+        Their numbers of codes, shape (k,).
     owner
         Position in `attributes` of each candidate's attribute.
     kinds
@@ -124,6 +126,7 @@ class Candidates(Sequence[Split]):
 
     schema: Schema
     attributes: NDArray[np.int64]
+    sizes: NDArray[np.int64]
     owner: NDArray[np.int64]
     kinds: NDArray[np.int8]
     codes: NDArray[np.int64]
@@ -162,6 +165,7 @@ class Candidates(Sequence[Split]):
         return cls(
             schema,
             np.array([schema.index(name) for name in names], dtype=np.int64),
+            np.array([schema[name].size for name in names], dtype=np.int64),
             np.array(owner, dtype=np.int64),
             np.array(kinds, dtype=np.int8),
             np.array(codes, dtype=np.int64),
@@ -190,6 +194,7 @@ class Candidates(Sequence[Split]):
         return attrs.evolve(
             self,
             attributes=np.concatenate([self.attributes, positions]),
+            sizes=np.concatenate([self.sizes, [self.schema[name].size for name in thresholds]]).astype(np.int64),
             owner=np.concatenate([self.owner, len(self.attributes) + np.arange(new)]),
             kinds=np.concatenate([self.kinds, np.full(new, OFF_GRID, dtype=np.int8)]),
             codes=np.concatenate([self.codes, np.zeros(new, dtype=np.int64)]),
