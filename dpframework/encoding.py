@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from typeguard import typechecked
 
+from dpframework.boundaries import typechecked
 from dpframework.errors import InputError, nearest
 from dpframework.schema import Attribute, Boolean, Categorical, Numeric
 

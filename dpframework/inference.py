@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from typeguard import typechecked
 
+from dpframework.boundaries import typechecked
 from dpframework.encoding import as_numbers, as_series, is_plain, is_textual
 from dpframework.errors import InputError, nearest
 from dpframework.schema import MOST_CODES, Attribute, Boolean, Categorical, Numeric, Schema

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, ClassVar, final
 
 import attrs
-from typeguard import typechecked
 
+from dpframework.boundaries import typechecked
 from dpframework.errors import InputError, nearest
 
 MISSING_LABEL = "missing"

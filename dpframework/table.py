@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typeguard import typechecked
 
+from dpframework.boundaries import typechecked
 from dpframework.encoding import OutOfDomain, as_series, code_dtype, encode_column, quietly
 from dpframework.errors import InputError, nearest
 from dpframework.schema import Numeric, Schema, View

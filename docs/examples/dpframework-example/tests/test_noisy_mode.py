@@ -1,6 +1,6 @@
 """What `noisy-mode` plans, and what it finds where the answer is plain."""
 
-import pandas as pd
+import polars as pl
 from dpframework_example import NoisyMode
 
 import dpframework as dpf
@@ -21,7 +21,7 @@ def test_the_plan_costs_its_epsilon_and_is_accepted():
 
 
 def test_a_clear_favourite_is_found():
-    table = dpf.table_from_frame(pd.DataFrame({"colour": ["green"] * 900 + ["red"] * 100}), SCHEMA)
+    table = dpf.table_from_frame(pl.DataFrame({"colour": ["green"] * 900 + ["red"] * 100}), SCHEMA)
     results = study().run(table, seed=1)
     assert results["favourite"] == "green"
     assert not results.private  # it was seeded
