@@ -8,8 +8,6 @@ study.add("tree", dpf.miner("dp-id3", target="income", max_depth=5, epsilon=1.0)
 results = study.run(dpf.read_table("adult.csv", schema))
 """
 
-__version__ = "0.1.0"
-
 from dpframework import mechanisms, patterns, queries
 from dpframework.accountant import Accountant, ConcentratedAccountant, PLDAccountant, PureAccountant
 from dpframework.checks import Check, Finding, Severity
@@ -30,6 +28,7 @@ from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema,
 from dpframework.shard import Shard
 from dpframework.study import Results, Study, StudyPlan
 from dpframework.table import Table, read_table, read_two_views, table_from_columns, table_from_frame
+from dpframework.version import __version__ as __version__
 
 __all__ = [
     "Accountant",

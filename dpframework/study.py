@@ -8,7 +8,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework import __version__, drawing
+from dpframework import drawing
 from dpframework.accountant import Accountant, Charge, accountants, totals
 from dpframework.checks import Finding, Severity, findings
 from dpframework.engines import Engine, InMemory
@@ -27,6 +27,7 @@ from dpframework.randomness import Randomness, SeededRandomness, SystemRandomnes
 from dpframework.registry import registry
 from dpframework.schema import Schema
 from dpframework.table import Table
+from dpframework.version import __version__
 
 
 @final
