@@ -12,7 +12,7 @@ from dpframework import mechanisms, patterns, queries
 from dpframework.accountant import Accountant, ConcentratedAccountant, PLDAccountant, PureAccountant
 from dpframework.checks import Check, Finding, Severity
 from dpframework.engines import Engine, InMemory, Threads
-from dpframework.errors import DPFrameworkError, InputError, PlanRefused, ReleaseRefused
+from dpframework.errors import DPFrameworkError, InputError, PlanRefused, ReleaseRefused, RunStopped
 from dpframework.hookspecs import hookimpl
 from dpframework.inference import infer_schema, infer_two_view_schema
 from dpframework.mechanisms import Mechanism
@@ -66,6 +66,7 @@ __all__ = [
     "ReleaseRefused",
     "Released",
     "Results",
+    "RunStopped",
     "Schema",
     "Sensitivity",
     "Severity",

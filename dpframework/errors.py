@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class DPFrameworkError(Exception):
-    """Base of every error that dpframework raises on purpose."""
+    """Base of every error that dpframework raises on purpose.
+
+    Attributes
+    ----------
+    results
+        Where a run had begun: a `Results` with what its finished miners found and what had been spent. A release
+        that was paid for is not lost because a later one fails.
+    """
+
+    results: Any | None = None
 
 
 class InputError(DPFrameworkError, ValueError):
@@ -20,6 +30,20 @@ class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
 
 class ReleaseRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
     """A release that the accountant refuses: it changes nothing and spends nothing."""
+
+
+class RunStopped(DPFrameworkError):  # noqa: N818 - so is a stop
+    """A run that an unexpected failure of a miner, or the user, stopped; `results` holds what was found before.
+
+    Attributes
+    ----------
+    interrupted
+        Whether it was the user (exit code 130).
+    """
+
+    def __init__(self, message: str, *, interrupted: bool = False) -> None:
+        super().__init__(message)
+        self.interrupted = interrupted
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -77,7 +77,7 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
             raise ValueError  # a power of ten with thousands of digits would only be written out
         number = Fraction(value) if isinstance(value, Fraction | int | str) else Fraction(str(value))
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{what} is {value!r}; a finite number that is not negative is needed") from None
+        raise InputError(f"{what} is {value!r}; a finite number is needed") from None
     if number < 0:
         raise InputError(f"{what} is {decimal_text(number)}; it cannot be negative")
     if not isinstance(value, Fraction) and (number > LARGEST or 0 < number < 1 / LARGEST):

@@ -12,7 +12,7 @@ from dpframework import drawing
 from dpframework.accountant import Accountant, Charge, accountants, totals
 from dpframework.checks import Finding, Severity, findings
 from dpframework.engines import Engine, InMemory
-from dpframework.errors import InputError, PlanRefused
+from dpframework.errors import DPFrameworkError, InputError, PlanRefused, RunStopped
 from dpframework.mechanisms.base import Preview
 from dpframework.miner import Miner
 from dpframework.observers import Observer
@@ -309,6 +309,9 @@ class Study:
             If a check refuses the plan, or it does not fit the accountant's budget; nothing is read or spent.
         InputError
             If the table is of another schema, or a step of the study has no miner.
+        RunStopped
+            If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
+            `results` holds what its finished miners found.
         """
         plan = self.checked_plan()
         planned_only = [name for name in self._nodes if name not in self._miners]
@@ -325,6 +328,30 @@ class Study:
         run = budget.open(plan)
         gate = Gate(engine, randomness, (*registry().observers, *observers))
         whole = PrivateTable(self.schema, engine.load(loaded), run.scope(), gate)
-        found = {name: miner.mine(whole.scope(name)) for name, miner in self._miners.items()}
-        private = randomness.private and not plan.facts.inferred
-        return Results(found, plan, private, budget.name, tuple(run.charges), run.spent)
+        found: dict[str, Any] = {}
+
+        def results() -> Results:
+            private = randomness.private and not plan.facts.inferred
+            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent)
+
+        for name, miner in self._miners.items():
+            try:
+                found[name] = miner.mine(whole.scope(name))
+            except DPFrameworkError as error:
+                error.results = results()
+                raise
+            except (Exception, KeyboardInterrupt) as error:
+                stopped = _stopped(name, miner, error)
+                stopped.results = results()
+                raise stopped from (None if randomness.private else error)
+        return results()
+
+
+def _stopped(name: str, miner: Miner, error: BaseException) -> RunStopped:
+    """Return the error of a miner that failed unexpectedly; its own text may quote anything, so it is not shown."""
+    if isinstance(error, KeyboardInterrupt):
+        return RunStopped(f"step '{name}': interrupted", interrupted=True)
+    return RunStopped(
+        f"step '{name}': miner '{miner.name}' failed with {type(error).__name__}; run with a seed on data that is not "
+        "private to see where"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInte
 from dpframework.plan import Step
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)
+COUNTED = dpf.Schema(SCHEMA.attributes, rows=90)
 INFERRED = dpf.Schema(SCHEMA.attributes, inferred=["values of c"])
 ADD, REPLACE = "add-or-remove-one", "replace-one"
 
@@ -207,6 +209,10 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     ],
     "DP017": [
         ("warning", "the choice is nearly uniform", (best("0.001"), {}), (best(1), {})),
+    ],
+    "DP018": [
+        ("warning", "publishes the exact row count", (best(1), {"schema": COUNTED}),
+         (best(1), {"schema": COUNTED, "relation": REPLACE})),
     ],
 }  # fmt: skip
 

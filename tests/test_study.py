@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -67,7 +68,7 @@ def test_noisy_mode_as_the_design_writes_it() -> None:
     study.add("mode", NoisyMode("education", epsilon=1000))
     plan = study.plan()
     assert str(plan.total()) == "PrivacyLoss(epsilon=1000.0)"
-    assert [str(finding) for finding in plan.check()] == []
+    assert [finding.code for finding in plan.check()] == ["DP018"]  # the schema above publishes its rows
     results = study.run(TABLE)
     assert results["mode"] == "basic"
     assert results.private
@@ -328,3 +329,33 @@ def test_results_are_written_as_json() -> None:
         "nested": [[1, 0.5], {"2": None}],
         "other": "<class 'set'>",
     }
+
+
+@attrs.frozen
+class FailsAfter(dpf.Miner):
+    """Releases, then fails as a faulty plugin would."""
+
+    name = "fails-after"
+    error: type[BaseException]
+    epsilon: float = 0.25
+
+    def plan(self, schema):
+        return dpf.step("count", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(self.epsilon))
+
+    def mine(self, table):
+        table.release("count")
+        raise self.error(SECRET)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_what_was_found_before_a_miner_fails_is_kept_with_what_was_spent(error):
+    study = dpf.Study(SCHEMA, epsilon=1, relation="replace-one")
+    study.add("mode", NoisyMode("ill", 0.5))
+    study.add("bad", FailsAfter(error))
+    with pytest.raises(dpf.RunStopped, match="step 'bad'") as caught:
+        study.run(TABLE)
+    assert SECRET not in str(caught.value)
+    assert caught.value.interrupted == (error is KeyboardInterrupt)
+    assert list(caught.value.results) == ["mode"]
+    assert caught.value.results.spent.epsilon == Fraction(3, 4)
+    assert [charge.path for charge in caught.value.results.charges] == ["mode/mode", "bad/count"]

@@ -26,6 +26,7 @@ BUILT_IN: tuple[Check, ...] = (
     claims.UNKNOWN_ALLOWANCE,
     structure.UNKNOWN_USE,
     noise.NEAR_UNIFORM,
+    claims.ROW_COUNT_PUBLIC,
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

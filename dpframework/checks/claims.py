@@ -102,9 +102,19 @@ def _unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
             yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"
 
 
+def _row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
+        yield (
+            Severity.WARNING,
+            f"the schema publishes the exact row count (rows = {plan.facts.rows}), which {plan.relation} keeps secret; "
+            "give max_rows instead, or study under replace-one",
+        )
+
+
 RELATION_NOT_SUPPORTED = Check("DP002", "relation not supported", _relation_not_supported)
 UNDECLARED_SENSITIVITY = Check("DP004", "undeclared sensitivity", _undeclared_sensitivity)
 ASSUMPTION_NOT_ALLOWED = Check("DP005", "assumption not allowed", _assumption_not_allowed)
 SCHEMA_INFERRED = Check("DP006", "schema inferred from data", _schema_inferred)
 MECHANISM_DOES_NOT_FIT = Check("DP014", "mechanism does not fit the query", _mechanism_does_not_fit)
 UNKNOWN_ALLOWANCE = Check("DP015", "allowance that nothing needs", _unknown_allowance)
+ROW_COUNT_PUBLIC = Check("DP018", "row count public under add-or-remove-one", _row_count_public)

@@ -124,8 +124,38 @@ def test_missing_values_and_values_outside_the_range_at_prediction():
 
 def test_a_schema_that_does_not_fit_x_is_refused():
     X, y = people()
-    with pytest.raises(dpf.InputError, match="describe them all"):
-        DPID3Classifier(schema=SCHEMA).fit(X[["age"]], y)
+    for columns, sentence in [
+        (X[["age"]], "say by target="),
+        (X.rename(columns={"age": "agee"}), "did you mean 'age'"),
+        (np.zeros((len(X), 4)), "describe them all"),
+    ]:
+        with pytest.raises(dpf.InputError, match=sentence):
+            DPID3Classifier(schema=SCHEMA).fit(columns, y)
+    with pytest.raises(dpf.InputError, match="no column of X"):
+        DPID3Classifier(schema=SCHEMA, target="age").fit(X, y)
+
+
+def test_a_wider_schema_serves_where_the_target_is_named():
+    X, y = people()
+    tree = DPID3Classifier(epsilon=20, schema=SCHEMA, target="class", random_state=0).fit(X[["age"]], y)
+    assert tree.schema_.names == ("age", "class")
+    assert set(tree.predict(X[["age"]])) <= {"no", "yes"}
+
+
+def test_values_outside_their_domain_follow_the_owners_choice():
+    X, y = people()
+    odd = X.assign(age=X.age + 200)
+    with pytest.raises(dpf.InputError, match="outside its public range"):
+        DPID3Classifier(epsilon=20, schema=SCHEMA, out_of_domain="error").fit(odd, y)
+    unknown = X.assign(city="Paris")
+    tree = DPID3Classifier(epsilon=20, schema=SCHEMA, out_of_domain="missing", random_state=0).fit(X, y)
+    assert len(tree.predict(unknown)) == len(X)
+
+
+def test_missing_classes_are_refused():
+    X, y = people()
+    with pytest.raises(dpf.InputError, match="every row needs a class"), pytest.warns(PrivacyWarning):
+        DPID3Classifier().fit(X, np.where(np.arange(len(y)) == 3, None, y))
 
 
 def test_a_single_class_in_y_is_no_error_where_the_schema_knows_the_classes():

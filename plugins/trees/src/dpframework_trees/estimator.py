@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.errors import InputError
+from dpframework.errors import InputError, nearest
 from dpframework.inference import infer_schema
 from dpframework.privacy import Relation
 from dpframework.schema import Attribute, Categorical, Schema
@@ -42,13 +42,18 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_depth, criterion, selection, splits, numeric, stopping, budget, pruning
         As for the miner.
     schema
-        Public facts about the columns of X, by name (by position, if X is an array). If it has one attribute more
-        than X, that is the class. Without a schema one is inferred from the data, which is not private: a
-        `PrivacyWarning` says so.
+        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
+        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
+    target
+        The schema's name of the class; needed only if the schema has more attributes besides.
+    out_of_domain
+        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
+        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
     relation
         The neighbouring relation of the claim.
     accountant
-        A budget shared by several fits; None lets each fit stand for itself.
+        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
+        is refused. None lets each fit stand for itself.
     random_state
         For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
 
@@ -61,7 +66,9 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     plan_
         The plan of the fit.
     private_
-        Whether the fit is covered by its claim: a public schema and no random_state.
+        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
+        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
+        outside of it. Public cuts make scaling needless.
     schema_
         The schema of the columns and the class.
 
@@ -89,6 +96,8 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budget: str = "growing",
         pruning: bool = True,
         schema: Schema | None = None,
+        target: str | None = None,
+        out_of_domain: str = "clamp",
         relation: str = Relation.ADD_OR_REMOVE_ONE.value,
         accountant: Accountant[Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -103,6 +112,8 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.budget = budget
         self.pruning = pruning
         self.schema = schema
+        self.target = target
+        self.out_of_domain = out_of_domain
         self.relation = relation
         self.accountant = accountant
         self.random_state = random_state
@@ -130,9 +141,8 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
         schema, target = self._schema(columns, classes)
         names = [name for name in schema.names if name != target]
-        # numbers outside their public range are clamped to it, as they must be at prediction too
         by_name = {**dict(zip(names, columns, strict=True)), target: _texts(classes)}
-        table = table_from_columns(by_name, schema, out_of_domain="clamp", source="X")
+        table = table_from_columns(by_name, schema, out_of_domain=self.out_of_domain, source="X and y")
         self.classes_, self._order = _ordered_classes(schema[target], classes.dtype)
         study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
         miner = DPID3(
@@ -168,7 +178,7 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = table_from_columns(
             dict(zip(features.names, columns, strict=True)),
             attrs.evolve(features, rows=None, max_rows=None),
-            out_of_domain="clamp",
+            out_of_domain=self.out_of_domain,
             source="X",
         )
         return np.asarray(self.tree_.predict_proba(table)[:, self._order])
@@ -218,23 +228,39 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             inferred = infer_schema(frame)
             name = _free_name(CLASS, inferred.names)
             return _with_class(inferred, name, classes), name
-        known = self.schema
-        named = set(self._names) & set(known.names) == set(self._names)
-        others = [n for n in known.names if n not in self._names] if named else list(known.names)[len(columns) :]
-        features = self._names if named else list(known.names)[: len(columns)]
-        if len(known) - len(columns) not in (0, 1):
+        features, target = self._described(self.schema)
+        if target is not None:
+            return self.schema.select([*features, target]), target
+        warnings.warn(
+            "the schema has no attribute for the class: its values are read off y, so this fit is not private",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+        name = _free_name(CLASS, self.schema.names)
+        return _with_class(self.schema.select(features), name, classes), name
+
+    def _described(self, known: Schema) -> tuple[list[str], str | None]:
+        """Return the schema's names of X's columns, in their order, and of the class, if it has that."""
+        if hasattr(self, "feature_names_in_"):
+            features = self._names
+        else:
+            features = [name for name in known.names if name != self.target][: len(self._names)]
+        if len(features) < len(self._names):
             raise InputError(
-                f"the schema has {len(known)} attributes, X {len(columns)} columns; describe them all, and the class"
+                f"the schema describes {len(features)} columns, X has {len(self._names)}; describe them all"
             )
-        if not others:
-            warnings.warn(
-                "the schema has no attribute for the class: its values are read off y, so this fit is not private",
-                PrivacyWarning,
-                stacklevel=3,
+        for name in features:
+            if name not in known:
+                raise InputError(f"column '{name}' of X is not in the schema; {nearest(name, known.names)}")
+        others = [name for name in known.names if name not in features]
+        if self.target is not None and self.target not in others:
+            raise InputError(f"target '{self.target}' must be an attribute of the schema, and no column of X")
+        if self.target is None and len(others) > 1:
+            shown = ", ".join(map(repr, others[:4]))
+            raise InputError(
+                f"the schema has more attributes than X has columns ({shown}); say by target= which is the class"
             )
-            name = _free_name(CLASS, known.names)
-            return _with_class(known.select(features), name, classes), name
-        return known.select([*features, others[0]]), others[0]
+        return features, self.target or next(iter(others), None)
 
     def _allowed(self, schema: Schema) -> list[str]:
         # an inferred schema was warned of; a density was asked for by name
@@ -275,6 +301,8 @@ def _texts(classes: NDArray[Any]) -> Any:
 
 def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     """Add a class attribute whose values are those observed."""
+    if classes.dtype.kind == "O" and any(value is None or value != value for value in classes.tolist()):
+        raise InputError("y has missing values; every row needs a class")
     if len(np.unique(classes)) < 2:
         raise InputError("y has 1 class; a classifier needs two or more")
     target = Categorical(name, values=[str(value) for value in np.unique(classes).tolist()])
