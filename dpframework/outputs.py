@@ -6,6 +6,8 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -17,38 +19,57 @@ def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder next to `out`; what is written there moves to `out` if the block ends well.
 
     The folder is made before the block runs, so that an output that cannot be written is refused before any budget
-    is spent.
+    is spent. If it cannot be moved afterwards, it stays, and the error says where.
 
     Parameters
     ----------
     out
-        A folder that does not exist, or that holds nothing but files of these names.
+        A folder that does not exist, or that is empty: results that were paid for are never replaced.
     names
-        The files that may be written, and replaced.
+        The files that will be written, by which a folder of earlier results is known.
 
     Raises
     ------
     InputError
-        If `out` is a file, holds anything else, or cannot be written.
+        If `out` is a file, holds anything, or cannot be written.
     """
     _require_usable(out, names)
     stage = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.part"
     try:
-        try:
-            stage.mkdir()
-        except OSError as error:
-            raise InputError(f"{out}: cannot be written: {error.strerror}") from None
+        stage.mkdir()
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
+    try:
         yield stage
-        try:
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+    try:
+        _require_usable(out, names)  # once more: another run may have written there meanwhile
+        with uninterrupted():
             if out.exists():
                 for written in sorted(stage.iterdir()):
                     os.replace(written, out / written.name)
+                stage.rmdir()
             else:
                 os.replace(stage, out)
-        except OSError as error:
-            raise InputError(f"{out}: cannot be written: {error.strerror}") from None
+    except InputError as error:
+        raise InputError(f"{error}; what was to go there is in {stage}") from None
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}; what was to go there is in {stage}") from None
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Take no notice of Ctrl-C while what was paid for is written; that takes a moment."""
+    if threading.current_thread() is not threading.main_thread():  # it does not get Ctrl-C
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -76,8 +97,10 @@ def _require_usable(out: Path, names: Collection[str]) -> None:
         return
     if not out.is_dir():
         raise InputError(f"{out}: is a file; --out needs a folder")
-    strange = sorted(entry.name for entry in out.iterdir() if entry.name not in names)
-    if strange:
-        raise InputError(f"{out}: holds other files, such as '{strange[0]}'; choose a new or an empty folder")
-    if not os.access(out, os.W_OK | os.X_OK):
+    if not os.access(out, os.R_OK | os.W_OK | os.X_OK):
         raise InputError(f"{out}: cannot be written: permission denied")
+    held = sorted(entry.name for entry in out.iterdir())
+    if any(name in names for name in held):
+        raise InputError(f"{out}: holds the results of an earlier run; give a new folder")
+    if held:
+        raise InputError(f"{out}: holds other files, such as '{held[0]}'; give a new folder")

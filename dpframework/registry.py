@@ -150,7 +150,8 @@ class Registry:
             If no miner has that name, or a parameter is unknown, missing or refused.
         """
         if name not in self.miners:
-            broken = f" ({len(self.problems)} plugin problems: see 'dpframework miners')" if self.problems else ""
+            problems = "1 plugin problem" if len(self.problems) == 1 else f"{len(self.problems)} plugin problems"
+            broken = f" ({problems}: see 'dpframework miners')" if self.problems else ""
             raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
         kind: type[Miner] = self.miners[name].thing
         fields = {a.alias or a.name: a for a in attrs.fields(kind) if a.init}

@@ -17,7 +17,7 @@ from dpframework.errors import DPFrameworkError, InputError, nearest
 from dpframework.privacy import Relation, exact, positive
 from dpframework.registry import Registry
 from dpframework.registry import registry as installed
-from dpframework.schema import Schema
+from dpframework.schema import Schema, View
 from dpframework.study import Study
 from dpframework.table import Table, read_table, read_two_views
 
@@ -125,11 +125,15 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
     path = Path(path)
     try:
         form = _toml(path)
+        if "attribute" in form:
+            raise InputError("looks like a schema; a study is expected, with [data], [privacy] and [[step]]")
         _refuse_unknown(form, _TABLES, "unknown table or key")
         data_form, privacy = _table(form, "data"), _table(form, "privacy")
         data = _data(data_form, path.parent)
         steps = _steps(form)
         schema = Schema.load(_path(_text(data_form, "schema", "[data] "), path.parent))
+        if len(data.files) > 1:
+            _require_views(schema)
         study = _study(privacy, schema)
         for step in steps:
             _add(study, step, registry or installed())
@@ -158,7 +162,7 @@ def _path(text: str, folder: Path) -> Path:
     if unset is not None:
         name = unset.group(1).strip("{}")
         raise InputError(f"the path '{text}' uses the environment variable {name}, which is not set")
-    return folder / expanded
+    return folder / os.path.expanduser(expanded)
 
 
 def _data(form: Mapping[str, Any], folder: Path) -> Data:
@@ -176,6 +180,19 @@ def _data(form: Mapping[str, Any], folder: Path) -> Data:
     if "path" not in form:
         raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
     return Data((_text(form, "path", where),), folder, None, policy)
+
+
+def _require_views(schema: Schema) -> None:
+    """Refuse a schema that cannot be of two files: a public fact, so that the checks need not wait for the run."""
+    for attribute in schema:
+        if attribute.view is None:
+            raise InputError(
+                f"[data] has left and right, but attribute '{attribute.name}' of the schema has no view; "
+                'give each attribute view = "left" or view = "right"'
+            )
+    for view in View:
+        if not schema.view(view):
+            raise InputError(f"[data] has left and right, but the schema has no attribute of the {view} view")
 
 
 def _study(form: Mapping[str, Any], schema: Schema) -> Study:

@@ -2,14 +2,17 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import dpframework as dpf
 from dpframework.cli import main
 from dpframework.cli.shared import json_text
+from dpframework.errors import InputError, ReleaseRefused
 
 STUDY = """
 [data]
@@ -168,9 +171,10 @@ def test_a_seeded_run_says_that_it_is_not_private(capsys, study, tmp_path):
     assert "NOT PRIVATE" in out
     assert "NOT PRIVATE" in (tmp_path / "out" / "report.md").read_text()
     first = json.loads((tmp_path / "out" / "results.json").read_text())
-    code, out, _ = run(capsys, *arguments, "--json")  # into the same folder, which holds nothing else
+    (tmp_path / "empty").mkdir()
+    code, out, _ = run(capsys, *arguments[:3], tmp_path / "empty", *arguments[4:], "--json")
     assert code == 0
-    assert json.loads(out) == first == json.loads((tmp_path / "out" / "results.json").read_text())
+    assert json.loads(out) == first == json.loads((tmp_path / "empty" / "results.json").read_text())
 
 
 @pytest.mark.usefixtures("with_data")
@@ -187,7 +191,14 @@ def test_out_is_refused_before_anything_is_spent(capsys, study, tmp_path, monkey
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.tex").write_text("")
     (tmp_path / "file").write_text("")
-    for out, says in [("taken", "thesis.tex"), ("file", "is a file"), ("no/such/parent", "parent folder")]:
+    (tmp_path / "earlier" / "report.md").mkdir(parents=True)
+    refusals = [
+        ("taken", "holds other files, such as 'thesis.tex'; give a new folder"),
+        ("earlier", "earlier: holds the results of an earlier run; give a new folder"),
+        ("file", "is a file"),
+        ("no/such/parent", "parent folder"),
+    ]
+    for out, says in refusals:
         code, _, err = run(capsys, "run", study(), "--out", tmp_path / out)
         assert code == 2
         assert is_one_sentence(err)
@@ -204,28 +215,119 @@ def test_out_that_cannot_be_written(capsys, study, tmp_path):
     assert is_one_sentence(err)
 
 
+SECOND_STEP = """
+[[step]]
+name = "second"
+miner = "dp-id3"
+epsilon = 0.25
+params = { target = "ill", max_depth = 1 }
+"""
+
+
+@pytest.fixture
+def stopping(study, monkeypatch):
+    """A study of two trees, the second of which a given error stops after one release."""
+    from dpframework.accountant.run import Scope
+
+    def written(error):
+        charge, charged = Scope.charge, []
+
+        def stop_or_charge(self, step):
+            if any(path.startswith("second/") for path in charged):
+                raise error
+            made = charge(self, step)
+            charged.append(made.path)
+            return made
+
+        monkeypatch.setattr(Scope, "charge", stop_or_charge)
+        path = study()
+        path.write_text(path.read_text() + SECOND_STEP)
+        return path
+
+    return written
+
+
+STOPS = [
+    (ArithmeticError("in the middle"), 2, "error: step 'second': miner 'dp-id3' failed with ArithmeticError; "),
+    (InputError("no such thing"), 2, "error: no such thing\n"),
+    (ReleaseRefused("not planned"), 1, "refused: not planned\n"),
+    (KeyboardInterrupt(), 130, "step 'second': interrupted\n"),
+]
+
+
 @pytest.mark.usefixtures("with_data")
-def test_a_run_that_fails_writes_nothing(capsys, study, tmp_path, monkeypatch):
-    from dpframework.private_table import PrivateTable
-
-    release = PrivateTable.release
-    made = []
-
-    def fail_on_the_second(self, step, **inputs):
-        if made:
-            raise ArithmeticError("in the middle")
-        made.append(step)
-        return release(self, step, **inputs)
-
-    monkeypatch.setattr(PrivateTable, "release", fail_on_the_second)
-    code, out, err = run(capsys, "run", study(), "--out", tmp_path / "out", "--seed", 1)
-    assert code == 2
-    assert out == ""
-    note, error = err.splitlines()
-    assert note == "note: 1 release had been charged before this; what it cost is spent"
-    assert error.startswith("error: unexpected ArithmeticError in test_cli.py")
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(("error", "expected", "says"), STOPS, ids=lambda value: type(value).__name__)
+def test_a_run_that_stops_keeps_what_had_finished(capsys, stopping, tmp_path, error, expected, says):
+    out = tmp_path / "out"
+    code, printed, err = run(capsys, "run", stopping(error), "--out", out)
+    assert code == expected
+    assert printed == ""
+    note, last = err.splitlines(keepends=True)
+    assert last.startswith(says)
+    assert "in the middle" not in err  # a private run: the text may quote anything
+    form = json.loads((out / "results.json").read_text())
+    spent = f"stopped after {form['releases']} releases, {form['spent_text']} spent"
+    assert note == f"{spent}; what had finished before is in {out}\n"
+    assert form["stopped"] in last
+    assert list(form["results"]) == ["ill-tree"]
+    assert form["private"] is True
+    assert form["charges"][-1].startswith("second/")
+    assert (out / "report.md").read_text().splitlines()[2].startswith("**STOPPED before its end: ")
     assert not list(tmp_path.glob(".out*"))
+    code, printed, _ = run(capsys, "report", out)
+    assert code == 0
+    assert "STOPPED before its end" in printed
+    assert "Result: ill-tree" in printed
+    assert "Result: second" not in printed
+
+
+@pytest.mark.usefixtures("with_data")
+def test_a_seeded_run_that_stops_says_where(capsys, stopping, tmp_path):
+    arguments = ("run", stopping(ArithmeticError("in the middle")), "--out", tmp_path / "out", "--seed", 1, "--json")
+    code, printed, err = run(capsys, *arguments)
+    assert code == 2
+    assert "ArithmeticError in test_cli.py, line " in err
+    assert "(in the middle)" in err
+    assert json.loads(printed) == json.loads((tmp_path / "out" / "results.json").read_text())
+
+
+@pytest.mark.usefixtures("with_data")
+def test_results_are_written_although_the_user_interrupts(capsys, study, tmp_path, monkeypatch):
+    from dpframework.reports import markdown
+
+    report = markdown.markdown_report
+
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return report(*arguments, **options)
+
+    monkeypatch.setattr(markdown, "markdown_report", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    code, _, err = run(capsys, "run", study(), "--out", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "out" / "results.json").exists()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.usefixtures("with_data")
+def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypatch):
+    from dpframework import studyfile
+
+    read = studyfile.read_table
+
+    def written_by_another_run_meanwhile(*arguments, **options):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "results.json").write_text("theirs")
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(studyfile, "read_table", written_by_another_run_meanwhile)
+    code, _, err = run(capsys, "run", study(), "--out", tmp_path / "out")
+    assert code == 2
+    assert is_one_sentence(err)
+    (kept,) = tmp_path.glob(".out.*.part")
+    assert str(kept) in err
+    assert sorted(p.name for p in kept.iterdir()) == ["plan.json", "report.md", "results.json"]
+    assert (tmp_path / "out" / "results.json").read_text() == "theirs"
 
 
 @pytest.mark.parametrize(
@@ -236,17 +338,25 @@ def test_a_run_that_fails_writes_nothing(capsys, study, tmp_path, monkeypatch):
         (("plan", "none.toml"), "none.toml: there is no such file"),
         (("plan", "none.json"), "none.json: there is no such file"),
         (("plan", "."), "is a folder"),
-        (("plan", "x.toml", "--format", "svg"), "--format"),
+        (("plan", "x.toml", "--format", "xml"), "'--format': 'xml' is unknown; accepted are tree, mermaid, dot, json"),
         (("run", "none.toml", "--out", "o"), "none.toml: there is no such file"),
         (("run", "none.toml", "--out", "o", "--engine", "memry"), "no engine is named 'memry'; did you mean 'memory'?"),
         (("run", "none.toml", "--out", "o", "--seed", "-1"), "--seed"),
         (("report", "none.toml"), "there is no such file"),
-        (("report", "."), "results.json: there is no such file"),
+        (("report", "none"), "a study file (.toml), a plan (.json) or a folder that run wrote is expected"),
+        (("report", "."), ".: is not the folder of a run"),
+        (("report", "x.toml", "--format", "xml"), "'xml' is unknown; accepted are terminal, md"),
+        (("run", "plan.json", "--out", "o"), "plan.json: a plan cannot be run; give the study file"),
+        (("run", "none.toml", "--out="), "'--out': a name is expected, not an empty text"),
+        (("run", "none.toml", "--out", "o", "--seed", "x"), "'--seed': 'x' is not a whole number"),
         (("miners", "dp-id4"), "no miner is named 'dp-id4'; did you mean 'dp-id3'?"),
         (("mechanisms", "laplac"), "did you mean 'laplace'?"),
         (("schema", "show", "none.toml"), "there is no such file"),
         (("schema", "infer", "none.csv"), "there is no such file"),
         (("schema", "infer", "none.csv", "--id", "who"), "--right"),
+        (("schema", "infer", "none.csv", "--bins", "abc"), "'--bins': 'abc' is not a whole number"),
+        (("schema", "infer", "none.csv", "--bins", "0"), "--bins must be from 1"),
+        (("schema", "infer", "none.csv", "--max-categories", "0"), "--max-categories must be at least 1"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, monkeypatch, arguments, says):
@@ -266,6 +376,16 @@ def test_plans_that_dpframework_did_not_write(capsys, tmp_path, text):
     assert code == 2
     assert is_one_sentence(err)
     assert str(path) in err
+    assert "Error" not in err
+
+
+def test_a_schema_is_no_study(capsys, study, tmp_path):
+    study()
+    code, _, err = run(capsys, "check", tmp_path / "people.schema.toml")
+    assert code == 2
+    assert err.endswith(
+        "people.schema.toml: looks like a schema; a study is expected, with [data], [privacy] and [[step]]\n"
+    )
 
 
 @pytest.mark.usefixtures("with_data")
@@ -346,6 +466,23 @@ def test_schema_infer_of_two_views(capsys, tmp_path):
     assert 'view = "right"' in out
 
 
+def test_schema_infer_names_its_options(capsys, tmp_path):
+    (tmp_path / "names.csv").write_text("exclude\n" + "".join(f"name-{k}\n" for k in range(20)))
+    code, _, err = run(capsys, "schema", "infer", tmp_path / "names.csv", "--max-categories", 5)
+    assert code == 2
+    assert err.endswith(
+        "column 'exclude' has more than 5 distinct values; leave it out with --exclude, or raise --max-categories\n"
+    )
+    code, _, err = run(capsys, "schema", "infer", tmp_path / "names.csv", "--exclude", "exclud")
+    assert err.endswith("there is no 'exclud'; did you mean 'exclude'?\n")
+
+
+def test_schema_infer_of_one_column(capsys, tmp_path):
+    (tmp_path / "one.csv").write_text("ill\ntrue\nfalse\n")
+    _, out, _ = run(capsys, "schema", "infer", tmp_path / "one.csv", "--out", tmp_path / "one.toml")
+    assert out.endswith("one.toml: 1 attribute\n")
+
+
 COMMANDS = ["miners", "mechanisms", "plan", "check", "run", "report", "demo", "schema infer", "schema show"]
 
 
@@ -353,9 +490,15 @@ COMMANDS = ["miners", "mechanisms", "plan", "check", "run", "report", "demo", "s
 def test_every_command_has_help_with_an_example(capsys, command):
     code, out, err = run(capsys, *command.split(), "--help")
     assert code == 0
+    assert run(capsys, *command.split(), "-h") == (code, out, err)
+    assert "bool" not in out
     assert f"Example: dpframework {command}" in " ".join(out.split())
     assert err == ""
     assert "--json" in out
+
+
+def test_version(capsys):
+    assert run(capsys, "--version") == (0, f"dpframework {dpf.__version__}\n", "")
 
 
 def process(*arguments, **options):
@@ -387,6 +530,45 @@ def test_a_reader_that_goes_away(study):
     assert done.stderr == b""
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["plan", "report"])
+def test_a_full_disk(study, command):
+    with open("/dev/full", "w") as full:
+        arguments = [sys.executable, "-m", "dpframework", command, str(study())]
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot write: No space left on device\n"
+
+
+@pytest.mark.usefixtures("with_data")
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1:strict"])
+def test_streams_that_lack_characters(study, tmp_path, encoding):
+    (tmp_path / "größe").mkdir()
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    out = tmp_path / "größe" / "out"
+    for command in (
+        ("plan", study()),
+        ("run", study(), "--out", out),
+        ("report", out),
+        ("report", out, "--format", "md"),
+    ):
+        done = process(*command, env=environment, encoding="latin-1")
+        assert (done.returncode, done.stderr) == (0, "")
+    assert "├─" in (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_schema_is_not_printed_with_other_values(tmp_path):
+    (tmp_path / "turtles.csv").write_text("name\nżółw\nrak\n", encoding="utf-8")
+    arguments = ("schema", "infer", tmp_path / "turtles.csv")
+    done = process(*arguments, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "give a file with --out" in done.stderr
+    done = process(*arguments, "--out", tmp_path / "s.toml", env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+    assert done.returncode == 0
+    assert "żółw" in (tmp_path / "s.toml").read_text(encoding="utf-8")
+
+
 def test_json_holds_whatever_a_result_holds():
     text = json_text({"a": [float("nan"), np.float64("inf"), np.arange(2)], "b": {3: (1.5, {2})}})
     assert json.loads(text) == {"a": [None, None, [0, 1]], "b": {"3": [1.5, "{2}"]}}
@@ -397,8 +579,8 @@ def test_interrupted(capsys, monkeypatch, study):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dpframework.cli.planning.open_plan", interrupt)
-    code, _, _ = run(capsys, "plan", study())
-    assert code == 130
+    code, out, err = run(capsys, "plan", study())
+    assert (code, out, err.strip()) == (130, "", "interrupted")
 
 
 def test_planning_imports_nothing_heavy(study):

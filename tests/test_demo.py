@@ -55,6 +55,18 @@ def test_on_the_command_line(capsys, tmp_path):
     capsys.readouterr()
 
 
+def test_interrupted(capsys, tmp_path, monkeypatch):
+    from dpframework.accountant.run import Scope
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Scope, "charge", interrupt)
+    assert main(["demo", "--out", str(tmp_path / "out")]) == 130
+    assert capsys.readouterr() == ("", "step 'diabetes': interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_as_json(capsys):
     assert main(["demo", "--seed", "2", "--json"]) == 0
     form = json.loads(capsys.readouterr().out)

@@ -105,6 +105,14 @@ def test_a_seeded_run_is_marked(study, table):
     assert "NOT PRIVATE: this run was seeded" in shown(terminal_report(results.plan, results))
 
 
+def test_a_run_that_stopped_is_marked(study, table):
+    results = study.run(table)
+    ran = Ran.of(results, stopped="step 'both': a|b")
+    assert markdown_report(results.plan, ran).splitlines()[2] == "**STOPPED before its end: step 'both': a\\|b.**"
+    assert "STOPPED before its end: step 'both': a|b\n" in shown(terminal_report(results.plan, ran))
+    assert Ran.from_dict(ran.to_dict()) == ran
+
+
 def test_an_inferred_schema_is_marked(table):
     schema = attrs.evolve(SCHEMA, inferred=["numeric bounds: observed"])
     study = dpf.Study(schema, epsilon=2, allow=["schema-inferred-from-data", "mcmc-converged"])

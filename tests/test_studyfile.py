@@ -146,6 +146,30 @@ def test_two_views_joined_by_an_id(write, registry, tmp_path):
     assert file.read().values["age"].tolist() == [50, 3]
 
 
+def test_two_views_need_a_view_for_each_attribute_before_any_run(write, registry, tmp_path):
+    path = write(STUDY.replace('path = "people.csv"', 'left = "l.csv"\nright = "r.csv"'))
+    with pytest.raises(dpf.InputError, match="attribute 'ill' of the schema has no view; give each"):
+        load_study(path, registry)
+    left = SCHEMA.replace("[[attribute]]", '[[attribute]]\nview = "left"')
+    (tmp_path / "people.schema.toml").write_text(left)
+    with pytest.raises(dpf.InputError, match="the schema has no attribute of the right view"):
+        load_study(path, registry)
+
+
+def test_the_home_folder_in_paths(write, registry, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.setenv("DPFRAMEWORK_TEST_HOME", "~")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "people.schema.toml").rename(tmp_path / "home" / "people.schema.toml")
+    (tmp_path / "home" / "people.csv").write_text("ill,age\ntrue,1\n")
+    text = STUDY.replace('"people.schema', '"~/people.schema').replace(
+        '"people.csv', '"$DPFRAMEWORK_TEST_HOME/people.csv'
+    )
+    file = load_study(write(text), registry)
+    assert file.data.paths() == [tmp_path / "home" / "people.csv"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from dpframework.cli import demo, listing, planning, running, schemas
-from dpframework.cli.shared import BAD_INPUT, REFUSED, say
+from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
 from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused
+from dpframework.version import __version__
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 app = typer.Typer(
     name="dpframework",
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Composable differential-privacy mechanisms and miners: plan, check, run.",
     epilog="Example: dpframework demo",
     no_args_is_help=True,
@@ -30,43 +36,87 @@ for module in (listing, planning, running, demo):
 app.add_typer(schemas.app)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dpframework {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 refused by a check, 2 wrong usage or bad input."""
+    _make_printable()
+    try:
+        return _outcome(arguments)
+    finally:
+        _drop_unwritable()
+
+
+def _outcome(arguments: Sequence[str] | None) -> int:
+    """Run one command, say what stopped it, and return its exit code."""
     command = typer.main.get_command(app)
     try:
         # Not standalone: errors come back here and none prints a usage text or a traceback of its own.
         code = command.main(
             args=None if arguments is None else list(arguments), prog_name="dpframework", standalone_mode=False
         )
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
-        say("interrupted")
-        return INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:
-        return _pipe_closed()
-    except SystemExit as stopped:
+        return PIPE_CLOSED
+    except SystemExit as left:
         # typer and rich leave this way when the reader of a pipe goes away.
-        if isinstance(stopped.__context__, BrokenPipeError):
-            return _pipe_closed()
+        if isinstance(left.__context__, BrokenPipeError):
+            return PIPE_CLOSED
         raise
     except (PlanRefused, ReleaseRefused) as error:
         say(f"refused: {error}")
         return REFUSED
     except DPFrameworkError as error:
-        say(f"error: {error}")
+        if getattr(error, "interrupted", False):
+            say(str(error))
+            return INTERRUPTED
+        say(f"error: {error}{_place(error)}")
         return BAD_INPUT
     except Exception as error:
         sentence = _usage(error) if hasattr(error, "format_message") else _sentence(error)
         if sentence:
             say(f"error: {sentence}")
         return BAD_INPUT
+    if code == INTERRUPTED:  # typer may also return it, by its version
+        say("interrupted")
     return code if isinstance(code, int) else 0
 
 
-def _pipe_closed() -> int:
-    # What is still buffered would fail again when the interpreter flushes at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return PIPE_CLOSED
+def _make_printable() -> None:
+    """Let streams of other encodings than UTF write a ? for what they lack: a tree's lines, or a name."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_unwritable() -> None:
+    """Drop what a closed pipe or a full disk did not take: the interpreter would complain of it at exit."""
+    # typer may have wrapped standard output.
+    for stream in (sys.stdout, sys.__stdout__, sys.stderr):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except ValueError:  # it is closed
+            continue
 
 
 def _usage(error: Any) -> str:
@@ -83,10 +133,20 @@ def _usage(error: Any) -> str:
 def _sentence(error: Exception) -> str:
     """Say in one sentence what went wrong, for errors that are not dpframework's own."""
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
         return f"{where}{error.strerror or type(error).__name__}"
+    return f"unexpected {_named(error)}; dpframework or a plugin has a bug here"
+
+
+def _place(error: DPFrameworkError) -> str:
+    """Say where a run failed if its error still has a cause: that of a seeded one, which may be shown."""
+    cause = error.__cause__
+    return f": {_named(cause)}" if error.results is not None and cause is not None else ""
+
+
+def _named(error: BaseException) -> str:
+    """Return an error's class, place and first line."""
     reason = str(error).strip().split("\n")[0]
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
-    what = f"{type(error).__name__}{place}{f' ({reason})' if reason else ''}"
-    return f"unexpected {what}; dpframework or a plugin has a bug here"
+    return f"{type(error).__name__}{place}{f' ({reason})' if reason else ''}"

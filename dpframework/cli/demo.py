@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework.cli.progress import progress
-from dpframework.cli.shared import Json, Seed, console, print_json
+from dpframework.cli.shared import Command, Json, NewFolder, Seed, console, counted, print_json
 from dpframework.outputs import staged
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: dpframework demo --out demo-results")(demo)
+    app.command(cls=Command, epilog="Example: dpframework demo --out demo-results")(demo)
 
 
 def demo(
     seed: Seed = None,
-    out: Annotated[Path | None, typer.Option(help="A new folder for results.json, plan.json and report.md.")] = None,
+    out: Annotated[Path | None, NewFolder] = None,
     as_json: Json = False,
 ) -> None:
     """Mine a synthetic clinic of 20,000 patients: plan, be refused, plan again, check, run, compare with the truth."""
@@ -60,7 +60,7 @@ def _story(done: Demo) -> Iterator[Text | Table]:
 
     from dpframework.demo import EPSILON
     from dpframework.reports.facts import Ran, loss_text
-    from dpframework.reports.terminal import findings_text, heading, verdict_text
+    from dpframework.reports.terminal import findings_text, heading, headlines_text
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
     yield Text(f"Question: which laboratory values go with four of the diagnoses, for a total epsilon of {EPSILON}?")
@@ -76,8 +76,9 @@ def _story(done: Demo) -> Iterator[Text | Table]:
     yield findings_text(done.findings)
 
     yield heading("4. Run")
-    yield Text(f"{len(done.results.charges)} releases in {done.seconds:.1f} s, {loss_text(done.results.spent)} spent")
-    yield verdict_text(Ran.of(done.results), done.plan)
+    releases = counted(len(done.results.charges), "release")
+    yield Text(f"{releases} in {done.seconds:.1f} s, {loss_text(done.results.spent)} spent")
+    yield headlines_text(Ran.of(done.results), done.plan)
     for name, result in done.results.items():
         yield Text(f"\n{done.target(name)}, from laboratory values", style="bold")
         yield _coloured(str(result))

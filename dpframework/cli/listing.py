@@ -9,17 +9,19 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from dpframework.cli.shared import Json, console, print_json, warn_of_problems
+from dpframework.cli.shared import Command, Json, console, print_json, warn_of_problems
 from dpframework.errors import InputError, nearest
 from dpframework.registry import Brought, registry
 
-Name = Annotated[str | None, typer.Argument(help="Show this one: its parameters, defaults and documentation.")]
+Name = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="Show this one: its parameters, defaults and documentation.")
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(epilog="Example: dpframework miners dp-id3")(miners)
-    app.command(epilog="Example: dpframework mechanisms laplace")(mechanisms)
+    app.command(cls=Command, epilog="Example: dpframework miners dp-id3")(miners)
+    app.command(cls=Command, epilog="Example: dpframework mechanisms laplace")(mechanisms)
 
 
 def miners(name: Name = None, as_json: Json = False) -> None:

@@ -9,10 +9,23 @@ from typing import Annotated
 import typer
 
 from dpframework.checks import Severity
-from dpframework.cli.shared import REFUSED, Json, console, open_plan, print_json, warn_of_problems
+from dpframework.cli.shared import (
+    REFUSED,
+    Command,
+    Json,
+    console,
+    given_path,
+    one_of,
+    open_plan,
+    print_json,
+    warn_of_problems,
+)
 
 Subject = Annotated[
-    Path, typer.Argument(metavar="STUDY", help="A study file (.toml), or a plan (.json) that was written.")
+    Path,
+    typer.Argument(
+        parser=given_path, metavar="STUDY", help="A study file (.toml), or a plan (.json) that was written."
+    ),
 ]
 
 
@@ -27,14 +40,20 @@ class PlanFormat(enum.StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(epilog="Example: dpframework plan study.toml --format mermaid")(plan)
-    app.command(epilog="Example: dpframework check study.toml")(check)
+    app.command(cls=Command, epilog="Example: dpframework plan study.toml --format mermaid")(plan)
+    app.command(cls=Command, epilog="Example: dpframework check study.toml")(check)
 
 
 def plan(
     study: Subject,
     form: Annotated[
-        PlanFormat, typer.Option("--format", help="How to draw the plan; json can be checked later.")
+        PlanFormat,
+        typer.Option(
+            "--format",
+            parser=one_of(PlanFormat),
+            metavar="FORMAT",
+            help="How to draw the plan: tree, mermaid, dot, or json, which can be checked later.",
+        ),
     ] = PlanFormat.TREE,
     as_json: Json = False,
 ) -> None:

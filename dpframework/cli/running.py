@@ -12,10 +12,15 @@ import typer
 from dpframework.cli.progress import progress
 from dpframework.cli.shared import (
     REFUSED,
+    Command,
     Json,
+    NewFolder,
     Seed,
     console,
+    counted,
+    given_path,
     json_text,
+    one_of,
     open_plan,
     print_json,
     read_text,
@@ -23,8 +28,8 @@ from dpframework.cli.shared import (
     warn_of_problems,
 )
 from dpframework.engines import Engine
-from dpframework.errors import InputError, nearest
-from dpframework.outputs import staged, write_whole
+from dpframework.errors import DPFrameworkError, InputError, nearest
+from dpframework.outputs import staged, uninterrupted, write_whole
 from dpframework.registry import registry
 from dpframework.reports.facts import Ran
 from dpframework.study import Results, StudyPlan
@@ -43,21 +48,23 @@ class ReportFormat(enum.StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(epilog="Example: dpframework run study.toml --out results")(run)
-    app.command(epilog="Example: dpframework report results --format md --out report.md")(report)
+    app.command(cls=Command, epilog="Example: dpframework run study.toml --out results")(run)
+    app.command(cls=Command, epilog="Example: dpframework report results --format md --out report.md")(report)
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="A study file (.toml).")],
-    out: Annotated[Path, typer.Option(help="A new folder for results.json, plan.json and report.md.")],
+    study: Annotated[Path, typer.Argument(parser=given_path, metavar="STUDY", help="A study file (.toml).")],
+    out: Annotated[Path, NewFolder],
     seed: Seed = None,
     engine: Annotated[
-        str, typer.Option(help="Where counts are evaluated: memory, threads, or a plugin's engine.")
+        str, typer.Option(metavar="NAME", help="Where counts are evaluated: memory, threads, or a plugin's engine.")
     ] = "memory",
     as_json: Json = False,
 ) -> None:
     """Check a study, then open its data, make its releases and write what came out."""
     warn_of_problems()
+    if study.suffix == ".json":
+        raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     chosen = _engine(engine)
     file = load_study(study)
     plan = file.study.plan()
@@ -71,23 +78,31 @@ def run(
         file.data.paths()
     except InputError as error:
         raise InputError(f"{study}: {error}") from None
+    stop: DPFrameworkError | None = None
     with staged(out, FILES) as folder:
-        with progress() as counter:
+        with progress() as observer:
             try:
-                results = file.study.run(file.read, seed=seed, engine=chosen, observers=[counter])
-            except BaseException:
-                if counter.made:
-                    releases, it = ("release", "it") if counter.made == 1 else ("releases", "they")
-                    say(f"note: {counter.made} {releases} had been charged before this; what {it} cost is spent")
-                raise
-        write_outputs(folder, results, title=study.stem)
+                results = file.study.run(file.read, seed=seed, engine=chosen, observers=[observer])
+            except DPFrameworkError as error:
+                if error.results is None:
+                    raise
+                results, stop = error.results, error
+        stopped = None if stop is None else str(stop)
+        with uninterrupted():
+            write_outputs(folder, results, title=study.stem, stopped=stopped)
+    ran = Ran.of(results, stopped=stopped)
+    releases = counted(len(ran.charges), "release")
+    if stop is not None:
+        say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
     if as_json:
-        print_json(record(results))
+        print_json(record(results, stopped=stopped))
+    if stop is not None:
+        raise stop
+    if as_json:
         return
-    ran = Ran.of(results)
     for name, text in ran.texts.items():
         print(f"{name}\n{text}\n")
-    print(f"{len(ran.charges)} releases, {ran.spent} spent ({ran.accounting} accounting)")
+    print(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
     print(ran.verdict(plan))
     print(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
@@ -100,24 +115,37 @@ def _engine(name: str) -> Engine:
     return made
 
 
-def record(results: Results) -> dict[str, object]:
+def record(results: Results, *, stopped: str | None = None) -> dict[str, object]:
     """Return what a results file holds: results, and what `report` needs to show them again."""
-    return {**results.to_dict(), **Ran.of(results).to_dict()}
+    return {**results.to_dict(), **Ran.of(results, stopped=stopped).to_dict()}
 
 
-def write_outputs(folder: Path, results: Results, *, title: str) -> None:
-    """Write the plan, the results and the report of a run."""
+def write_outputs(folder: Path, results: Results, *, title: str, stopped: str | None = None) -> None:
+    """Write the plan, the results and the report of a run, and why it stopped if that was before its end."""
     from dpframework.reports.markdown import markdown_report
 
     (folder / PLAN).write_text(results.plan.to_json(), encoding="utf-8")
-    (folder / RESULTS).write_text(json_text(record(results)) + "\n", encoding="utf-8")
-    (folder / REPORT).write_text(markdown_report(results.plan, results, title=title), encoding="utf-8")
+    (folder / RESULTS).write_text(json_text(record(results, stopped=stopped)) + "\n", encoding="utf-8")
+    text = markdown_report(results.plan, Ran.of(results, stopped=stopped), title=title)
+    (folder / REPORT).write_text(text, encoding="utf-8")
 
 
 def report(
-    subject: Annotated[Path, typer.Argument(help="A folder that run wrote, a study file (.toml), or a plan (.json).")],
-    form: Annotated[ReportFormat, typer.Option("--format", help="How to lay it out.")] = ReportFormat.TERMINAL,
-    out: Annotated[Path | None, typer.Option(help="Write it here, as Markdown.")] = None,
+    subject: Annotated[
+        Path,
+        typer.Argument(
+            parser=given_path, metavar="STUDY", help="A study file (.toml), a plan (.json), or a folder that run wrote."
+        ),
+    ],
+    form: Annotated[
+        ReportFormat,
+        typer.Option(
+            "--format", parser=one_of(ReportFormat), metavar="FORMAT", help="How to lay it out: terminal or md."
+        ),
+    ] = ReportFormat.TERMINAL,
+    out: Annotated[
+        Path | None, typer.Option(parser=given_path, metavar="FILE", help="Write it here, as Markdown.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Report on a plan, or on a run: totals, steps with sensitivities and expected errors, findings, results."""
@@ -150,9 +178,16 @@ def report(
 
 
 def _reported(subject: Path) -> tuple[StudyPlan, Ran | None, str]:
+    if not subject.exists():
+        raise InputError(
+            f"{subject}: there is no such file or folder; "
+            "a study file (.toml), a plan (.json) or a folder that run wrote is expected"
+        )
     if not subject.is_dir():
         return open_plan(subject), None, subject.stem
     source = subject / RESULTS
+    if not source.exists():
+        raise InputError(f"{subject}: is not the folder of a run; there is no {RESULTS} in it")
     try:
         form = json.loads(read_text(source))
         if not isinstance(form, dict):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli.shared import Json, console, print_json, say
+from dpframework.cli.shared import Command, Group, Json, console, counted, given_path, print_json, say, whole_number
 from dpframework.errors import InputError
 from dpframework.schema import Numeric, Schema
 
-app = typer.Typer(name="schema", help="Make and show schemas: the public facts about a table.", no_args_is_help=True)
+app = typer.Typer(
+    name="schema", cls=Group, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
+)
 
 WARNING = (
     "warning: this schema is inferred from private data and is not private: "
@@ -19,24 +23,42 @@ WARNING = (
 )
 
 
-@app.command(epilog="Example: dpframework schema infer adult.csv --numeric quantile --bins 8 --out adult.schema.toml")
+@app.command(
+    cls=Command,
+    epilog="Example: dpframework schema infer adult.csv --numeric quantile --bins 8 --out adult.schema.toml",
+)
 def infer(
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file; with --right, the left view.")],
-    right: Annotated[Path | None, typer.Option(help="A CSV or Parquet file with the right view.")] = None,
-    id: Annotated[str | None, typer.Option("--id", help="The column that joins the two files.")] = None,  # noqa: A002
+    file: Annotated[
+        Path,
+        typer.Argument(parser=given_path, metavar="FILE", help="A CSV or Parquet file; with --right, the left view."),
+    ],
+    right: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="FILE", help="A CSV or Parquet file with the right view."),
+    ] = None,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")
+    ] = None,
     numeric: Annotated[
         str,
         typer.Option(
             metavar="MODE", help="How to cut numbers: equal-width, quantile, freedman-diaconis, k-means, observed."
         ),
     ] = "equal-width",
-    bins: Annotated[int, typer.Option(metavar="N", help="Most bins of a numeric attribute.")] = 16,
+    bins: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="Most bins of a numeric attribute.")] = 16,
     categorical: Annotated[
-        list[str] | None, typer.Option(help="A column of numbers that are categories; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="A column of numbers that are categories; repeatable.")
     ] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")] = None,
-    max_categories: Annotated[int, typer.Option(help="Most values of a categorical attribute.")] = 100,
-    out: Annotated[Path | None, typer.Option(help="Write the schema here; by default to standard output.")] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A column to leave out; repeatable.")
+    ] = None,
+    max_categories: Annotated[
+        int, typer.Option(parser=whole_number, metavar="N", help="Most values of a categorical attribute.")
+    ] = 100,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="FILE", help="Write the schema here; by default to standard output."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a schema from private data: for experiments, or as a draft of public facts. This is not private."""
@@ -48,26 +70,22 @@ def infer(
         )
     if right is None and id is not None:
         raise InputError("--id joins two files; give the second one with --right")
-    if right is None:
-        schema = infer_schema(
-            file,
-            numeric=numeric,
-            bins=bins,
-            max_categories=max_categories,
-            categorical=categorical or (),
-            exclude=exclude or (),
-        )
-    else:
-        schema = infer_two_view_schema(
-            file,
-            right,
-            id=id,
-            numeric=numeric,
-            bins=bins,
-            max_categories=max_categories,
-            categorical=categorical or (),
-            exclude=exclude or (),
-        )
+    choices: dict[str, Any] = {
+        "numeric": numeric,
+        "bins": bins,
+        "max_categories": max_categories,
+        "categorical": categorical or (),
+        "exclude": exclude or (),
+    }
+    try:
+        if right is None:
+            schema = infer_schema(file, **choices)
+        else:
+            schema = infer_two_view_schema(file, right, id=id, **choices)
+    except InputError as error:
+        raise InputError(_with_options(str(error))) from None
+    if out is None and not as_json:
+        _require_printable(schema)
     say(WARNING)
     if out is not None:
         schema.dump(out)
@@ -76,12 +94,33 @@ def infer(
     elif out is None:
         print(schema.dumps(), end="")
     else:
-        print(f"wrote {out}: {len(schema)} attributes")
+        print(f"wrote {out}: {counted(len(schema), 'attribute')}")
 
 
-@app.command(epilog="Example: dpframework schema show adult.schema.toml")
+def _with_options(text: str) -> str:
+    """Write the parameters that a remedy names as this command's options; quoted names are columns and stay."""
+    what, semicolon, remedy = text.rpartition("; ")
+    remedy = re.sub(r"(?<!['\w])(exclude|bins|max_categories)(?!['\w])", _option, remedy)
+    return what + semicolon + remedy
+
+
+def _option(parameter: re.Match[str]) -> str:
+    return "--" + parameter.group().replace("_", "-")
+
+
+def _require_printable(schema: Schema) -> None:
+    """Refuse to print a schema in an encoding that lacks its characters: it would be of other values."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        schema.dumps().encode(encoding)
+    except UnicodeEncodeError as error:
+        lacking = error.object[error.start]
+        raise InputError(f"standard output is {encoding}, which lacks {lacking!a}; give a file with --out") from None
+
+
+@app.command(cls=Command, epilog="Example: dpframework schema show adult.schema.toml")
 def show(
-    file: Annotated[Path, typer.Argument(help="A schema file.")],
+    file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A schema file.")],
     as_json: Json = False,
 ) -> None:
     """Show the attributes of a schema file."""
@@ -104,6 +143,6 @@ def show(
         table.add_row(attribute.name, kind, attribute.view or "", str(attribute.size), domain + more)
     console().print(table, markup=False)
     facts = [f"{name} = {value}" for name, value in (("rows", schema.rows), ("max_rows", schema.max_rows)) if value]
-    print("; ".join([f"{len(schema)} attributes", *facts]))
+    print("; ".join([counted(len(schema), "attribute"), *facts]))
     for text in schema.inferred:
         print(f"inferred from private data: {text}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
 import functools
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from dpframework.errors import InputError
 from dpframework.registry import registry
@@ -24,10 +28,75 @@ REFUSED = 1
 BAD_INPUT = 2
 PIPE_WIDTH = 120
 
+
+class _PlainFlags:
+    """A command whose help shows flags by their names alone: typer would add a type, which they do not take."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A group of commands."""
+
+
+def whole_number(text: str | int) -> int:
+    """Read an option's number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a whole number") from None
+
+
+def _seed(text: str | int) -> int:
+    seed = whole_number(text)
+    if seed < 0:
+        raise typer.BadParameter(f"{seed} is negative; a seed is a whole number from 0 on")
+    return seed
+
+
+def given_path(text: str | Path) -> Path:
+    """Read the name of a file or folder; `~` also where the shell leaves it, as in --out=~/results."""
+    if not str(text).strip():
+        raise typer.BadParameter("a name is expected, not an empty text")
+    return Path(os.path.expanduser(text))
+
+
+Choice = TypeVar("Choice", bound=enum.StrEnum)
+
+
+def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
+    """Return what reads one of a few words."""
+
+    def read(text: str) -> Choice:
+        try:
+            return choices(text)
+        except ValueError:
+            raise typer.BadParameter(f"'{text}' is unknown; accepted are {', '.join(choices)}") from None
+
+    return read
+
+
+NewFolder = typer.Option(
+    "--out", parser=given_path, metavar="FOLDER", help="A new folder for results.json, plan.json and report.md."
+)
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for machines, and nothing else, to standard output.")]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, help="For experiments: reproducible draws; the results are marked NOT PRIVATE."),
+    typer.Option(
+        "--seed",
+        parser=_seed,
+        metavar="N",
+        help="For experiments: reproducible draws; the results are marked NOT PRIVATE.",
+    ),
 ]
 
 
@@ -42,7 +111,20 @@ def console(*, stderr: bool = False) -> Console:
 
 def say(sentence: str) -> None:
     """Write one line to standard error."""
-    print(" ".join(sentence.split()), file=sys.stderr)
+    if sys.stderr is not None:  # None if it was closed, and then print would take standard output
+        with contextlib.suppress(OSError):  # nobody reads it
+            print(" ".join(sentence.split()), file=sys.stderr)
+
+
+def counted(number: int, thing: str) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "release"), counted(0, "release")
+    ('1 release', '0 releases')
+    """
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def json_text(form: Any) -> str:
@@ -83,7 +165,15 @@ def open_plan(path: Path) -> StudyPlan:
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a study file (.toml) or a plan (.json) is expected")
     if path.suffix == ".json":
-        return StudyPlan.from_json(read_text(path), source=str(path))
+        text = read_text(path)
+        try:
+            return StudyPlan.from_json(text, source=str(path))
+        except InputError as error:
+            if "this is not a plan" not in str(error):
+                raise
+            raise InputError(
+                f"{path}: is not a plan that dpframework wrote; a study file (.toml) or a plan (.json) is expected"
+            ) from None
     return load_study(path).study.plan()
 
 

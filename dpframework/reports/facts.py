@@ -157,6 +157,8 @@ class Ran:
         The path of each release, in order.
     texts
         Each miner's result as text.
+    stopped
+        Why the run stopped before its end; None if it did not.
     """
 
     private: bool
@@ -164,9 +166,10 @@ class Ran:
     spent: str
     charges: tuple[str, ...]
     texts: Mapping[str, str]
+    stopped: str | None = None
 
     @classmethod
-    def of(cls, results: Results) -> Ran:
+    def of(cls, results: Results, *, stopped: str | None = None) -> Ran:
         """Return what a run did."""
         return cls(
             results.private,
@@ -174,6 +177,7 @@ class Ran:
             loss_text(results.spent),
             tuple(charge.path for charge in results.charges),
             {name: str(result) for name, result in results.items()},
+            stopped,
         )
 
     @classmethod
@@ -189,8 +193,9 @@ class Ran:
         for key, kind in kinds.items():
             if not isinstance(form.get(key), kind):
                 raise InputError(f"these are not results that dpframework wrote: '{key}' lacks or has another type")
-        charges = tuple(map(str, form["charges"]))
-        return cls(form["private"], form["accounting"], form["spent_text"], charges, form["texts"])
+        charges, stopped = tuple(map(str, form["charges"])), form.get("stopped")
+        reason = None if stopped is None else str(stopped)
+        return cls(form["private"], form["accounting"], form["spent_text"], charges, form["texts"], reason)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -200,7 +205,13 @@ class Ran:
             "spent_text": self.spent,
             "charges": list(self.charges),
             "texts": dict(self.texts),
+            **({} if self.stopped is None else {"stopped": self.stopped}),
         }
+
+    def headlines(self, plan: StudyPlan) -> list[str]:
+        """Return what a reader must know first: that the run stopped early, if it did, and the verdict."""
+        stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
+        return [*stopped, self.verdict(plan)]
 
     def verdict(self, plan: StudyPlan) -> str:
         """Return one sentence: may the results be published or not."""

@@ -54,8 +54,8 @@ def markdown_report(
     """
     ran = Ran.of(results) if isinstance(results, Results) else results
     lines = [f"# {cell(title)}", ""]
-    if ran is not None:
-        lines += [f"**{cell(ran.verdict(plan))}.**", ""]
+    for headline in [] if ran is None else ran.headlines(plan):
+        lines += [f"**{cell(headline)}.**", ""]
     lines += _table(("fact", "value"), public_facts(plan))
     lines += ["## Plan", "", *_block(plan.tree())]
     lines += ["## Steps", "", *_steps(plan, ran)]

@@ -53,12 +53,14 @@ def findings_text(found: Iterable[Finding]) -> Text:
     return Text("\n").join(lines or [Text("no findings: every check passes", style="green")])
 
 
-def verdict_text(ran: Ran, plan: StudyPlan) -> Text:
-    """Return whether the results are private, plainly."""
+def headlines_text(ran: Ran, plan: StudyPlan) -> Text:
+    """Return whether the run came to its end and the results are private, plainly."""
     from rich.text import Text
 
-    verdict = ran.verdict(plan)
-    return Text(verdict, style="bold white on red" if verdict.startswith("NOT") else "bold green")
+    return Text("\n").join(
+        Text(line, style="bold white on red" if line.startswith(("NOT", "STOPPED")) else "bold green")
+        for line in ran.headlines(plan)
+    )
 
 
 def terminal_report(
@@ -76,7 +78,7 @@ def _parts(plan: StudyPlan, ran: Ran | None, title: str) -> Iterator[RenderableT
 
     yield Text(title, style="bold")
     if ran is not None:
-        yield verdict_text(ran, plan)
+        yield headlines_text(ran, plan)
     yield facts_table(public_facts(plan))
     yield heading("Plan")
     yield plan_tree(plan)
