@@ -118,8 +118,8 @@ def plan_from_json(
         hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise InputError(f"{source}: this is not a plan that dpframework wrote ({type(error).__name__})") from None
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        raise InputError(f"{source}: is not a plan that dpframework wrote") from None
     if len(hashes) > 1:
         raise InputError(f"{source}: the plan's content does not fit its hash; it was changed after it was written")
     return plan
