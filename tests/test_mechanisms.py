@@ -126,6 +126,16 @@ def test_interval_density_integrates_to_one() -> None:
     assert calibration.mechanism.log_density(PIECES, 4.0, calibration) == pytest.approx(math.log(densities[-1]))
 
 
+def test_interval_outputs_do_not_tell_where_the_breaks_are() -> None:
+    """Breaks are private values: every output is a point of the public interval's lattice, whatever they are."""
+    calibration = calibrated(ExponentialInterval(1), VOTES)
+    for inner in (0.1, 0.2, math.pi / 2):
+        pieces = PiecewiseScores(np.array([0.0, inner, 4.0]), np.array([3.0, 0.0]))
+        for seed in range(200):
+            output = calibration.mechanism.release(pieces, calibration, SeededRandomness(seed))
+            assert (output / 4.0 * 2**32).is_integer()
+
+
 @pytest.mark.parametrize("output", [math.nan, math.inf, -math.inf, 1.5])
 def test_an_output_off_the_lattice_is_impossible(output: float) -> None:
     calibration = calibrated(DiscreteLaplace(1), COUNT)

@@ -1,8 +1,9 @@
 """The exponential mechanism over a public interval, with a score that is constant between breaks.
 
 Source: Friedman and Schuster 2010 (the numeric split point); the density is exp(score / scale) over the interval,
-so a piece has weight exp(score / scale) times its length. Assumes real arithmetic: the draw inside a piece is a
-floating-point uniform. Claim: pure epsilon, bounded range, so zero-concentrated epsilon**2 / 8.
+so a piece has weight exp(score / scale) times its length. Points are drawn from a lattice of the public interval, so
+that which points are possible does not depend on the breaks; the pieces are drawn in floating point, which is assumed
+to be real arithmetic. Claim: pure epsilon, bounded range, so zero-concentrated epsilon**2 / 8.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from dpframework.privacy import Pair
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
 from dpframework.randomness import Randomness
+
+POINTS = 1 << 32  # of the lattice
+ROUNDING = 2.0**-6  # of a lattice step, by which floating point may miss a lattice point
 
 
 @final
@@ -53,22 +57,24 @@ class ExponentialInterval(PureMechanism):
         return Losses(pure, eighth_square(pure))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> float:
-        """Draw a piece by its weight, then a point in it uniformly."""
+        """Draw a piece by its weight, then one of its lattice points."""
         scores = _piecewise(answer, calibration)
-        log_weights = _log_weights(scores, calibration)
-        noisy = log_weights + randomness.generator.gumbel(size=len(log_weights))
-        piece = int(np.argmax(noisy))
-        low, high = float(scores.breaks[piece]), float(scores.breaks[piece + 1])
-        return min(low + (high - low) * float(randomness.generator.random()), math.nextafter(high, low))
+        edges = _edges(scores)
+        log_weights = _log_weights(scores, edges, calibration)
+        piece = int(np.argmax(log_weights + randomness.generator.gumbel(size=len(log_weights))))
+        return _point(scores, int(randomness.generator.integers(edges[piece], edges[piece + 1])))
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-density at a point of the interval."""
+        """Return the log-density at a point of the interval: that of the lattice point at or below it."""
         scores = _piecewise(answer, calibration)
-        if not scores.breaks[0] <= float(output) <= scores.breaks[-1]:
+        low, high = float(scores.breaks[0]), float(scores.breaks[-1])
+        if not low <= float(output) <= high:
             return -math.inf
-        log_weights = _log_weights(scores, calibration)
-        piece = int(np.searchsorted(scores.breaks, float(output), side="right")) - 1
-        piece = min(piece, len(scores.scores) - 1)
+        steps = (float(output) - low) / (high - low) * POINTS
+        position = min(math.floor(steps + ROUNDING), POINTS - 1)
+        edges = _edges(scores)
+        log_weights = _log_weights(scores, edges, calibration)
+        piece = int(np.searchsorted(edges, position, side="right")) - 1
         top = log_weights.max()
         log_total = top + math.log(np.exp(log_weights - top).sum())
         return float(scores.scores[piece] / float(calibration.scale) - log_total)
@@ -89,8 +95,22 @@ def _piecewise(answer: Any, calibration: Calibration) -> PiecewiseScores:
     return answer
 
 
-def _log_weights(scores: PiecewiseScores, calibration: Calibration) -> NDArray[np.float64]:
-    lengths = np.diff(scores.breaks)
+def _edges(scores: PiecewiseScores) -> NDArray[np.int64]:
+    """Return the first lattice point at or above each break, shape (pieces + 1,): 0, ..., POINTS."""
+    low, high = scores.breaks[0], scores.breaks[-1]
+    steps = (scores.breaks - low) / (high - low) * POINTS
+    return np.asarray(np.ceil(steps).astype(np.int64))
+
+
+def _point(scores: PiecewiseScores, position: int) -> float:
+    """Return a lattice point: a function of the public bounds and of the position alone."""
+    low, high = float(scores.breaks[0]), float(scores.breaks[-1])
+    return low + (high - low) * (position / POINTS)
+
+
+def _log_weights(scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration) -> NDArray[np.float64]:
+    """Return score / scale plus the log of the length, as the lattice measures it; -inf for a piece without points."""
+    lengths = np.diff(edges) * float((scores.breaks[-1] - scores.breaks[0]) / POINTS)
     logs = np.full(len(lengths), -np.inf)
     np.log(lengths, out=logs, where=lengths > 0)
     return np.asarray(scores.scores / float(calibration.scale) + logs)

@@ -163,3 +163,28 @@ def test_a_single_class_in_y_is_no_error_where_the_schema_knows_the_classes():
     X, _ = people()
     tree = DPID3Classifier(epsilon=20, schema=SCHEMA).fit(X, np.array(["no"] * len(X)))
     assert set(tree.predict(X)) == {"no"}
+
+
+@pytest.mark.parametrize(
+    ("target", "classes"),
+    [
+        (dpf.Boolean("class"), [False, True]),
+        (dpf.Boolean("class"), [0, 1]),
+        (dpf.Categorical("class", values=["False", "True"]), [False, True]),
+        (dpf.Categorical("class", values=["1", "2"]), [1.0, 2.0]),
+        (dpf.Categorical("class", values=["1", "2"]), [1, 2]),
+    ],
+)
+def test_classes_of_every_kind_are_predicted_as_they_were_given(target, classes):
+    X, y = people()
+    given = np.array(classes)[(y == "yes").astype(int)]
+    tree = DPID3Classifier(epsilon=50, schema=SCHEMA.replace(target), random_state=0).fit(X, given)
+    assert tree.classes_.tolist() == classes
+    assert (tree.predict(X) == given).mean() > 0.95
+
+
+def test_a_numeric_class_is_predicted_as_its_bin():
+    X, y = people()
+    schema = SCHEMA.replace(dpf.Numeric("class", 0, 10, cuts=[5]))
+    tree = DPID3Classifier(epsilon=50, schema=schema, random_state=0).fit(X, np.where(y == "yes", 8, 2))
+    assert set(tree.predict(X)) == {"[0, 5)", "[5, 10]"}

@@ -310,14 +310,26 @@ def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
 
 
-def _ordered_classes(target: Attribute, dtype: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the class values in y's type, sorted, and their positions among the target's labels."""
-    labels = target.labels
-    if dtype.kind in "iuf":
+def _ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the class values in y's type, sorted, and their positions among the target's labels.
+
+    Where a label has no value of that type (a bin, a missing class) the classes are the labels.
+    """
+    labels = [label.lower() for label in target.labels]
+    values: NDArray[Any] = np.array(target.labels)
+    if set(labels) <= {"false", "true"} and dtype.kind in "biuf":
+        values = np.array([label == "true" for label in labels]).astype(dtype)
+    elif dtype.kind in "iuf" and all(_is_number(label) for label in labels):
         values = np.array([float(label) for label in labels]).astype(dtype)
-    elif dtype.kind == "b":
-        values = np.array([label.lower() == "true" for label in labels])
-    else:
-        values = np.array(labels, dtype=dtype if dtype.kind == "O" else None)
+    elif dtype.kind == "O":
+        values = values.astype(object)
     order = np.argsort(values)
     return values[order], order
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
