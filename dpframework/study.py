@@ -26,7 +26,7 @@ from dpframework.private_table import Gate, PrivateTable
 from dpframework.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.registry import registry
 from dpframework.schema import Schema
-from dpframework.table import Table
+from dpframework.table import Table, require_public_counts
 from dpframework.version import __version__
 
 
@@ -325,6 +325,7 @@ class Study:
         if not isinstance(loaded, Table):
             raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
         plan.require_schema(loaded.schema)
+        require_public_counts(self.schema, loaded.codes.shape[1], "the table")
         run = budget.open(plan)
         gate = Gate(engine, randomness, (*registry().observers, *observers))
         whole = PrivateTable(self.schema, engine.load(loaded), run.scope(), gate)

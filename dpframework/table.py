@@ -122,6 +122,20 @@ class Table:
         return cls(schema, matrix, raw)
 
 
+def require_public_counts(schema: Schema, rows: int, source: str) -> None:
+    """Refuse a table that the schema's public facts on its rows are false of: claims may rest on them.
+
+    Raises
+    ------
+    InputError
+        If `rows` is not the schema's exact number, or above its bound; the table's own count is not shown.
+    """
+    if schema.rows is not None and rows != schema.rows:
+        raise InputError(f"{source}: the number of rows is not the schema's public rows = {schema.rows}")
+    if schema.max_rows is not None and rows > schema.max_rows:
+        raise InputError(f"{source}: has more rows than the schema's public max_rows = {schema.max_rows}")
+
+
 def _matrix_dtype(schema: Schema) -> np.dtype[np.unsignedinteger]:
     return code_dtype(max(attribute.size for attribute in schema))
 
@@ -319,10 +333,7 @@ def _encoded(
     """Encode columns of equal length; `sources` says for each attribute what errors call its table."""
     rows = len(columns[schema.names[0]])
     everywhere = " and ".join(dict.fromkeys(sources[name] for name in schema.names))
-    if schema.rows is not None and rows != schema.rows:
-        raise InputError(f"{everywhere}: the number of rows is not the schema's public rows = {schema.rows}")
-    if schema.max_rows is not None and rows > schema.max_rows:
-        raise InputError(f"{everywhere}: has more rows than the schema's public max_rows = {schema.max_rows}")
+    require_public_counts(schema, rows, everywhere)
     codes = np.empty((len(schema), rows), dtype=_matrix_dtype(schema))
     values = {}
     for k, attribute in enumerate(schema):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframework.errors import InputError
 from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism, divided, doubled_at_most
 from dpframework.mechanisms.selection import eighth_square
-from dpframework.privacy import Pair
+from dpframework.privacy import Pair, float_above
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
 from dpframework.randomness import Randomness
@@ -77,7 +77,7 @@ class ExponentialInterval(PureMechanism):
         piece = int(np.searchsorted(edges, position, side="right")) - 1
         top = log_weights.max()
         log_total = top + math.log(np.exp(log_weights - top).sum())
-        return float(scores.scores[piece] / float(calibration.scale) - log_total)
+        return float(scores.scores[piece] / float_above(calibration.scale) - log_total)
 
     def preview(self, calibration: Calibration) -> Preview:
         """State the scale: the gap to the best score depends on how wide the best piece is."""
@@ -113,4 +113,4 @@ def _log_weights(scores: PiecewiseScores, edges: NDArray[np.int64], calibration:
     lengths = np.diff(edges) * float((scores.breaks[-1] - scores.breaks[0]) / POINTS)
     logs = np.full(len(lengths), -np.inf)
     np.log(lengths, out=logs, where=lengths > 0)
-    return np.asarray(scores.scores / float(calibration.scale) + logs)
+    return np.asarray(scores.scores / float_above(calibration.scale) + logs)

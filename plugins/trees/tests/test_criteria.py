@@ -101,3 +101,11 @@ def test_information_gain_without_a_bound_on_the_rows_says_what_to_set():
 def test_an_unknown_criterion_names_the_nearest():
     with pytest.raises(InputError, match="did you mean 'gini'"):
         criterion_named("ginni")
+
+
+def test_information_gain_allows_for_the_row_that_a_neighbour_has_more():
+    # with rows = 1 a neighbour under add-or-remove-one has two rows, and a score may change by 2 bits
+    exact = CRITERIA["information-gain"].sensitivity(1, exact=True)
+    assert float(exact.add_or_remove_one) == pytest.approx(gain_sensitivity(2))
+    assert float(exact.replace_one) == pytest.approx(gain_sensitivity(1))
+    assert abs(score((1, 1), "information-gain") - score((1, 0), "information-gain")) <= exact.add_or_remove_one

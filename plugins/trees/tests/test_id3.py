@@ -303,3 +303,25 @@ def test_the_splits_released_are_the_plans_template_only():
     plan = study_of(DPID3("class", epsilon=1, max_depth=3)).plan()
     assert {step.name for step in plan.steps() if isinstance(step, Step)} == {"classes", "split"}
     assert math.isclose(float(plan.previews()["tree/split"].within), plan.previews()["tree/split"].within)
+
+
+def test_a_table_beyond_the_public_bound_is_refused_before_anything_is_charged():
+    # the sensitivity of information gain rests on max_rows = 6
+    budget = PureAccountant("add-or-remove-one", epsilon=1)
+    study = study_of(DPID3("class", epsilon=1, criterion="information-gain"))
+    with pytest.raises(dpf.InputError, match="more rows than the schema's public max_rows = 6"):
+        study.run(table_of([(0, 0, 0, 0)] * 7), seed=0, accountant=budget)
+    assert budget.spent.epsilon == 0
+
+
+def test_a_choice_among_one_candidate_makes_no_release():
+    schema = dpf.Schema([dpf.Boolean("ripe"), dpf.Boolean("class")])
+    table = dpf.Table.from_codes(schema, np.array([[0, 1] * 20, [0, 1] * 20]))
+    results = study_of(DPID3("class", epsilon=4, max_depth=3), schema=schema).run(table, seed=0)
+    assert [charge.path.split("/")[-1] for charge in results.charges] == ["classes", "classes"]
+
+
+def test_a_huge_epsilon_still_gives_a_tree():
+    table = planted(200)
+    tree = study_of(DPID3("class", epsilon=6000, max_depth=2), schema=table.schema).run(table, seed=0)["tree"].tree
+    assert (tree.predict(table) == np.array(["good", "bad"])[table.codes[3]]).all()

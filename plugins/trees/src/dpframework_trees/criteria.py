@@ -35,8 +35,10 @@ class Criterion:
     code: int
     text: str
 
-    def sensitivity(self, row_bound: int | None) -> Sensitivity:
+    def sensitivity(self, row_bound: int | None, *, exact: bool = False) -> Sensitivity:
         """Return the linf sensitivity of the scores, given a public bound on the rows (None if there is none).
+
+        With `exact`, the bound is the table's public number of rows, and a neighbour with one row more exceeds it.
 
         `norm` and `max` are norms of n (the 3-norm, the infinity norm): on counts a norm grows when a count grows,
         and by the triangle inequality by at most the norm of a unit vector, 1. One-sided; a replacement is a fall
@@ -58,14 +60,15 @@ class Criterion:
         if self.name == "gini":
             replaced = 2 - Fraction(2, row_bound) if row_bound is not None and row_bound > 1 else Fraction(2)
             return Sensitivity(Norm.LINF, 1, replaced, source=f"{self.text}: derived in criteria.py")
-        bound = Fraction(1)
+        added = replaced = Fraction(1)
         if self.name == "information-gain":
             if row_bound is None:
                 raise InputError(
                     "criterion 'information-gain' needs a public bound on the rows; set max_rows or rows in the schema"
                 )
-            bound = rational_above(gain_sensitivity(row_bound))
-        return Sensitivity(Norm.LINF, bound, bound, one_sided=True, source=f"{self.text}: derived in criteria.py")
+            added = rational_above(gain_sensitivity(row_bound + exact))
+            replaced = rational_above(gain_sensitivity(row_bound))
+        return Sensitivity(Norm.LINF, added, replaced, one_sided=True, source=f"{self.text}: derived in criteria.py")
 
 
 def gain_sensitivity(rows: int) -> float:

@@ -60,7 +60,7 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     classes_
-        The classes, sorted; all of the schema's, if it has the class attribute.
+        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
     tree_
         The fitted `DecisionTree`.
     plan_
@@ -228,6 +228,12 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             inferred = infer_schema(frame)
             name = _free_name(CLASS, inferred.names)
             return _with_class(inferred, name, classes), name
+        if self.schema.inferred:
+            warnings.warn(
+                "the schema was inferred from data, so this fit is not private; write a public schema",
+                PrivacyWarning,
+                stacklevel=3,
+            )
         features, target = self._described(self.schema)
         if target is not None:
             return self.schema.select([*features, target]), target

@@ -169,7 +169,7 @@ class _Growth:
     numerics: tuple[Numeric, ...]
     candidates: Candidates
     depth: int
-    row_bound: int | None
+    rows: tuple[int | None, bool]  # a public bound, and whether it is the exact number
     budget: TreeBudget
 
     @classmethod
@@ -196,7 +196,7 @@ class _Growth:
                 f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
             )
         spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
-        depth = min(miner.max_depth, len(names)) if spent else miner.max_depth
+        depth = min(miner.max_depth, len(np.unique(candidates.owner))) if spent else miner.max_depth
         criterion = criterion_named(miner.criterion)
         if miner.selection != "noisy-counts":
             criterion.sensitivity(schema.row_bound)
@@ -207,7 +207,17 @@ class _Growth:
             thresholds=len(numerics) if points else 0,
             counts=miner.stopping == "noisy-count",
         )
-        return cls(miner, criterion, target, names, numerics, candidates, depth, schema.row_bound, budget)
+        return cls(
+            miner,
+            criterion,
+            target,
+            names,
+            numerics,
+            candidates,
+            depth,
+            (schema.row_bound, schema.rows is not None),
+            budget,
+        )
 
     @property
     def stops(self) -> bool:
@@ -242,13 +252,14 @@ class _Growth:
         """Plan a node's split points, and its selection."""
         epsilon = self.budget.select[level]
         if self.miner.selection == "noisy-counts":
-            tables = len(self.names) if self.numerics or self.miner.splits == "binary" else len(self.names) - level
+            read = len(np.unique(self.candidates.owner))
+            tables = read if self.numerics or self.miner.splits == "binary" else read - level
             each = DiscreteLaplace(epsilon / tables)
             return [repeat(tables, step("split", CodesByClass(self.target), each))]
         pointed = self.numerics if self.points else ()
         steps = [step(_point(a), *self.point_of(a, self.budget.threshold[level])) for a in pointed]
         most = len(self.candidates) + len(pointed)
-        scores = SplitScores(self.criterion, self.target, most, self.row_bound)
+        scores = SplitScores(self.criterion, self.target, most, *self.rows)
         return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]
 
     def selector(self, epsilon: Fraction) -> Mechanism:
@@ -258,9 +269,9 @@ class _Growth:
     def point_of(self, attribute: Numeric, epsilon: Fraction) -> tuple[Any, Mechanism]:
         """Return the query and mechanism of an attribute's split point."""
         if self.miner.numeric == "density":
-            return ThresholdScores(self.criterion, self.target, attribute, self.row_bound), ExponentialInterval(epsilon)
+            return ThresholdScores(self.criterion, self.target, attribute, *self.rows), ExponentialInterval(epsilon)
         most = max(len(attribute.interior_cuts), 1)
-        return SplitScores(self.criterion, self.target, most, self.row_bound), self.selector(epsilon)
+        return SplitScores(self.criterion, self.target, most, *self.rows), self.selector(epsilon)
 
     def grow(self, table: PrivateTable, level: int, region: Region, candidates: Candidates) -> Grown:
         """Grow the subtree of one part of the table."""
@@ -291,6 +302,8 @@ class _Growth:
             return self._best_of_tables(table, usable)
         if self.points:
             usable = self._with_points(table, region, usable)
+        if len(usable) == 1:
+            return usable[0]  # a choice among one needs no release
         chosen: Split = table.release("split", candidates=usable)
         return chosen
 
@@ -321,4 +334,4 @@ def _point(attribute: Attribute) -> str:
 def _variance(calibration: Calibration) -> float:
     """Return the variance of discrete Laplace noise."""
     q = math.exp(-1 / calibration.lattice_scale)
-    return 2 * q / (1 - q) ** 2
+    return max(2 * q / (1 - q) ** 2, 1e-12)  # a huge epsilon leaves no noise, and weights by variance need some

@@ -32,6 +32,8 @@ class SplitScores(CandidateScores):
         The largest number of candidates.
     row_bound
         A public bound on the rows, for criteria whose sensitivity needs it.
+    exact_rows
+        Whether that is the table's public number of rows.
     """
 
     name = "split-scores"
@@ -39,6 +41,7 @@ class SplitScores(CandidateScores):
     target: Attribute
     most: int
     row_bound: int | None
+    exact_rows: bool = False
 
     @property
     def text(self) -> str:
@@ -53,7 +56,7 @@ class SplitScores(CandidateScores):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `Criterion.sensitivity`."""
-        return (self.criterion.sensitivity(self.row_bound),)
+        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
         """Return the candidates that the query is given."""
@@ -146,6 +149,7 @@ class ThresholdScores(Query):
     target: Attribute
     attribute: Attribute
     row_bound: int | None
+    exact_rows: bool = False
 
     @property
     def text(self) -> str:
@@ -160,7 +164,7 @@ class ThresholdScores(Query):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `Criterion.sensitivity`: it holds at every threshold."""
-        return (self.criterion.sensitivity(self.row_bound),)
+        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
     def count(self, shard: Shard, **inputs: Any) -> NDArray[Any]:
         """Return this block's values and classes, shape (2, rows)."""
