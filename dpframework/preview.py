@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dpframework.mechanisms.base import Preview
-from dpframework.plan.nodes import Step, scopes
 from dpframework.plan.plan import Plan
 
 
 def previews(plan: Plan) -> dict[str, Preview]:
     """Return the predicted error of each step with a valid claim, by its path."""
-    found: dict[str, Preview] = {}
-    for path, nodes in scopes(plan.root):
-        for node in nodes:
-            if isinstance(node, Step) and (calibration := plan.calibration(node)) is not None:
-                found[f"{path}/{node.name}".lstrip("/")] = node.mechanism.preview(calibration)
-    return found
+    return {
+        path: step.mechanism.preview(calibration)
+        for path, step in plan.placed_steps()
+        if (calibration := plan.calibration(step)) is not None
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -223,6 +223,11 @@ class Pair:
         """Return the amount under `relation`."""
         return self.add_or_remove_one if relation is Relation.ADD_OR_REMOVE_ONE else self.replace_one
 
+    def map(self, function: Callable[[Fraction], Fraction]) -> Pair:
+        """Apply a function to each amount there is."""
+        added, replaced = self.add_or_remove_one, self.replace_one
+        return Pair(None if added is None else function(added), None if replaced is None else function(replaced))
+
 
 NOTHING = Pair(Fraction(0), Fraction(0))
 
@@ -275,10 +280,4 @@ def parallel(parts: Sequence[Pair]) -> Pair:
 
 def repeat(part: Pair, times: int) -> Pair:
     """Multiply: the same part `times` times on the same rows."""
-    return (
-        sequential([part] * times) if times < 2 else Pair(*(None if a is None else a * times for a in _amounts(part)))
-    )
-
-
-def _amounts(part: Pair) -> tuple[Fraction | None, Fraction | None]:
-    return part.add_or_remove_one, part.replace_one
+    return part.map(lambda amount: amount * times) if times else NOTHING

@@ -87,7 +87,6 @@ class PLDAccountant(Accountant[Events]):
         epsilon = float(_distribution(event).get_epsilon_for_delta(float(self.delta)))
         if not math.isfinite(epsilon):
             return None  # delta is below the tail that dp-accounting cuts off
-        pure = amount.pure.under(self.relation)
         converted = converted_above(epsilon)
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 

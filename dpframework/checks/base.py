@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.errors import InputError
-from dpframework.plan.nodes import Node, Step, scopes
+from dpframework.plan.nodes import Node, scopes
 from dpframework.plan.plan import Plan
 
 
@@ -70,14 +70,6 @@ class Check:
         """Yield what the check finds in a plan."""
         for severity, message in self.examine(plan):
             yield Finding(self.code, severity, message)
-
-
-def placed_steps(plan: Plan) -> Iterator[tuple[str, Step]]:
-    """Yield each step with its path, once a place in the plan."""
-    for path, nodes in scopes(plan.root):
-        for node in nodes:
-            if isinstance(node, Step):
-                yield f"{path}/{node.name}".lstrip("/"), node
 
 
 def placed_scopes(plan: Plan) -> Iterator[tuple[str, tuple[Node, ...]]]:

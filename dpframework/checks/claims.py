@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.checks.base import Check, Severity, placed_steps
+from dpframework.checks.base import Check, Severity
 from dpframework.errors import nearest
 from dpframework.plan.plan import Plan
 from dpframework.privacy import Relation
@@ -15,7 +15,7 @@ KNOWN_ASSUMPTIONS = frozenset({INFERRED, "mcmc-converged", "real-arithmetic", *H
 
 
 def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    for path, step in placed_steps(plan):
+    for path, step in plan.placed_steps():
         facts = step.query.facts()
         declared = facts.sensitivity(step.mechanism.norm)
         if declared is None:
@@ -44,7 +44,7 @@ def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    for path, step in placed_steps(plan):
+    for path, step in plan.placed_steps():
         facts = step.query.facts()
         if not facts.sensitivities:
             yield Severity.ERROR, f"step '{path}': {facts.text} declares no sensitivity; define Query.sensitivities"
@@ -64,7 +64,7 @@ def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    for path, step in placed_steps(plan):
+    for path, step in plan.placed_steps():
         facts = step.query.facts()
         problem = step.mechanism.problem(facts) if facts.sensitivities else None
         if problem is not None:

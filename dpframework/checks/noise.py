@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dpframework.checks.base import Check, Severity, placed_steps
+from dpframework.checks.base import Check, Severity
 from dpframework.plan.plan import Plan
 
 
 def _noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    for path, step in placed_steps(plan):
+    for path, step in plan.placed_steps():
         calibration = plan.calibration(step)
         if step.threshold is None or calibration is None:
             continue
@@ -27,7 +27,7 @@ def _near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
     rows = plan.facts.row_bound
     if rows is None:
         return
-    for path, step in placed_steps(plan):
+    for path, step in plan.placed_steps():
         calibration = plan.calibration(step)
         if calibration is None or not step.mechanism.selects or not calibration.facts.integer:
             continue

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpframework.checks.base import Check, Severity, placed_scopes
 from dpframework.errors import InputError, nearest
 from dpframework.patterns import first_overlap
-from dpframework.plan.nodes import Node, Parallel, Post, Released, Sequential, Step
+from dpframework.plan.nodes import Parallel, Post, Released, Sequential, Step, uses_of
 from dpframework.plan.plan import Plan
 
 
@@ -64,23 +64,11 @@ def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
 
 
-def _uses(node: Node) -> tuple[str, ...]:
-    if isinstance(node, Step | Post):
-        return node.uses
-    if isinstance(node, Parallel) and isinstance(node.by, Released):
-        return (node.by.step,)
-    return ()
-
-
-def _inherited_uses(nodes: tuple[Node, ...]) -> set[str]:
-    return {name for node in nodes for name in _uses(node)}
-
-
 def _unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for place, nodes in placed_scopes(plan):
         if not any(isinstance(node, Post) for node in nodes):
             continue  # a scope that marks no post-processing hands all its releases to the result
-        used = _inherited_uses(nodes)
+        used = {name for node in nodes for name in uses_of(node)}
         for node in nodes:
             if isinstance(node, Step) and node.name not in used:
                 yield (

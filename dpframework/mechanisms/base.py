@@ -242,19 +242,17 @@ def doubled_at_most(pair: Pair) -> Pair:
 
 def divided(pair: Pair, by: Fraction) -> Pair:
     """Divide both amounts."""
-    added, replaced = pair.add_or_remove_one, pair.replace_one
-    return Pair(None if added is None else added / by, None if replaced is None else replaced / by)
+    return pair.map(lambda amount: amount / by)
 
 
 def times(pair: Pair, factor: Fraction) -> Pair:
     """Multiply both amounts."""
-    return divided(pair, 1 / factor)
+    return pair.map(lambda amount: amount * factor)
 
 
 def half_square(pair: Pair) -> Pair:
     """Return epsilon**2 / 2, the zero-concentrated loss of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
-    added, replaced = pair.add_or_remove_one, pair.replace_one
-    return Pair(None if added is None else added**2 / 2, None if replaced is None else replaced**2 / 2)
+    return pair.map(lambda epsilon: epsilon**2 / 2)
 
 
 def positive_epsilon(value: Any) -> Fraction:

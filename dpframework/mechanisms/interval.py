@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.errors import InputError
-from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism, divided, doubled_at_most
-from dpframework.mechanisms.selection import eighth_square
+from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism
+from dpframework.mechanisms.selection import bounded_range_losses
 from dpframework.privacy import Pair, float_above
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
@@ -53,8 +53,7 @@ class ExponentialInterval(PureMechanism):
 
     def losses(self, change: Pair, scale: Fraction) -> Losses:
         """Return spread / scale, and an eighth of its square as rho."""
-        pure = doubled_at_most(divided(change, scale))
-        return Losses(pure, eighth_square(pure))
+        return bounded_range_losses(change, scale)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> float:
         """Draw a piece by its weight, then one of its lattice points."""

@@ -75,8 +75,7 @@ class Exponential(_NoisyMax):
 
     def losses(self, change: Pair, scale: Fraction) -> Losses:
         """Return spread / scale, and an eighth of its square as rho."""
-        pure = doubled_at_most(divided(change, scale))
-        return Losses(pure, eighth_square(pure))
+        return bounded_range_losses(change, scale)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of choosing position `output`."""
@@ -105,10 +104,10 @@ class PermuteAndFlip(_NoisyMax):
         return permute_and_flip_log_probability(scaled, int(output))
 
 
-def eighth_square(pair: Pair) -> Pair:
-    """Return epsilon**2 / 8, the zero-concentrated loss of a mechanism of bounded range epsilon."""
-    added, replaced = pair.add_or_remove_one, pair.replace_one
-    return Pair(None if added is None else added**2 / 8, None if replaced is None else replaced**2 / 8)
+def bounded_range_losses(spread: Pair, scale: Fraction) -> Losses:
+    """Return what a mechanism of bounded range costs: spread / scale, and an eighth of its square as rho."""
+    pure = doubled_at_most(divided(spread, scale))
+    return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 
 
 def _scaled(answer: Any, calibration: Calibration) -> NDArray[np.float64]:

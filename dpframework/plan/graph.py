@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframework.plan.nodes import Either, Node, Parallel, Post, Released, Repeat, Sequential, Step, within_scope
+from dpframework.plan.nodes import (
+    Either,
+    Node,
+    Parallel,
+    Post,
+    Released,
+    Repeat,
+    Sequential,
+    Step,
+    uses_of,
+    within_scope,
+)
 from dpframework.plan.plan import Plan
 
 
@@ -69,10 +80,7 @@ def plan_graph(plan: Plan) -> Any:
         inside = [n for n in within_scope(scope) if id(n) in numbers]
         named = {str(n.name): n for n in inside if isinstance(n, Step | Post | Sequential | Parallel) and n.name}
         for user in inside:
-            uses = user.uses if isinstance(user, Step | Post) else ()
-            if isinstance(user, Parallel) and isinstance(user.by, Released):
-                uses = (user.by.step,)
-            for name in uses:
+            for name in uses_of(user):
                 if name in named and named[name] is not user:
                     graph.add_edge(numbers[id(named[name])], numbers[id(user)], kind="use")
 

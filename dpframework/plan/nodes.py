@@ -289,6 +289,15 @@ def within_scope(node: Node) -> Iterator[Node]:
             yield from within_scope(child)
 
 
+def uses_of(node: Node) -> tuple[str, ...]:
+    """Return the names of the releases that a node is given or made from."""
+    if isinstance(node, Step | Post):
+        return node.uses
+    if isinstance(node, Parallel) and isinstance(node.by, Released):
+        return (node.by.step,)
+    return ()
+
+
 def scopes(node: Node, path: str = "") -> Iterator[tuple[str, tuple[Node, ...]]]:
     """Yield (path, nodes) of every scope of a plan, from the top."""
     own = tuple(within_scope(node)) if not isinstance(node, Parallel) else (node,)

@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.errors import InputError
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Node, Parallel, Step, distinct, walk
+from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
 from dpframework.privacy import Relation, exact, positive
 from dpframework.schema import Schema
@@ -99,6 +99,13 @@ class Plan:
     def steps(self) -> Iterator[Step]:
         """Yield every step once, from the top, left to right."""
         return (node for node in walk(self.root) if isinstance(node, Step))
+
+    def placed_steps(self) -> Iterator[tuple[str, Step]]:
+        """Yield each step with its path."""
+        for path, nodes in scopes(self.root):
+            for node in nodes:
+                if isinstance(node, Step):
+                    yield f"{path}/{node.name}".lstrip("/"), node
 
     def calibration(self, step: Step) -> Calibration | None:
         """Return a step's noise and losses; None where it has no valid claim under this relation."""

@@ -38,7 +38,7 @@ class Sensitivity:
     replace_one
         The largest change when a row is replaced; None counts the add-or-remove change twice.
     one_sided
-        Whether adding a row never lowers any coordinate (monotonic).
+        Whether adding a row moves all coordinates the same way, up or down (monotonic).
     source
         The theorem, paper or derivation that the values come from.
     """

@@ -11,7 +11,6 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.checks.base import placed_steps
 from dpframework.errors import InputError
 from dpframework.plan.nodes import Step
 from dpframework.privacy import PrivacyLoss, Relation, decimal_text, readable
@@ -65,7 +64,7 @@ def step_rows(plan: StudyPlan) -> list[StepRow]:
     """Return a row for each place of a step in the plan."""
     previews = plan.previews()
     return [
-        _row(path, step, plan, previews[path].text if path in previews else NONE) for path, step in placed_steps(plan)
+        _row(path, step, plan, previews[path].text if path in previews else NONE) for path, step in plan.placed_steps()
     ]
 
 
@@ -227,7 +226,7 @@ class Ran:
         A run numbers the parts that a template stands for ("parts 3/counts"); the plan writes it once
         ("parts/counts").
         """
-        places = {row_path for row_path, _ in placed_steps(plan)}
+        places = {row_path for row_path, _ in plan.placed_steps()}
         templates = {_unnumbered(path): path for path in reversed(list(places))}
         return Counter(path if path in places else templates.get(_unnumbered(path), path) for path in self.charges)
 

@@ -16,6 +16,8 @@ from dpframework.errors import InputError, nearest
 from dpframework.privacy import rational_above
 from dpframework.queries import Norm, Sensitivity
 
+NORM, MAX, GINI, INFORMATION_GAIN = range(4)  # their numbers in the kernels
+
 
 @attrs.frozen
 class Criterion:
@@ -85,10 +87,10 @@ def gain_sensitivity(rows: int) -> float:
 CRITERIA = {
     criterion.name: criterion
     for criterion in (
-        Criterion("norm", 0, "sum over children of the 3-norm of the class counts"),
-        Criterion("max", 1, "sum over children of the largest class count"),
-        Criterion("gini", 2, "sum over children of sum of n_c^2 / N (purity)"),
-        Criterion("information-gain", 3, "sum over children of sum of n_c log2(n_c / N)"),
+        Criterion("norm", NORM, "sum over children of the 3-norm of the class counts"),
+        Criterion("max", MAX, "sum over children of the largest class count"),
+        Criterion("gini", GINI, "sum over children of sum of n_c^2 / N (purity)"),
+        Criterion("information-gain", INFORMATION_GAIN, "sum over children of sum of n_c log2(n_c / N)"),
     )
 }
 

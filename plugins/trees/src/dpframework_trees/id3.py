@@ -165,7 +165,6 @@ class _Growth:
     miner: DPID3
     criterion: Criterion
     target: Attribute
-    names: tuple[str, ...]
     numerics: tuple[Numeric, ...]
     candidates: Candidates
     depth: int
@@ -196,7 +195,7 @@ class _Growth:
                 f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
             )
         spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
-        depth = min(miner.max_depth, len(np.unique(candidates.owner))) if spent else miner.max_depth
+        depth = min(miner.max_depth, len(candidates.split_on)) if spent else miner.max_depth
         criterion = criterion_named(miner.criterion)
         if miner.selection != "noisy-counts":
             criterion.sensitivity(schema.row_bound)
@@ -211,7 +210,6 @@ class _Growth:
             miner,
             criterion,
             target,
-            names,
             numerics,
             candidates,
             depth,
@@ -235,8 +233,7 @@ class _Growth:
 
     def most_children(self, candidates: Candidates) -> int:
         """Return the largest number of children that one of some candidates makes."""
-        splits = {candidates.schema.attributes[candidates.attributes[k]] for k in np.unique(candidates.owner)}
-        sizes = [a.size for a in splits if self.miner.splits == "multiway" and not isinstance(a, Numeric)]
+        sizes = [a.size for a in candidates.split_on if self.miner.splits == "multiway" and not isinstance(a, Numeric)]
         return max(sizes, default=2)
 
     def count_step(self, level: int) -> Node:
@@ -252,7 +249,7 @@ class _Growth:
         """Plan a node's split points, and its selection."""
         epsilon = self.budget.select[level]
         if self.miner.selection == "noisy-counts":
-            read = len(np.unique(self.candidates.owner))
+            read = len(self.candidates.split_on)
             tables = read if self.numerics or self.miner.splits == "binary" else read - level
             each = DiscreteLaplace(epsilon / tables)
             return [repeat(tables, step("split", CodesByClass(self.target), each))]
@@ -322,8 +319,7 @@ class _Growth:
 
     def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Split:
         """Release a noisy table of each attribute left, and take the split that scores best on them."""
-        names = [usable.schema.attributes[usable.attributes[k]].name for k in np.unique(usable.owner)]
-        tables = {n: np.maximum(table.release("split", attribute=table.schema[n]), 0) for n in names}
+        tables = {a.name: np.maximum(table.release("split", attribute=a), 0) for a in usable.split_on}
         return usable[int(np.argmax(table_scores(usable, tables, self.criterion)))]
 
 

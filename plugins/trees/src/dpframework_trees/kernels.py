@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3
-NORM, MAX, GINI, INFORMATION_GAIN = 0, 1, 2, 3
+from dpframework_trees.criteria import GINI, MAX, NORM
+from dpframework_trees.splits import BELOW, MULTIWAY
 
 
 @njit(nogil=True, cache=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.patterns import Below, Cases, Equals, Literal
-from dpframework.schema import Numeric, Schema
+from dpframework.schema import Attribute, Numeric, Schema
 
-EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3  # as in kernels.py, which is slow to import
+EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3
 
 
 @attrs.frozen
@@ -171,6 +171,11 @@ class Candidates(Sequence[Split]):
             np.array(codes, dtype=np.int64),
             np.full(len(owner), np.nan),
         )
+
+    @property
+    def split_on(self) -> tuple[Attribute, ...]:
+        """The attributes that some candidate splits on, in the order of `attributes`."""
+        return tuple(self.schema.attributes[self.attributes[k]] for k in np.unique(self.owner))
 
     def possible(self, region: Region) -> Candidates:
         """Return the candidates with at least two children that a row of the region may fall in."""

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.engines import cells_of
+from dpframework.engines import InMemory, cells_of
 from dpframework.errors import InputError
 from dpframework.patterns import And, Cases, Description, Equals, Not, description_from_dict
 from dpframework.schema import Attribute, Schema, attribute_from_dict
@@ -117,9 +117,9 @@ class DecisionTree:
                 raise InputError(
                     f"attribute '{attribute.name}' is not the one that the tree tests; use the tree's schema"
                 )
-        size = table.codes.shape[1]
-        found = np.empty((size, self.target.size))
-        _route(self.root, Shard(table.schema, table.codes, table.values, np.arange(size, dtype=np.int32)), found)
+        (shard,) = InMemory().load(table)
+        found = np.empty((shard.rows, self.target.size))
+        _route(self.root, shard, found)
         return found
 
     def rules(self) -> list[Rule]:
