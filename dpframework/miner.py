@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, final
 
 import attrs
 
 from dpframework.plan.nodes import Node
 from dpframework.private_table import PrivateTable
 from dpframework.schema import Schema
+
+
+@final
+@attrs.frozen
+class Example:
+    """A miner on a small schema: what the verification kit audits it on.
+
+    Attributes
+    ----------
+    schema
+        A few attributes with a few values each: small tables then come near the worst case.
+    miner
+        The miner with its parameters.
+    """
+
+    schema: Schema
+    miner: Miner
 
 
 @attrs.frozen
@@ -47,3 +65,11 @@ class Miner(abc.ABC):
 
         A result is written to JSON by its `to_dict` method, if it has one, and shown by `str`.
         """
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return small studies to verify this miner on, by name: one a variant whose privacy has a reason of its own.
+
+        By default there are none; `dpframework verify` then needs a study file.
+        """
+        return {}

@@ -64,3 +64,13 @@ def opened(plan_of: Callable[..., dpf.StudyPlan]) -> Callable[..., tuple[dpf.Pri
         return dpf.PrivateTable(table.schema, engine.load(table), run.scope(), gate), run
 
     return make
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print the detection rate of the planted bugs (tests/test_verify_bugs.py)."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    told = [(name, value) for report in reports for name, value in report.user_properties]
+    for kind, words in (("planted bug", "planted bugs caught"), ("correct version", "correct versions passed")):
+        outcomes = [value[1] for name, value in told if name == kind]
+        if outcomes:
+            terminalreporter.write_line(f"{words}: {sum(outcomes)} of {len(outcomes)}")

@@ -83,9 +83,11 @@ class Gaussian(Mechanism):
         return float(-exact.size * _log_normalizer(sigma) - squares / (2 * sigma**2))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Mean absolute value and 95 % quantile of the noise."""
+        """Mean absolute value and 95 % quantile of the noise; of integer noise the quantile is rounded up."""
         sigma = math.sqrt(calibration.scale)
         expected, within = sigma * math.sqrt(2 / math.pi), 1.959964 * sigma
+        if calibration.facts.integer:
+            within = float(math.ceil(within))
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:

@@ -47,10 +47,17 @@ class _LatticeLaplace(PureMechanism):
         return float(exact.size * log_normalizer - np.abs(points - exact).sum() / b)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Mean and 95 % quantile of the noise's absolute value."""
-        scale = float(calibration.scale)
+        """Mean and 95 % quantile of the noise's absolute value; of integer noise k it is an integer.
+
+        With q = exp(-1 / scale), the mean of |k| is 2 q / (1 - q**2), and Pr[|k| > m] = 2 q**(m + 1) / (1 + q).
+        """
+        expected = scale = float(calibration.scale)
         within = scale * math.log(20)
-        return Preview(scale, within, f"each number within ±{within:.3g} (95 %), ±{scale:.3g} on average")
+        if calibration.facts.integer:
+            q = math.exp(-1 / scale)
+            expected = 2 * q / (1 - q * q)
+            within = float(max(math.ceil(scale * math.log(40 / (1 + q)) - 1), 0))
+        return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return one discrete Laplace event a changed coordinate, where each is known to change by at most 1.

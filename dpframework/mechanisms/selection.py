@@ -117,6 +117,7 @@ def _scaled(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # of the rule on [0, 1]
 
 
 def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -> float:
@@ -139,9 +140,8 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
     others = np.exp(np.delete(scaled, chosen))
     halvings = 0 if len(scaled) <= 40 else math.ceil(math.log2(others.sum() + 1)) + 6
     edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]
-    logs, weights = [], []
-    for low, high in itertools.pairwise(edges):
-        times_ = low + (high - low) * (_NODES + 1) / 2
-        logs += [float(np.log1p(-u * others).sum()) for u in times_]
-        weights += list((high - low) * _WEIGHTS / 2)
-    return float(scaled[chosen] + np.log(np.dot(weights, np.exp(logs))))
+    integral = 0.0
+    for low, high in itertools.pairwise(edges):  # one at a time, so that memory grows with the candidates only
+        times_ = low + (high - low) * _UNIT_NODES
+        integral += (high - low) * float(np.dot(_UNIT_WEIGHTS, np.prod(1 - times_ * others[:, np.newaxis], axis=0)))
+    return float(scaled[chosen] + math.log(integral))

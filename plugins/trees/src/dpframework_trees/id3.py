@@ -15,7 +15,7 @@ What differs from the paper by default, and why (`DPID3.published` restores the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -31,12 +31,12 @@ from dpframework.mechanisms import (
     Mechanism,
     PermuteAndFlip,
 )
-from dpframework.miner import Miner
+from dpframework.miner import Example, Miner
 from dpframework.plan import Node, Released, either, parallel, repeat, sequential, step
 from dpframework.privacy import positive
 from dpframework.private_table import PrivateTable
 from dpframework.queries import Count, Histogram
-from dpframework.schema import Attribute, Numeric, Schema
+from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.estimates import Grown, consistent, finished
@@ -98,8 +98,8 @@ class DPID3(Miner):
         "candidates": every public cut is a candidate split; "grid": first a split point for each numeric attribute,
         selected among its public cuts; "density": the same, drawn from the public range (assumes real arithmetic).
     stopping
-        "none", or "noisy-count": a node ends where N / (t |C|) < sqrt(2) / epsilon' with its noisy count N, the
-        largest number t of children, |C| classes, and the epsilon' of its class counts.
+        "none", or "noisy-count": a node ends where `N / (t k) < sqrt(2) / epsilon'` with its noisy count N, the
+        largest number t of children, k classes, and the epsilon' of its class counts.
     budget
         "growing" with depth, or "published" (see `budgets.tree_budget`).
     pruning
@@ -136,6 +136,36 @@ class DPID3(Miner):
             "budget": "published",
         }
         return cls(target=target, epsilon=epsilon, **{**settings, **changes})
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the published settings, and one example for each choice that has a privacy argument of its own."""
+        variants: dict[str, dict[str, Any]] = {
+            "default": {},
+            "deeper": {"max_depth": 2},
+            "exponential": {"selection": "exponential"},
+            "max": {"criterion": "max"},
+            "gini": {"criterion": "gini"},
+            "information-gain": {"criterion": "information-gain"},
+            "multiway": {"splits": "multiway"},
+            "grid": {"numeric": "grid"},
+            "density": {"numeric": "density"},
+            "stopping": {"stopping": "noisy-count"},
+            "noisy-counts": {"selection": "noisy-counts"},
+            "noisy-counts-multiway": {"selection": "noisy-counts", "splits": "multiway", "criterion": "max"},
+        }
+        schema = Schema(
+            [
+                Categorical("colour", ["red", "green", "blue"]),
+                Numeric("size", 0, 8, cuts=[3, 5]),
+                Boolean("ripe"),
+                Categorical("grade", ["good", "bad"]),
+            ],
+            max_rows=40,
+        )
+        miners = {name: cls(target="grade", epsilon=2, **{"max_depth": 1, **v}) for name, v in variants.items()}
+        miners["published"] = cls.published("grade", 2, max_depth=1)
+        return {name: Example(schema, miner) for name, miner in miners.items()}
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""

@@ -1,0 +1,84 @@
+"""The kit's checks as assertions, for a plugin author's own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpframework.mechanisms import Mechanism
+from dpframework.miner import Miner
+from dpframework.privacy import Relation
+from dpframework.queries import Query
+from dpframework.schema import Schema
+from dpframework.verify.audit import AuditReport, audit
+from dpframework.verify.distinguishing import Distinguished, distinguish
+from dpframework.verify.samplers import SamplerReport, check_sampler
+from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
+
+
+def assert_private(
+    miner: Miner, schema: Schema, relation: Relation | str, *, replays: int = 12_000, seed: int = 0
+) -> AuditReport:
+    """Fail if a replay audit finds a transcript that loses more than the miner's plan claims (see `audit`).
+
+    Raises
+    ------
+    AssertionError
+        With the smallest pair of tables found that shows it.
+    """
+    report = audit(miner, schema, relation, replays=replays, seed=seed)
+    assert report.passed, "\n".join(map(str, report.violations))
+    return report
+
+
+def assert_sensitivity_holds(
+    query: Query,
+    schema: Schema,
+    relation: Relation | str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    pairs: int = 3_000,
+) -> SensitivityReport:
+    """Fail if a query's answer changes by more than it declares (see `search_sensitivity`).
+
+    Raises
+    ------
+    AssertionError
+        With the tables that show it.
+    """
+    report = search_sensitivity(query, schema, relation, inputs=inputs, pairs=pairs)
+    assert report.passed, str(report)
+    return report
+
+
+def assert_samples_as_stated(mechanism: Mechanism, *, draws: int = 2_000) -> SamplerReport:
+    """Fail if a mechanism does not draw from the distribution that it states (see `check_sampler`).
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong.
+    """
+    report = check_sampler(mechanism, draws=draws)
+    assert report.passed, str(report)
+    return report
+
+
+def assert_not_told_apart(
+    one: Callable[[int], Any],
+    other: Callable[[int], Any],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    runs: int = 4_000,
+) -> Distinguished:
+    """Fail if runs on two neighbouring tables prove a larger epsilon than claimed (see `distinguish`).
+
+    Raises
+    ------
+    AssertionError
+        With the event that proves it.
+    """
+    told_apart = distinguish(one, other, runs=runs, delta=delta)
+    assert told_apart.epsilon <= epsilon, f"claimed is {epsilon:g}, but {told_apart}"
+    return told_apart

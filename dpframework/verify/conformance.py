@@ -1,0 +1,204 @@
+"""Conformance suites: subclass one in a test module, name what is yours, and inherit the checks.
+
+    class TestNoisyMode(MinerConformance):
+        miner = NoisyMode
+
+pytest collects the inherited tests, one for each example and relation that the examples claim something under.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from dpframework.engines import InMemory, Threads
+from dpframework.mechanisms import Mechanism
+from dpframework.miner import Example, Miner
+from dpframework.privacy import Relation
+from dpframework.queries import PiecewiseScores, Query
+from dpframework.schema import Schema
+from dpframework.study import Study, StudyPlan, to_json_safe
+from dpframework.verify.assertions import assert_private, assert_samples_as_stated, assert_sensitivity_holds
+from dpframework.verify.sameness import same
+from dpframework.verify.sensitivity import measure
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Sizes, SmallTables, Universe
+
+
+def _study(example: Example, relation: Relation) -> Study:
+    """Return a study of one example that allows whatever it assumes."""
+    plan = Subject(example.miner, example.schema, relation).plan
+    study = Study(example.schema, epsilon=10**9, relation=relation, allow=list(plan.assumptions))
+    study.add("example", example.miner)
+    return study
+
+
+class MinerConformance:
+    """What every miner must do.
+
+    Attributes
+    ----------
+    miner
+        The miner's class; its `examples` are what is tested.
+    replays
+        Of each audit.
+    """
+
+    miner: ClassVar[type[Miner]]
+    replays: ClassVar[int] = 4_000
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: Any) -> None:
+        """Make one test an example, or an example and relation."""
+        examples = cls.miner.examples()
+        if "relation" in metafunc.fixturenames:
+            claimed = [
+                (example, relation)
+                for example in examples.values()
+                for relation in Relation
+                if Subject(example.miner, example.schema, relation).claim is not None
+            ]
+            names = {id(example): name for name, example in examples.items()}
+            ids = [f"{names[id(example)]}-{relation}" for example, relation in claimed]
+            metafunc.parametrize(("example", "relation"), claimed, ids=ids)
+        elif "example" in metafunc.fixturenames:
+            metafunc.parametrize("example", list(examples.values()), ids=list(examples))
+
+    def test_it_names_and_documents_itself(self) -> None:
+        """Its name is what study files call it; its docstring's first line is what lists show."""
+        assert isinstance(self.miner.name, str)
+        assert self.miner.name
+        assert (self.miner.__doc__ or "").strip()
+        assert attrs.has(self.miner)
+
+    def test_it_has_examples_with_a_claim(self) -> None:
+        """Without one nothing of its privacy is tested."""
+        examples = self.miner.examples()
+        assert examples, f"define {self.miner.__name__}.examples()"
+        for name, example in examples.items():
+            assert type(example.miner) is self.miner
+            claims = [Subject(example.miner, example.schema, relation).claim for relation in Relation]
+            assert any(claim is not None for claim in claims), f"example '{name}' claims no finite epsilon"
+
+    def test_its_plan_follows_from_schema_and_parameters(self, example: Example, relation: Relation) -> None:
+        """The same plan each time, from a copy of the miner too, and through a plan file."""
+        plan = _study(example, relation).plan()
+        copied = attrs.evolve(example, miner=pickle.loads(pickle.dumps(copy.deepcopy(example.miner))))
+        assert _study(copied, relation).plan() == plan
+        again = StudyPlan.from_json(plan.to_json())
+        assert again == plan
+        assert again.total() == plan.total()
+
+    def test_its_plan_passes_the_checks(self, example: Example, relation: Relation) -> None:
+        """No check refuses the plan, once its assumptions are allowed."""
+        assert [str(finding) for finding in _study(example, relation).plan().refusals()] == []
+
+    def test_its_result_can_be_printed_and_written(self, example: Example, relation: Relation) -> None:
+        """As text and as JSON, and no run spends more than the plan."""
+        universe = Universe(example.schema)
+        sizes = Sizes.of(example.schema, relation, 30)
+        rows = bytes(k % universe.kinds for k in range(sizes.most + (relation is Relation.REPLACE_ONE)))
+        results = _study(example, relation).run(universe.table(rows), seed=0)
+        assert str(results["example"])
+        json.dumps(to_json_safe(results["example"]), allow_nan=False)
+        assert results.spent is not None
+        assert results.spent.epsilon is not None
+        assert results.spent.epsilon <= (results.plan.total().epsilon or math.inf)
+
+    def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
+        """The same seed gives the same result from one block of rows and from three."""
+        universe = Universe(example.schema)
+        sizes = Sizes.of(example.schema, relation, 30)
+        rows = bytes(k % universe.kinds for k in range(sizes.most + (relation is Relation.REPLACE_ONE)))
+        found = [
+            _study(example, relation).run(universe.table(rows), seed=3, engine=engine)["example"]
+            for engine in (InMemory(), Threads(3))
+        ]
+        assert same(to_json_safe(found[0]), to_json_safe(found[1]))
+
+    def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
+        """See `audit`."""
+        assert_private(example.miner, example.schema, relation, replays=self.replays)
+
+
+class QueryConformance:
+    """What every query must do.
+
+    Attributes
+    ----------
+    queries
+        Queries with a schema and what they are given at run time, by name.
+    pairs
+        Of neighbours, in each search.
+    """
+
+    queries: ClassVar[Mapping[str, tuple[Query, Schema, Mapping[str, Any]]]]
+    pairs: ClassVar[int] = 1_500
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: Any) -> None:
+        """Make one test a query, or a query and relation."""
+        if "relation" in metafunc.fixturenames:
+            both = [(given, relation) for given in cls.queries.values() for relation in Relation]
+            ids = [f"{name}-{relation}" for name in cls.queries for relation in Relation]
+            metafunc.parametrize(("given", "relation"), both, ids=ids)
+        elif "given" in metafunc.fixturenames:
+            metafunc.parametrize("given", list(cls.queries.values()), ids=list(cls.queries))
+
+    def test_declared_sensitivities_hold(self, given: tuple[Query, Schema, Any], relation: Relation) -> None:
+        """See `search_sensitivity`; a query without a claim under a relation is not searched."""
+        query, schema, inputs = given
+        assert query.facts().sensitivities, "declares no sensitivity"
+        if any(declared.change.under(relation) is not None for declared in query.facts().sensitivities):
+            assert_sensitivity_holds(query, schema, relation, inputs=inputs, pairs=self.pairs)
+
+    def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
+        """The same answer from rows in another order, and from several blocks."""
+        query, schema, inputs = given
+        universe = Universe(schema)
+        sizes = Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30)
+        rows = bytes(k % universe.kinds for k in range(sizes.most))
+        engine = SmallTables(universe)
+        answer = query.evaluate(engine, engine.hold(rows), **inputs)
+        assert _unchanged(answer, query.evaluate(engine, engine.hold(rows[::-1]), **inputs))
+        threads = Threads(3)
+        assert _unchanged(answer, query.evaluate(threads, threads.load(universe.table(rows)), **inputs))
+
+
+def _unchanged(answer: Any, again: Any) -> bool:
+    if not isinstance(answer, PiecewiseScores):
+        assert np.shape(answer) == np.shape(again)
+    return measure(answer, again)["linf"] <= 1e-9
+
+
+class MechanismConformance:
+    """What every mechanism must do.
+
+    Attributes
+    ----------
+    mechanisms
+        Some, with parameters between 0.1 and 5.
+    """
+
+    mechanisms: ClassVar[Sequence[Mechanism]]
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: Any) -> None:
+        """Make one test a mechanism."""
+        if "mechanism" in metafunc.fixturenames:
+            metafunc.parametrize("mechanism", list(cls.mechanisms), ids=[str(m) for m in cls.mechanisms])
+
+    def test_it_draws_what_it_states(self, mechanism: Mechanism) -> None:
+        """See `check_sampler`."""
+        assert_samples_as_stated(mechanism)
+
+    def test_it_survives_pickling(self, mechanism: Mechanism) -> None:
+        """A plan may be sent to another process."""
+        assert pickle.loads(pickle.dumps(mechanism)) == mechanism

@@ -1,0 +1,179 @@
+"""The distinguishing test: a lower bound on epsilon from many runs on two neighbouring tables.
+
+For outputs whose density nobody can write down. An event is chosen on one half of the runs, and its probabilities
+under both tables are bounded on the other half (Clopper and Pearson 1934). Source: Jagielski, Ullman and Oprea 2020;
+Ding et al. 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+
+FALSE_ALARM = 1e-6
+MOST_CUTS = 40  # of one number, as events "at or below"
+
+
+@final
+@attrs.frozen
+class Distinguished:
+    """What two tables' outputs tell apart.
+
+    Attributes
+    ----------
+    epsilon
+        A lower bound on the epsilon of the runs, for the delta given; 0 if nothing is proved.
+    delta
+        The delta.
+    event
+        The event that proves it, in words.
+    here, there
+        How often the event happened under the first and the second table.
+    runs
+        How many runs under each table it was counted in.
+    confidence
+        The probability with which the bound holds.
+    """
+
+    epsilon: float
+    delta: float
+    event: str
+    here: int
+    there: int
+    runs: int
+    confidence: float
+
+    def __str__(self) -> str:
+        """Write one sentence."""
+        if not self.epsilon:
+            return f"nothing is told apart in 2 x {self.runs} runs"
+        return (
+            f"epsilon is at least {self.epsilon:.4g} (delta {self.delta:g}): {self.event} happened in {self.here} and "
+            f"{self.there} of {self.runs} runs"
+        )
+
+
+def distinguish(
+    one: Callable[[int], Any],
+    other: Callable[[int], Any],
+    *,
+    runs: int = 4_000,
+    delta: float = 0.0,
+    seed: int = 0,
+) -> Distinguished:
+    """Bound epsilon from below by running on two neighbouring tables many times.
+
+    Parameters
+    ----------
+    one, other
+        Run on the first and on the second table with the given seed, and return the output: numbers, arrays, texts,
+        or mappings and sequences of them.
+    runs
+        How many runs on each table; half of them choose the event.
+    delta
+        The delta that is allowed for.
+    seed
+        Of the first run; the others count on from it.
+
+    Raises
+    ------
+    InputError
+        If `runs` is below 100.
+    """
+    if runs < 100:
+        raise InputError(f"runs is {runs}; at least 100 are needed to bound anything")
+    half = runs // 2
+    outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
+    names = sorted({name for side in outputs for output in side for name in output})
+    best = Distinguished(0.0, delta, "", 0, 0, half, 1 - FALSE_ALARM)
+    chosen: tuple[float, _Event, int] | None = None
+    for event in _events(outputs[0][:half] + outputs[1][:half], names):
+        counts = [sum(map(event.happened, side[:half])) for side in outputs]
+        for k in (0, 1):
+            promise = _bound(counts[k], counts[1 - k], half, delta, 0.05)
+            if chosen is None or promise > chosen[0]:
+                chosen = promise, event, k
+    if chosen is None:
+        return best
+    _, event, k = chosen
+    counts = [sum(map(event.happened, side[half:])) for side in outputs]
+    epsilon = _bound(counts[k], counts[1 - k], half, delta, FALSE_ALARM)
+    return Distinguished(max(epsilon, 0.0), delta, event.text, counts[0], counts[1], half, 1 - FALSE_ALARM)
+
+
+def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float) -> float:
+    """Return log((p - delta) / q) with p bounded from below and q from above, each at half the false alarm."""
+    from scipy.stats import beta
+
+    p = float(beta.ppf(false_alarm / 2, often, runs - often + 1)) if often else 0.0
+    q = float(beta.isf(false_alarm / 2, seldom + 1, runs - seldom)) if seldom < runs else 1.0
+    return math.log((p - delta) / q) if p > delta else 0.0
+
+
+@final
+@attrs.frozen
+class _Event:
+    """A feature equals a value, or is at or below a number."""
+
+    name: str
+    value: Any
+    below: bool
+
+    def happened(self, output: Mapping[str, Any]) -> bool:
+        if self.name not in output:
+            return False
+        held = output[self.name]
+        if not self.below:
+            return bool(held == self.value)
+        return isinstance(held, float) and held <= self.value
+
+    @property
+    def text(self) -> str:
+        return f"{self.name or 'the output'} {'<=' if self.below else '='} {str(self.value)[:80]}"
+
+
+def _events(outputs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[_Event]:
+    events = []
+    for name in names:
+        values = [output[name] for output in outputs if name in output]
+        numbers = np.array([value for value in values if isinstance(value, float)])
+        known = numbers[~np.isnan(numbers)]
+        if len(known):
+            cuts = np.unique(np.quantile(known, np.linspace(0, 1, MOST_CUTS), method="lower"))
+            events += [_Event(name, float(cut), True) for cut in cuts]
+        kinds = dict.fromkeys(values[:500])
+        events += [_Event(name, value, False) for value in list(kinds)[:MOST_CUTS]]
+    return events
+
+
+def features(output: Any, name: str = "") -> dict[str, Any]:
+    """Return an output as named numbers (floats) and texts: its parts, and for a small discrete one its whole.
+
+    Examples
+    --------
+    >>> features({"a": [1, 2]})
+    {'': "{'a': [1, 2]}", '.a.0': 1.0, '.a.1': 2.0}
+    """
+    found: dict[str, Any] = {name: str(output)} if not name else {}
+    if isinstance(output, bool | str) or output is None:
+        return {**found, name: str(output)}
+    if isinstance(output, int | float | np.generic):
+        return {**found, name: float(output)}
+    if isinstance(output, np.ndarray):
+        flat: NDArray[Any] = output.ravel()
+        found[f"{name}.shape"] = str(output.shape)
+        return found | {k: v for j, part in enumerate(flat) for k, v in features(part, f"{name}.{j}").items()}
+    if isinstance(output, Mapping):
+        return found | {k: v for key, part in output.items() for k, v in features(part, f"{name}.{key}").items()}
+    if isinstance(output, list | tuple):
+        return found | {k: v for j, part in enumerate(output) for k, v in features(part, f"{name}.{j}").items()}
+    if hasattr(output, "to_dict"):
+        return found | features(output.to_dict(), name or ".")
+    return {**found, name or ".": str(output)}

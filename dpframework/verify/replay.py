@@ -1,0 +1,168 @@
+"""Replay: a transcript forced upon another table, and the log-density of its outputs there.
+
+`replay` runs the miner anew and sees whether it does the same; `Weigher` evaluates the same releases without the
+miner, which is many times faster: what the search for the worst case needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant.run import Charge
+from dpframework.randomness import SeededRandomness
+from dpframework.verify.sameness import same
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Held, Rows
+from dpframework.verify.transcript import (
+    Diverged,
+    Event,
+    Extended,
+    Made,
+    Outcome,
+    Parted,
+    Transcript,
+    WatchedGate,
+    run_through,
+)
+
+
+@final
+@attrs.frozen(eq=False)
+class Replayed:
+    """A transcript forced upon a table.
+
+    Attributes
+    ----------
+    log_density
+        Of all its outputs together, on that table; -inf if one of them is impossible there.
+    divergence
+        How the run differs in what it makes public, in one sentence; None if it does not.
+    """
+
+    log_density: float
+    divergence: str | None
+
+
+@final
+@attrs.frozen(eq=False)
+class _ForcedGate(WatchedGate):
+    """Puts out what a transcript holds, and stops a run that asks for something else."""
+
+    events: Sequence[Event] = ()
+    densities: list[float] = attrs.field(factory=list)
+    position: list[int] = attrs.field(factory=lambda: [0])
+
+    def _next(self, what: str) -> Event:
+        if self.position[0] >= len(self.events):
+            raise Diverged(f"it goes on to {what}, where the recorded run had ended its releases")
+        self.position[0] += 1
+        return self.events[self.position[0] - 1]
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        made = self._next(f"release '{charge.path}'")
+        if not isinstance(made, Made) or made.charge.path != charge.path or made.rows != rows.number:
+            raise Diverged(f"it releases '{charge.path}' where the recorded run did '{made}'")
+        if not same(candidates, made.candidates):
+            raise Diverged(f"the candidates of '{charge.path}' differ")
+        if not same(inputs, made.inputs):
+            raise Diverged(f"the inputs given to '{charge.path}' differ")
+        self.densities.append(charge.step.mechanism.log_density(answer, made.output, charge.calibration))
+        return made.output
+
+    def happened(self, event: Event) -> None:
+        recorded = self._next(str(event))
+        if not same(event, recorded):
+            raise Diverged(f"it makes {event} where the recorded run did '{recorded}'")
+
+
+def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
+    """Run the miner on a table with the outputs of a transcript forced upon it."""
+    gate = _ForcedGate(subject.engine, SeededRandomness(0), (), events=transcript.events)
+    try:
+        outcome, _ = run_through(subject, gate, rows)
+    except Diverged as diverged:
+        return Replayed(-math.inf, str(diverged))
+    if gate.position[0] < len(transcript.events):
+        return Replayed(-math.inf, f"it ends before '{transcript.events[gate.position[0]]}'")
+    return Replayed(math.fsum(gate.densities), _difference(outcome, transcript.outcome))
+
+
+def _difference(outcome: Outcome, recorded: Outcome) -> str | None:
+    """Say what two runs with the same releases did differently."""
+    if outcome.error != recorded.error:
+        return "it fails on one table and not, or otherwise, on the other"
+    if outcome.printed != recorded.printed:
+        return "it prints, logs or warns of something else with the same releases"
+    if not same(outcome.result, recorded.result) or str(outcome.result) != str(recorded.result):
+        return "its result differs with the same releases: something else than releases is in it"
+    return None
+
+
+@final
+class Weigher:
+    """The log-densities of a transcript's outputs on any table, remembering what each part's rows gave.
+
+    A release reads its own rows only, so a row more changes the densities of those releases that it reaches: all
+    others are looked up.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    transcript
+        The outputs.
+    """
+
+    def __init__(self, subject: Subject, transcript: Transcript) -> None:
+        self._subject, self._events = subject, transcript.events
+        self._known: list[dict[Any, Any]] = [{} for _ in transcript.events]
+        self.evaluated = 0
+
+    def densities(self, rows: Rows) -> list[float]:
+        """Return the log-density of each release, in order; of one that cannot be evaluated -inf."""
+        held: dict[int, Held] = {0: self._subject.engine.hold(rows)}
+        densities = []
+        for known, event in zip(self._known, self._events, strict=True):
+            source = held[event.rows]
+            key = (source.rows, len(source.derived)) if source.derived else source.rows
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self._evaluate(event, source)
+                self.evaluated += 1
+            if isinstance(event, Made):
+                densities.append(found)
+            elif isinstance(event, Parted):
+                held.update(zip(event.parts, found, strict=True))
+            else:
+                held[event.result] = found
+        return densities
+
+    def _evaluate(self, event: Event, held: Held) -> Any:
+        engine = self._subject.engine
+        match event:
+            case Made():
+                step = event.charge.step
+                answer = step.query.evaluate(engine, held, **event.inputs)
+                return step.mechanism.log_density(answer, event.output, event.charge.calibration)
+            case Parted():
+                return engine.split(held, event.cut)
+            case Extended():
+                return engine.derive(held, event.attribute, event.cases)
+
+    def loss(self, one: Rows, other: Rows) -> float:
+        """Return the realised privacy loss between two tables: infinite if only one of them can give the outputs."""
+        return difference(self.densities(one), self.densities(other))
+
+
+def difference(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the absolute difference of two sums of log-densities, release by release; 0 if neither is possible."""
+    impossible_here, impossible_there = -math.inf in one, -math.inf in other
+    if impossible_here or impossible_there:
+        return 0.0 if impossible_here and impossible_there else math.inf
+    return abs(math.fsum(a - b for a, b in zip(one, other, strict=True)))

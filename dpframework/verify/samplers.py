@@ -1,0 +1,322 @@
+"""Sampler tests: a mechanism draws from the distribution that its log-density states, at the scale that it claims.
+
+A replay believes the log-density; this is where it is tested. Every test accepts a correct sampler but for a
+probability of 1e-6, and a noise scale 30 % off is accepted with at most that probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.privacy import Relation
+from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity
+from dpframework.randomness import Randomness, SeededRandomness, SystemRandomness
+
+FALSE_ALARM = 1e-6
+MOST_DRAWS = 1 << 16
+FEWEST_EXPECTED = 8  # draws in a cell of the goodness-of-fit test
+WITHIN = 0.95  # what a preview promises
+
+
+@final
+@attrs.frozen(eq=False)
+class Probe:
+    """A query's facts, and an answer to it that shows the noise well, given its scale."""
+
+    facts: QueryFacts
+    answer: Callable[[float], Any]
+
+
+@final
+@attrs.frozen
+class SamplerReport:
+    """What the sampler tests found for one mechanism.
+
+    Attributes
+    ----------
+    mechanism
+        Its name.
+    tested
+        What was tested, one entry a probe and source of randomness.
+    wrong
+        What was found wrong, one sentence each.
+    draws
+        How many outputs were drawn.
+    """
+
+    mechanism: str
+    tested: tuple[str, ...]
+    wrong: tuple[str, ...]
+    draws: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.wrong
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "passed": self.passed}
+
+    def __str__(self) -> str:
+        """Write the verdict and what is wrong."""
+        if self.passed:
+            return f"{self.mechanism}: draws what it states ({self.draws} draws; {', '.join(self.tested)})"
+        return "\n".join(f"{self.mechanism}: {what}" for what in self.wrong)
+
+
+def probes() -> tuple[Probe, ...]:
+    """Return queries' facts with answers that between them every kind of mechanism can serve."""
+
+    def facts(name: str, integer: bool, size: int, *norms: Norm) -> QueryFacts:
+        declared = [Sensitivity(norm, 1, one_sided=True, source="a probe") for norm in norms]
+        return QueryFacts(name, name, (), integer, size, declared)
+
+    breaks = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
+    return (
+        Probe(facts("two counts", True, 2, Norm.L1, Norm.L2), lambda scale: np.array([5, -3])),
+        Probe(facts("two real numbers", False, 2, Norm.L1, Norm.L2), lambda scale: np.array([0.25, -1.5])),
+        Probe(facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),
+        Probe(facts("real scores", False, 60, Norm.LINF), lambda scale: _scores(4 * scale)),
+        Probe(
+            facts("scores on an interval", False, 1, Norm.LINF),
+            lambda scale: PiecewiseScores(breaks, scale * np.array([0.0, 3.0, 1.0, 2.0])),
+        ),
+    )
+
+
+def _scores(best: float) -> NDArray[np.float64]:
+    """Return one high score and so many low ones that a little more or less noise changes much."""
+    return np.array([best, best / 2, best / 2, *[0.0] * 57])
+
+
+def check_sampler(
+    mechanism: Mechanism,
+    *,
+    given: Sequence[Probe] | None = None,
+    sources: Sequence[Randomness] | None = None,
+    draws: int = 2_000,
+) -> SamplerReport:
+    """Test a mechanism's draws against its log-density and its preview.
+
+    - its scale: the likelihood ratio to a scale 30 % larger or smaller must exceed 1e6 (Ville's inequality: it falls
+      below 1e-6 for a correct sampler, and exceeds 1e6 for one that is off, with a probability of at most 1e-6);
+    - its shape: goodness of fit to the stated probabilities, where outputs repeat or the density is piecewise constant,
+      and the agreement of all sources of randomness;
+    - its probabilities: they add up to 1 over candidates, of which a better one is not less likely, and to no more
+      than 1 over what was drawn;
+    - independence: no correlation from one draw to the next, nor between coordinates;
+    - its preview: errors lie within the bound 95 % of the time.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    given
+        What to draw from; by default those of `probes` that the mechanism serves.
+    sources
+        Of randomness; by default the operating system's and a seeded one.
+    draws
+        How many outputs to draw a probe and source; more while the scale is undecided.
+
+    Raises
+    ------
+    InputError
+        If the mechanism serves none of the probes.
+    """
+    served = [probe for probe in given or probes() if _serves(mechanism, probe)]
+    if not served:
+        raise InputError(f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]")
+    sources = sources or (SystemRandomness(), SeededRandomness(1))
+    wrong: list[str] = []
+    tested: list[str] = []
+    drawn = 0
+    for probe in served:
+        samples = []
+        for source in sources:
+            sample = _Sample(mechanism, probe, source)
+            sample.draw(draws)
+            wrong += [f"{probe.facts.text}, {sample.source}: {what}" for what in sample.problems()]
+            tested.append(f"{probe.facts.text}, {sample.source}")
+            samples.append(sample)
+            drawn += len(sample.outputs)
+        if len(samples) > 1 and not wrong:
+            wrong += [f"{probe.facts.text}: {what}" for what in _disagreement(samples)]
+    return SamplerReport(mechanism.name, tuple(tested), tuple(wrong), drawn)
+
+
+def _serves(mechanism: Mechanism, probe: Probe) -> bool:
+    declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
+    if mechanism.norm not in declared or mechanism.problem(probe.facts) is not None:
+        return False
+    calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
+    if calibration is None:
+        return False
+    try:
+        mechanism.release(probe.answer(_scale_of(mechanism, calibration)), calibration, SeededRandomness(0))
+    except (InputError, TypeError, ValueError, AttributeError):  # an answer of another kind than it takes
+        return False
+    return True
+
+
+def _scale_of(mechanism: Mechanism, calibration: Calibration) -> float:
+    scale = float(calibration.scale)
+    return math.sqrt(scale) if mechanism.norm is Norm.L2 else scale  # an l2 scale is a variance
+
+
+class _Sample:
+    def __init__(self, mechanism: Mechanism, probe: Probe, randomness: Randomness) -> None:
+        calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
+        assert calibration is not None  # `_serves` has asked
+        self.mechanism, self.calibration, self.randomness = mechanism, calibration, randomness
+        self.answer = probe.answer(_scale_of(mechanism, calibration))
+        self.source = "private randomness" if randomness.private else "seeded randomness"
+        self.outputs: list[Any] = []
+
+    def draw(self, number: int) -> None:
+        """Draw more outputs."""
+        for _ in range(number):
+            self.outputs.append(self.mechanism.release(self.answer, self.calibration, self.randomness))
+
+    def densities(self, outputs: Sequence[Any], calibration: Calibration) -> NDArray[np.float64]:
+        """Return the log-density of each output; of equal ones it is asked for once."""
+        known: dict[Any, float] = {}
+        for output in outputs:
+            if (key := _key(output)) not in known:
+                known[key] = self.mechanism.log_density(self.answer, output, calibration)
+        return np.array([known[_key(output)] for output in outputs])
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with the draws."""
+        impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
+        if impossible:
+            yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
+            return
+        stated = list(self._total())
+        if stated:
+            yield from stated  # what is drawn cannot be compared with it
+            return
+        yield from self._scale()
+        yield from self._shape()
+        yield from self._independence()
+        yield from self._promise()
+
+    def _scale(self) -> Iterator[str]:
+        power = 2 if self.mechanism.norm is Norm.L2 else 1
+        threshold = -math.log(FALSE_ALARM)
+        for factor, words in ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower")):
+            off = attrs.evolve(self.calibration, scale=self.calibration.scale * factor**power)
+            ratio, seen = 0.0, 0
+            while abs(ratio) < threshold and seen < MOST_DRAWS:
+                if seen == len(self.outputs):
+                    self.draw(seen)
+                new = self.outputs[seen:]
+                ratio += float((self.densities(new, self.calibration) - self.densities(new, off)).sum())
+                seen = len(self.outputs)
+            if ratio <= -threshold:
+                yield f"the draws fit noise {words} than claimed exp({-ratio:.3g}) times better than the claimed noise"
+            elif ratio < threshold:
+                yield f"{seen} draws do not tell its noise from noise {words}"
+
+    def _total(self) -> Iterator[str]:
+        if self.mechanism.selects:
+            size = np.size(self.answer)
+            chances = np.exp(self.densities(range(size), self.calibration))
+            if abs(chances.sum() - 1) > 1e-6:
+                yield f"the probabilities of its {size} candidates add up to {chances.sum():.6g}, not to 1"
+            by_score = chances[np.argsort(np.asarray(self.answer).ravel(), kind="stable")]
+            if bool((np.diff(by_score) < -1e-9).any()):
+                yield "a candidate with a lower score is likelier to be chosen than one with a higher"
+
+    def _shape(self) -> Iterator[str]:
+        from scipy.stats import chi2
+
+        counts, chances = self._cells()
+        expected = len(self.outputs) * chances
+        if chances.sum() > 1 + 1e-6:
+            yield f"the probabilities of {len(chances)} outputs add up to {chances.sum():.6g}"
+            return
+        likely = expected >= FEWEST_EXPECTED
+        rest = (counts[~likely].sum(), len(self.outputs) - expected[likely].sum())
+        observed, expected = counts[likely], expected[likely]
+        if rest[1] >= FEWEST_EXPECTED:
+            observed, expected = np.append(observed, rest[0]), np.append(expected, rest[1])
+        if len(observed) < 2:
+            return
+        statistic = float(((observed - expected) ** 2 / expected).sum())
+        if chi2.sf(statistic, len(observed)) < FALSE_ALARM:
+            yield f"the draws do not have the stated probabilities (chi-square {statistic:.4g}, {len(observed)} cells)"
+
+    def _cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return how often each cell was drawn and its stated probability: pieces of an interval, or single outputs.
+
+        No cells, where outputs hardly repeat.
+        """
+        if isinstance(self.answer, PiecewiseScores):
+            breaks = self.answer.breaks
+            middles, lengths = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
+            piece = np.searchsorted(breaks, self.numbers()[:, 0], side="right") - 1
+            chances = np.exp(self.densities(list(middles), self.calibration)) * lengths
+            return np.bincount(piece.clip(0, len(lengths) - 1), minlength=len(lengths)), chances
+        counts = Counter(map(_key, self.outputs))
+        if len(counts) > len(self.outputs) / 4:
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        one_each = list({_key(output): output for output in self.outputs}.values())
+        chances = np.exp(self.densities(one_each, self.calibration))
+        return np.array([counts[_key(output)] for output in one_each]), chances
+
+    def _independence(self) -> Iterator[str]:
+        from scipy.stats import spearmanr
+
+        numbers = self.numbers()
+        pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
+        if numbers.shape[1] > 1:
+            pairs.append(("between coordinates", numbers[:, 0], numbers[:, 1]))
+        for words, one, other in pairs:
+            if np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM:
+                yield f"the draws are correlated {words}"
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return the outputs as numbers, shape (draws, coordinates)."""
+        return np.array([np.asarray(output, dtype=np.float64).ravel() for output in self.outputs])
+
+    def _promise(self) -> Iterator[str]:
+        if isinstance(self.answer, PiecewiseScores):
+            return  # its preview is not one number
+        from scipy.stats import binom
+
+        within = self.mechanism.preview(self.calibration).within
+        answer = np.asarray(self.answer, dtype=np.float64).ravel()
+        if self.mechanism.selects:
+            errors = answer.max() - answer[[int(output) for output in self.outputs]]
+        else:
+            errors = np.abs(self.numbers() - answer)[:, 0]
+        if math.isnan(within):
+            return
+        beyond = int((errors > within * (1 + 1e-9)).sum())
+        if binom.sf(beyond - 1, len(errors), 1 - WITHIN) < FALSE_ALARM:
+            yield f"{beyond} of {len(errors)} errors are beyond the {within:.3g} that its preview promises at 95 %"
+
+
+def _key(output: Any) -> Any:
+    return output.tobytes() if isinstance(output, np.ndarray) else output
+
+
+def _disagreement(samples: Sequence[_Sample]) -> Iterator[str]:
+    """Yield which source of randomness draws otherwise than the first."""
+    from scipy.stats import ks_2samp
+
+    first = samples[0].numbers()[:, 0]
+    for sample in samples[1:]:
+        if ks_2samp(first, sample.numbers()[:, 0]).pvalue < FALSE_ALARM:
+            yield f"{sample.source} and {samples[0].source} draw from different distributions"

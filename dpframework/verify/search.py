@@ -1,0 +1,163 @@
+"""The search for the worst case: pairs of neighbouring tables on which a transcript's realised loss is largest."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, final
+
+import attrs
+import numpy as np
+
+from dpframework.verify.tables import Pair, Rows, Sizes, all_tables
+
+COPIES = (1, 1, 1, 2, 4, 8)  # of a row, that one move of the climb adds or drops
+FEW_KINDS = 4  # of rows, in exhaustive search
+
+Loss: TypeAlias = Callable[[Rows, Rows], float]
+
+
+@final
+@attrs.frozen
+class Found:
+    """A pair of tables, and the loss that it shows."""
+
+    pair: Pair
+    loss: float
+
+
+@final
+class Search:
+    """Pairs of neighbours of one universe, tried at random, all of them where they are few, or by climbing.
+
+    Parameters
+    ----------
+    changes
+        How neighbours may differ (see `tables.changes`).
+    kinds
+        The number of kinds of rows.
+    sizes
+        How many rows the two tables share.
+    rng
+        Where moves are drawn from.
+    """
+
+    def __init__(
+        self, changes: Sequence[tuple[int | None, int | None]], kinds: int, sizes: Sizes, rng: np.random.Generator
+    ) -> None:
+        self._changes, self._kinds, self._sizes, self._rng = changes, kinds, sizes, rng
+        self.tried = 0
+
+    def random_pair(self) -> Pair:
+        """Return a pair of any size; small ones are as likely as large ones."""
+        least, most = self._sizes.least, self._sizes.most
+        size = least + int((most - least + 1) ** self._rng.random()) - 1 if most > least else least
+        few = self._rng.integers(0, self._kinds, int(self._rng.integers(1, 6)))  # repeated rows are often the worst
+        rows = self._rng.choice(few, size) if self._rng.random() < 0.5 else self._rng.integers(0, self._kinds, size)
+        return Pair(bytes(rows.tolist()), *self._change())
+
+    def _change(self) -> tuple[int | None, int | None]:
+        return self._changes[int(self._rng.integers(len(self._changes)))]
+
+    def at_random(self, loss: Loss, number: int) -> Found:
+        """Return the worst of some random pairs."""
+        return self._worst(loss, (self.random_pair() for _ in range(number)))
+
+    def exhaustive(self, loss: Loss, number: int) -> Found:
+        """Return the worst of all pairs of a few kinds of rows, up to as many rows as `number` pairs allow."""
+        kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
+        among = [c for c in self._changes if all(kind is None or kind in kinds for kind in c)]
+        tables = all_tables(kinds, range(self._sizes.least, self.sizes_covered(number) + 1))
+        return self._worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
+
+    def sizes_covered(self, number: int) -> int:
+        """Return up to how many shared rows `exhaustive` tries every pair; -1 if `number` allows not even the least."""
+        kinds = min(FEW_KINDS, self._kinds)
+        among = kinds if self._changes[0][0] is None else math.comb(kinds, 2)
+        pairs = 0
+        for size in range(self._sizes.least, self._sizes.most + 1):
+            pairs += math.comb(size + kinds - 1, size) * among
+            if pairs > number:
+                return size - 1 if size > self._sizes.least else -1
+        return self._sizes.most
+
+    def climb(self, loss: Loss, start: Pair, number: int) -> Found:
+        """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss."""
+        best = self._worst(loss, iter([start]))
+        for _ in range(number - 1):
+            pair = self._moved(best.pair)
+            self.tried += 1
+            reached = loss(*pair.tables)
+            if reached >= best.loss:
+                best = Found(pair, reached)
+        return best
+
+    def _worst(self, loss: Loss, pairs: Iterator[Pair]) -> Found:
+        best = Found(Pair(b"", None, None), -math.inf)
+        for pair in pairs:
+            self.tried += 1
+            reached = loss(*pair.tables)
+            if reached > best.loss:
+                best = Found(pair, reached)
+        return best
+
+    def _moved(self, pair: Pair) -> Pair:
+        rows, rng = pair.shared, self._rng
+        move, copies = rng.integers(0, 5), COPIES[int(rng.integers(len(COPIES)))]
+        if move == 0:
+            return Pair(rows, *self._change())
+        if move == 1 and len(rows) + copies <= self._sizes.most:
+            own = [kind for kind in (pair.one, pair.other) if kind is not None]
+            kind = own[int(rng.integers(len(own)))] if own and rng.random() < 0.3 else int(rng.integers(self._kinds))
+            return attrs.evolve(pair, shared=rows + bytes((kind,)) * copies)
+        if move == 2 and len(rows) - copies >= self._sizes.least:
+            kind = rows[int(rng.integers(len(rows)))] if rows else 0
+            kept = rows.replace(bytes((kind,)), b"", copies)
+            return attrs.evolve(pair, shared=kept)
+        if rows:
+            k = int(rng.integers(len(rows)))
+            return attrs.evolve(pair, shared=rows[:k] + bytes((int(rng.integers(self._kinds)),)) + rows[k + 1 :])
+        return Pair(rows, *self._change())
+
+
+Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind of row): rows of two tables with one label are one
+
+
+def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int) -> tuple[Rows, Rows]:
+    """Return the smallest pair of neighbours, by leaving out rows that both share, that still shows something.
+
+    Parameters
+    ----------
+    one, other
+        The tables; rows of the same label are shared.
+    shows
+        What is to be kept.
+    least
+        The fewest shared rows that the schema allows.
+    """
+    chunk = max(len(one), len(other), 1)
+    while chunk:
+        shared = [label for label, _ in one if label in {label for label, _ in other}]
+        left_out = False
+        for start in range(0, len(shared), chunk):
+            dropped = set(shared[start : start + chunk])
+            if len(shared) - len(dropped) < least:
+                continue
+            smaller = [tuple(row for row in rows if row[0] not in dropped) for rows in (one, other)]
+            if shows(_rows(smaller[0]), _rows(smaller[1])):
+                one, other = smaller
+                left_out = True
+                break
+        if not left_out:
+            chunk //= 2
+    return _rows(one), _rows(other)
+
+
+def labelled(rows: Rows, first: int = 0) -> Labelled:
+    """Return rows with labels of their own, from `first` on."""
+    return tuple(enumerate(rows, start=first))
+
+
+def _rows(table: Labelled) -> Rows:
+    return bytes(kind for _, kind in table)

@@ -1,0 +1,274 @@
+"""The sensitivity search: the largest change of a query's answer between neighbours, beside what it declares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.privacy import Relation
+from dpframework.queries import Norm, PiecewiseScores, Query
+from dpframework.schema import Schema
+from dpframework.verify.search import Search
+from dpframework.verify.tables import Pair, Rows, Sizes, SmallTables, Universe, changes
+
+MOST_ROWS = 60
+ROUNDING = 1e-9  # relative, of floating point in an answer
+SPREAD = "spread"
+
+
+@final
+@attrs.frozen
+class Measured:
+    """One declared sensitivity beside the largest change found.
+
+    Attributes
+    ----------
+    norm
+        "l1", "l2", "linf", or "spread" (of a one-sided linf sensitivity: how far two coordinates move apart).
+    declared, largest
+        The two changes.
+    one, other
+        The tables with the largest change.
+    """
+
+    norm: str
+    declared: float
+    largest: float
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+
+    @property
+    def ratio(self) -> float:
+        """The largest change found over the declared one."""
+        return self.largest / self.declared if self.declared else (math.inf if self.largest else 1.0)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no larger change than declared was found."""
+        return self.largest <= self.declared * (1 + ROUNDING) + ROUNDING
+
+
+@final
+@attrs.frozen
+class SensitivityReport:
+    """What a sensitivity search found for one query under one relation.
+
+    Attributes
+    ----------
+    query
+        What was asked.
+    relation
+        The neighbouring relation.
+    measured
+        One entry a declared norm, and the spread of one-sided ones.
+    pairs
+        How many pairs of neighbours were evaluated.
+    wrong
+        What else was found wrong, such as an answer whose length depends on the rows.
+    """
+
+    query: str
+    relation: Relation
+    measured: tuple[Measured, ...]
+    pairs: int
+    wrong: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every declaration holds."""
+        return not self.wrong and all(one.holds for one in self.measured)
+
+    @property
+    def ratio(self) -> float:
+        """The largest of the ratios of found to declared."""
+        return max((one.ratio for one in self.measured), default=math.nan)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        measured = [{**attrs.asdict(one), "holds": one.holds} for one in self.measured]
+        return {
+            "query": self.query,
+            "relation": self.relation.value,
+            "measured": measured,
+            "pairs": self.pairs,
+            "wrong": list(self.wrong),
+            "passed": self.passed,
+        }
+
+    def __str__(self) -> str:
+        """Write one line a norm, and the tables where a declaration does not hold."""
+        lines = [f"{self.query}: {what}" for what in self.wrong]
+        for one in self.measured:
+            verdict = "holds" if one.holds else "DOES NOT HOLD"
+            lines.append(
+                f"{self.query}: {one.norm} declared {one.declared:.6g}, largest found {one.largest:.6g}: {verdict}"
+            )
+            if not one.holds:
+                lines += [f"  one table: {row}" for row in one.one] + [f"  its neighbour: {row}" for row in one.other]
+        return "\n".join(lines)
+
+
+def search_sensitivity(
+    query: Query,
+    schema: Schema,
+    relation: Relation | str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    pairs: int = 3_000,
+    seed: int = 0,
+) -> SensitivityReport:
+    """Look for the largest change of a query's answer between neighbours.
+
+    Every pair of small tables of a few kinds of rows, then larger ones that Hypothesis steers towards larger changes,
+    then climbing from the largest.
+
+    Parameters
+    ----------
+    query
+        The query.
+    schema
+        What its tables are of: a small one comes near the worst case.
+    relation
+        The neighbouring relation.
+    inputs
+        What the query is given at run time.
+    pairs
+        How many pairs of neighbours to evaluate, about.
+    seed
+        Of the search.
+    """
+    relation = Relation.parse(relation)
+    return _Searched(query, schema, relation, dict(inputs or {}), pairs, seed).report()
+
+
+def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
+    """Return what a query declares under a relation: a change a norm, and the spread of one-sided scores."""
+    declared = {}
+    for sensitivity in query.facts().sensitivities:
+        change = sensitivity.change.under(relation)
+        if change is not None:
+            declared[sensitivity.norm.value] = change
+        if sensitivity.norm is Norm.LINF and (spread := sensitivity.spread.under(relation)) is not None:
+            declared[SPREAD] = spread
+    return declared
+
+
+def measure(before: Any, after: Any) -> dict[str, float]:
+    """Return the change between two answers in every norm (l2 squared), and its spread."""
+    change = _change(before, after)
+    size = np.abs(change)
+    return {
+        "l1": float(size.sum()),
+        "l2": float(np.square(change).sum()),
+        "linf": float(size.max(initial=0.0)),
+        SPREAD: float(np.ptp(change)) if change.size else 0.0,
+    }
+
+
+def _change(before: Any, after: Any) -> NDArray[np.float64]:
+    if isinstance(before, PiecewiseScores):
+        # functions on the public interval: between any two breaks of either both are constant
+        breaks = np.unique(np.concatenate([before.breaks, after.breaks]))
+        middles = (breaks[:-1] + breaks[1:]) / 2
+        return _at(after, middles) - _at(before, middles)
+    return np.asarray(after, dtype=np.float64).ravel() - np.asarray(before, dtype=np.float64).ravel()
+
+
+def _at(scores: PiecewiseScores, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    piece = np.clip(np.searchsorted(scores.breaks, points, side="right") - 1, 0, len(scores.scores) - 1)
+    return np.asarray(scores.scores[piece])
+
+
+class _Searched:
+    def __init__(
+        self, query: Query, schema: Schema, relation: Relation, inputs: dict[str, Any], pairs: int, seed: int
+    ) -> None:
+        self.query, self.relation, self.inputs, self.pairs, self.seed = query, relation, inputs, pairs, seed
+        self.universe = Universe(schema)
+        self.engine = SmallTables(self.universe)
+        self.sizes = Sizes.of(schema, relation, MOST_ROWS)
+        self.changes = changes(self.universe, relation)
+        self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed))
+        self.declared = {norm: float(change) for norm, change in declared_changes(query, relation).items()}
+        self.largest: dict[str, tuple[float, Rows, Rows]] = dict.fromkeys(self.declared, (0.0, b"", b""))
+        self.wrong: dict[str, str] = {}
+        self.answers: dict[Rows, Any] = {}
+
+    def report(self) -> SensitivityReport:
+        if not self.declared:
+            self.wrong["undeclared"] = f"declares no sensitivity under {self.relation}"
+        elif self.changes:
+            self.search.exhaustive(self._ratio, self.pairs // 3)
+            found = self._steered(self.pairs // 3)
+            self.search.climb(self._ratio, found, self.pairs // 3)
+        describe = self.universe.describe
+        measured = tuple(
+            Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)))
+            for norm, (largest, one, other) in self.largest.items()
+        )
+        wrong = tuple(self.wrong.values())
+        return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong)
+
+    def _answer(self, rows: Rows) -> Any:
+        if rows not in self.answers:
+            if len(self.answers) > 10_000:
+                self.answers.clear()
+            self.answers[rows] = self.query.evaluate(self.engine, self.engine.hold(rows), **self.inputs)
+        return self.answers[rows]
+
+    def _ratio(self, one: Rows, other: Rows) -> float:
+        """Measure a pair; return by how much of the declared change the answer moved, at most over the norms."""
+        try:
+            before, after = self._answer(one), self._answer(other)
+        except Exception as error:
+            self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
+            return 0.0
+        if not isinstance(before, PiecewiseScores) and np.shape(before) != np.shape(after):
+            self.wrong.setdefault("shape", "the length of its answer depends on the rows")
+            return 0.0
+        changed = measure(before, after)
+        for norm, (largest, _, _) in self.largest.items():
+            if changed[norm] > largest:
+                self.largest[norm] = changed[norm], one, other
+        return max(changed[norm] / bound if bound else changed[norm] for norm, bound in self.declared.items())
+
+    def _steered(self, number: int) -> Pair:
+        """Let Hypothesis look for larger changes on larger tables; return the pair with the largest."""
+        from hypothesis import HealthCheck, Phase, given, settings, target
+        from hypothesis import strategies as st
+
+        best: list[tuple[float, Pair]] = [(-1.0, Pair(b"", *self.changes[0]))]
+        runs = st.lists(
+            st.tuples(st.integers(0, self.universe.kinds - 1), st.sampled_from((1, 2, 3, 8, 20))), max_size=8
+        )
+
+        @settings(
+            max_examples=max(number, 10),
+            database=None,
+            deadline=None,
+            derandomize=True,
+            phases=(Phase.generate, Phase.target),
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(runs, st.sampled_from(self.changes))
+        def steer(repeated: list[tuple[int, int]], change: tuple[int | None, int | None]) -> None:
+            rows = b"".join(bytes((kind,)) * times for kind, times in repeated)
+            pair = Pair(self._sized(rows), *change)
+            self.search.tried += 1
+            reached = self._ratio(*pair.tables)
+            target(reached)
+            if reached > best[0][0]:
+                best[0] = reached, pair
+
+        steer()
+        return best[0][1]
+
+    def _sized(self, rows: Rows) -> Rows:
+        lacking = self.sizes.least - len(rows)
+        return rows[: self.sizes.most] + bytes(max(lacking, 0))

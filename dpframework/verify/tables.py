@@ -1,0 +1,222 @@
+"""Small tables: the kinds of rows that a schema allows, tables made of them, their neighbours, and an engine on them.
+
+A table is a `bytes` value, one byte a row: the row's kind. Such tables are made up, so they may be shown.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.engines import Cut, Engine, cells_of, number_of_parts
+from dpframework.errors import InputError
+from dpframework.patterns import Cases
+from dpframework.privacy import Relation
+from dpframework.schema import Attribute, Numeric, Schema
+from dpframework.shard import Shard
+from dpframework.table import Table
+
+Rows: TypeAlias = bytes
+MOST_KINDS = 255  # a kind is a byte
+
+
+@final
+class Universe:
+    """Some kinds of rows that a schema allows: all of them if they are few, else a sample.
+
+    A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too.
+
+    Parameters
+    ----------
+    schema
+        The public facts.
+    seed
+        Of the sample.
+    """
+
+    def __init__(self, schema: Schema, seed: int = 0) -> None:
+        self.schema = schema
+        rng = np.random.default_rng(seed)
+        points = [_points(attribute, rng) for attribute in schema]
+        number = math.prod(len(codes) for codes, _ in points)
+        if number <= MOST_KINDS:
+            chosen = np.array(list(itertools.product(*(range(len(codes)) for codes, _ in points)))).T
+        else:
+            chosen = np.stack([rng.integers(0, len(codes), MOST_KINDS) for codes, _ in points])
+            chosen = np.unique(chosen, axis=1)
+        self.kinds = chosen.shape[1]
+        self._codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
+        self._values = {
+            attribute.name: values[k]
+            for attribute, (_, values), k in zip(schema, points, chosen, strict=True)
+            if values is not None
+        }
+
+    def shard(self, rows: Rows) -> Shard:
+        """Return a table's rows as a shard."""
+        kinds = np.frombuffer(rows, dtype=np.uint8)
+        raw = {name: column[kinds] for name, column in self._values.items()}
+        return Shard(self.schema, self._codes[:, kinds], raw, np.arange(len(kinds), dtype=np.int32))
+
+    def table(self, rows: Rows) -> Table:
+        """Return a table as a study takes it."""
+        shard = self.shard(rows)
+        return Table.from_codes(self.schema, shard.matrix, shard.raw)
+
+    def describe(self, rows: Rows) -> list[str]:
+        """Write each row for a reader, with how often it occurs."""
+        counts = {kind: rows.count(kind) for kind in dict.fromkeys(rows)}
+        return [f"{number} x ({self._row(kind)})" for kind, number in counts.items()]
+
+    def _row(self, kind: int) -> str:
+        texts = []
+        for k, attribute in enumerate(self.schema):
+            raw = self._values.get(attribute.name)
+            shown = attribute.labels[self._codes[k, kind]]
+            if raw is not None and not math.isnan(raw[kind]):
+                shown = f"{raw[kind]:.6g}"
+            texts.append(f"{attribute.name}: {shown}")
+        return ", ".join(texts)
+
+
+def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Return codes of an attribute, and for a numeric one a raw value each, in agreement."""
+    if not isinstance(attribute, Numeric):
+        return np.arange(attribute.size), None
+    edges = np.array([attribute.lower, *attribute.interior_cuts, attribute.upper])
+    bins = np.arange(len(edges) - 1)
+    inside = edges[:-1] + np.diff(edges) * rng.uniform(0.1, 0.9, len(bins))
+    codes, values = np.concatenate([bins, bins]), np.concatenate([edges[:-1], inside])
+    if attribute.missing:
+        codes, values = np.append(codes, attribute.size - 1), np.append(values, np.nan)
+    return codes, values
+
+
+@final
+@attrs.frozen
+class Pair:
+    """Two neighbouring tables: the rows they share, and the kind of one row more that each has, or None.
+
+    One of the two kinds is None under add-or-remove-one, none under replace-one.
+    """
+
+    shared: Rows
+    one: int | None
+    other: int | None
+
+    @property
+    def tables(self) -> tuple[Rows, Rows]:
+        """Both tables, the row more at the end."""
+        return _with(self.shared, self.one), _with(self.shared, self.other)
+
+
+def _with(rows: Rows, kind: int | None) -> Rows:
+    return rows if kind is None else rows + bytes((kind,))
+
+
+@final
+@attrs.frozen
+class Sizes:
+    """How many rows the pair's shared part may have, from the schema's public facts."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, schema: Schema, relation: Relation, most: int) -> Sizes:
+        """Return the sizes of tables that a claim must hold for, of at most `most` shared rows.
+
+        Raises
+        ------
+        InputError
+            If the schema's public number of rows is larger than that.
+        """
+        if schema.rows is not None:
+            # Under replace-one both tables have that number; under the other one of them has one row more.
+            shared = schema.rows - (1 if relation is Relation.REPLACE_ONE else 0)
+            if shared > most:
+                raise InputError(
+                    f"the schema has rows = {schema.rows}; to verify on small tables give one of {most} or fewer"
+                )
+            return cls(shared, shared)
+        if schema.max_rows is not None:
+            most = min(most, schema.max_rows - 1)
+        return cls(0, max(most, 0))
+
+
+def changes(universe: Universe, relation: Relation) -> list[tuple[int | None, int | None]]:
+    """Return every way in which two neighbours differ."""
+    if relation is Relation.ADD_OR_REMOVE_ONE:
+        return [(None, kind) for kind in range(universe.kinds)]
+    return list(itertools.combinations(range(universe.kinds), 2))
+
+
+def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
+    """Yield every table of these kinds of rows and these sizes, without regard to order."""
+    for size in sizes:
+        for rows in itertools.combinations_with_replacement(kinds, size):
+            yield bytes(rows)
+
+
+@final
+class Held:
+    """Rows on the small-table engine: a handle that remembers what was derived."""
+
+    __slots__ = ("_shard", "derived", "key", "number", "rows")
+
+    def __init__(self, rows: Rows, derived: tuple[tuple[Attribute, Cases], ...], number: int) -> None:
+        self.rows, self.derived, self.number = rows, derived, number
+        self._shard: Shard | None = None
+
+    def shard(self, universe: Universe) -> Shard:
+        """Return the rows as a shard, made once."""
+        if self._shard is None:
+            shard = universe.shard(self.rows)
+            for attribute, cases in self.derived:
+                shard = shard.with_derived(attribute, cases.cells(shard))
+            self._shard = shard
+        return self._shard
+
+
+@final
+class SmallTables(Engine):
+    """Evaluates on tables of a universe; its handles are values, so that answers can be remembered by them."""
+
+    name = "small-tables"
+
+    def __init__(self, universe: Universe) -> None:
+        self.universe = universe
+
+    def load(self, table: Table) -> Held:
+        """Refuse: small tables are made by the universe.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
+
+    def hold(self, rows: Rows) -> Held:
+        """Return a handle of a whole table."""
+        return Held(rows, (), 0)
+
+    def map(self, rows: Held, function: Callable[[Shard], Any]) -> list[Any]:
+        """Evaluate on the one block."""
+        return [function(rows.shard(self.universe))]
+
+    def split(self, rows: Held, by: Cut) -> list[Held]:
+        """See `Engine`."""
+        cells = cells_of(by, rows.shard(self.universe))
+        kinds = np.frombuffer(rows.rows, dtype=np.uint8)
+        return [Held(kinds[cells == k].tobytes(), rows.derived, 0) for k in range(number_of_parts(by))]
+
+    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
+        """See `Engine`."""
+        return Held(rows.rows, (*rows.derived, (attribute, cases)), 0)

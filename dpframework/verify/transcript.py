@@ -1,0 +1,230 @@
+"""A transcript: all that a run of a miner made public, in order, and the recording of one on a small table."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+
+from dpframework.accountant.run import Charge
+from dpframework.engines import Cut
+from dpframework.errors import ReleaseRefused
+from dpframework.patterns import Cases
+from dpframework.private_table import Gate, PrivateTable
+from dpframework.randomness import SeededRandomness
+from dpframework.schema import Attribute, Schema
+from dpframework.verify.subject import SCOPE, Subject
+from dpframework.verify.tables import Held, Rows
+
+
+@final
+@attrs.frozen(eq=False)
+class Made:
+    """A release: what was charged, what the query was given, what came out, and which rows it was made from."""
+
+    charge: Charge
+    inputs: Mapping[str, Any]
+    candidates: Sequence[Any] | None
+    output: Any
+    rows: int
+
+    def __str__(self) -> str:
+        """Write path and value."""
+        value = self.output if self.candidates is None else self.candidates[self.output]
+        return f"{self.charge.path} -> {str(value).replace(chr(10), ' ')}"
+
+
+@final
+@attrs.frozen(eq=False)
+class Parted:
+    """A partition: the cut, the rows that were cut, and the numbers that the parts' rows got."""
+
+    cut: Cut
+    rows: int
+    parts: range
+
+    def __str__(self) -> str:
+        """Write the cut."""
+        cut = self.cut
+        if isinstance(cut, Attribute):
+            return f"parts by {cut.name}"
+        shown = cut.descriptions if isinstance(cut, Cases) else cut
+        return f"parts by {', '.join(map(str, shown))}"
+
+
+@final
+@attrs.frozen(eq=False)
+class Extended:
+    """A derivation: the new attribute, its cases, the rows, and the number that the extended rows got."""
+
+    attribute: Attribute
+    cases: Cases
+    rows: int
+    result: int
+
+    def __str__(self) -> str:
+        """Write the attribute."""
+        return f"derived {self.attribute.name}"
+
+
+Event: TypeAlias = "Made | Parted | Extended"
+
+
+@final
+@attrs.frozen(eq=False)
+class Outcome:
+    """How a run ended: its result, or the error it failed with, and what it printed on the way."""
+
+    result: Any
+    error: str | None
+    printed: str
+
+
+@final
+@attrs.frozen(eq=False)
+class Transcript:
+    """What one run made public.
+
+    Attributes
+    ----------
+    events
+        Releases, partitions and derivations, in order.
+    outcome
+        How the run ended.
+    refused
+        The sentence with which a release was refused, if one was: the miner asked for what its plan does not hold.
+    """
+
+    events: tuple[Event, ...]
+    outcome: Outcome
+    refused: str | None
+
+    @property
+    def releases(self) -> list[Made]:
+        """The releases, in order."""
+        return [event for event in self.events if isinstance(event, Made)]
+
+
+class Diverged(BaseException):
+    """A run on another table does something else; not an Exception, so that no miner takes it for one of its own."""
+
+
+@attrs.frozen(eq=False)
+class WatchedGate(Gate):
+    """A gate that numbers the rows it hands out and passes each event through `happened`."""
+
+    counter: list[int] = attrs.field(factory=lambda: [0])
+
+    def release(self, charge: Charge, rows: Held, inputs: dict[str, Any]) -> Any:
+        """Make one release; `output` says what comes out."""
+        answer = self.answer(charge, rows, inputs)
+        candidates = self._candidates(charge, answer, inputs)
+        output = self.output(charge, rows, inputs, candidates, answer)
+        if candidates is not None:
+            return candidates[output]
+        return output.copy() if isinstance(output, np.ndarray) else output  # a miner may write on what it gets
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        """Return what the mechanism puts out."""
+        raise NotImplementedError
+
+    def happened(self, event: Event) -> None:
+        """Take note of a partition or a derivation."""
+        raise NotImplementedError
+
+    def split(self, rows: Held, cut: Cut) -> list[Held]:
+        """Cut, numbering the parts."""
+        parts: list[Held] = super().split(rows, cut)
+        first = self.counter[0] + 1
+        for number, part in enumerate(parts, start=first):
+            part.number = number
+        self.counter[0] += len(parts)
+        self.happened(Parted(cut, rows.number, range(first, first + len(parts))))
+        return parts
+
+    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
+        """Derive, numbering the result."""
+        extended: Held = super().derive(rows, attribute, cases)
+        self.counter[0] += 1
+        extended.number = self.counter[0]
+        self.happened(Extended(attribute, cases, rows.number, extended.number))
+        return extended
+
+
+@final
+@attrs.frozen(eq=False)
+class _RecordingGate(WatchedGate):
+    """Draws outputs, with noise `flattening` times as wide as claimed, and keeps every event."""
+
+    schema: Schema = attrs.field(kw_only=True)
+    flattening: int = 1
+    events: list[Event] = attrs.field(factory=list)
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        wide = attrs.evolve(charge.calibration, scale=charge.calibration.scale * self.flattening)
+        output = self.draw(attrs.evolve(charge, calibration=wide), answer)
+        kept = copy.deepcopy(inputs, {id(self.schema): self.schema})  # as it was, whatever the miner does to it later
+        self.events.append(Made(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
+        return output
+
+    def happened(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> Transcript:
+    """Run a miner on a small table and return what it made public.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    rows
+        The table.
+    seed
+        Of the draws.
+    flattening
+        How many times wider than claimed the noise is. A pure claim holds for every possible output, so outputs
+        that are rare under the claimed noise are worth looking at too.
+    """
+    gate = _RecordingGate(subject.engine, SeededRandomness(seed), schema=subject.schema, flattening=flattening)
+    outcome, refused = run_through(subject, gate, rows)
+    return Transcript(tuple(gate.events), outcome, refused)
+
+
+def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[Outcome, str | None]:
+    """Run a miner through a gate; return how it ended, and the refusal that it ended by, if any."""
+    result, error, refused = None, None, None
+    with _heard() as said:
+        run = subject.begin()
+        table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
+        try:
+            result = subject.miner.mine(table.scope(SCOPE))
+            str(result)  # what a reader sees first; printed or failing, it counts
+        except ReleaseRefused as refusal:
+            error = refused = str(refusal)
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}"
+    return Outcome(result, error, said()), refused
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[Any]:
+    """Catch what is printed, logged to standard error, or warned of; yield a function that returns it."""
+    printed = io.StringIO()
+    with (
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        warnings.catch_warnings(record=True) as warned,
+    ):
+        warnings.simplefilter("always")
+        yield lambda: printed.getvalue() + "".join(f"{w.category.__name__}: {w.message}\n" for w in warned)

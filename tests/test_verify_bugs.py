@@ -1,0 +1,475 @@
+"""Known bugs, planted: the verification kit must catch every one, and pass the correct version of each.
+
+Each bug has been made in a published algorithm or a released program. Nothing here is caught by statistics but the
+bugs in samplers, whose tests are wrong with a probability of at most 1e-6 each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.accountant import PureAccountant
+from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Laplace, Losses, PermuteAndFlip
+from dpframework.miner import Example
+from dpframework.private_table import PrivateTable
+from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
+from dpframework.verify import audit, check_sampler, verify_examples
+
+SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
+TOWN = SCHEMA["town"]
+REPLAYS = 1_500
+
+
+def problems_of(miner: dpf.Miner) -> list[str]:
+    """Return what `dpframework verify` would print as wrong."""
+    return list(verify_examples("planted", {"one": Example(SCHEMA, miner)}, replays=REPLAYS, runs=0).problems())
+
+
+def peek(table: PrivateTable) -> int:
+    """Return the exact number of rows, past the gate: what a buggy miner gets hold of somehow."""
+    return sum(table._gate.engine.map(table._rows, lambda shard: shard.rows))
+
+
+@attrs.frozen
+class Counts(dpf.Miner):
+    """Release a histogram; the base of most bugs."""
+
+    name = "counts"
+    epsilon: float = 1.0
+
+    def query(self) -> Query:
+        return Histogram(TOWN)
+
+    def mechanism(self) -> dpf.Mechanism:
+        return DiscreteLaplace(self.epsilon)
+
+    def plan(self, schema):
+        return dpf.step("counts", self.query(), self.mechanism())
+
+    def mine(self, table):
+        return table.release("counts")
+
+
+@attrs.frozen
+class Selects(Counts):
+    """Select a town."""
+
+    name = "selects"
+
+    def mechanism(self):
+        return PermuteAndFlip(self.epsilon)
+
+
+# Halved noise
+
+
+@attrs.frozen
+class HalfDrawn(DiscreteLaplace):
+    """Draws with half the scale that it calibrates and states."""
+
+    name = "half-drawn"
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Any) -> Any:
+        return super().release(answer, attrs.evolve(calibration, scale=calibration.scale / 2), randomness)
+
+
+@attrs.frozen
+class HalfCalibrated(DiscreteLaplace):
+    """Calibrates half the scale, and claims the loss of the whole."""
+
+    name = "half-calibrated"
+
+    def scale(self, change: Fraction) -> Fraction:
+        return super().scale(change) / 2
+
+    def losses(self, change: Any, scale: Fraction) -> Losses:
+        return super().losses(change, scale * 2)
+
+
+class HalvedNoise(Counts):
+    def mechanism(self):
+        return HalfCalibrated(self.epsilon)
+
+
+# The sensitivity of the wrong relation
+
+
+@attrs.frozen
+class WrongRelation(Query):
+    """Declares for a replaced row what holds for an added one."""
+
+    name = "wrong-relation"
+    right: bool
+
+    @property
+    def sensitivities(self):
+        return (Sensitivity(Norm.L1, 1, 2 if self.right else 1, source="planted"),)
+
+    def count(self, shard, **inputs):
+        return np.bincount(shard.codes("town"), minlength=3)
+
+
+@attrs.frozen
+class AsksWrongRelation(Counts):
+    right: bool = False
+
+    def query(self):
+        return WrongRelation(self.right)
+
+
+# A candidate set that depends on the data
+
+
+@attrs.frozen
+class SeenTowns(CandidateScores):
+    """Offers the towns that occur."""
+
+    name = "seen-towns"
+    integer = True
+    right: bool
+    seen: list[str] = attrs.field(factory=list, eq=False)
+
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(3)
+
+    def candidates(self, **inputs):
+        return TOWN.labels if self.right else list(self.seen)
+
+    def count(self, shard, **inputs):
+        counts = np.bincount(shard.codes("town"), minlength=3)
+        if self.right:
+            return counts
+        self.seen[:] = [label for label, count in zip(TOWN.labels, counts, strict=True) if count] or ["A"]
+        return counts[[TOWN.labels.index(label) for label in self.seen]]
+
+
+@attrs.frozen
+class SelectsSeen(Selects):
+    right: bool = False
+
+    def query(self):
+        return SeenTowns(self.right)
+
+
+# A support filter on true counts
+
+
+@attrs.frozen
+class Supported(CandidateScores):
+    """Leaves candidates below a true support out of the race, by a score that cannot win."""
+
+    name = "supported"
+    right: bool
+
+    @property
+    def size(self):
+        return 3
+
+    @property
+    def sensitivities(self):
+        return (Sensitivity(Norm.LINF, 1, 1, one_sided=True, source="counts"),)
+
+    def candidates(self, **inputs):
+        return TOWN.labels
+
+    def count(self, shard, **inputs):
+        return np.bincount(shard.codes("town"), minlength=3)
+
+    def answer(self, counts, **inputs):
+        return counts.astype(float) if self.right else np.where(counts >= 3, counts.astype(float), -1000.0)
+
+
+@attrs.frozen
+class SelectsSupported(Selects):
+    right: bool = False
+
+    def query(self):
+        return Supported(self.right)
+
+
+# Parallel composition counted as the largest part under replace-one
+
+
+class LargestPart(PureAccountant):
+    """Totals parts as if a replaced row stayed in its part."""
+
+    name = "largest-part"
+
+    def parallel(self, parts):
+        return self.either(parts)
+
+
+@attrs.frozen
+class StaysInPart(DiscreteLaplace):
+    """Calibrates in parts as it does on the whole table."""
+
+    name = "stays-in-part"
+
+    def calibrate(self, facts, relation, *, in_parts=False):
+        return super().calibrate(facts, relation)
+
+
+@attrs.frozen
+class CountsInParts(Counts):
+    right: bool = False
+
+    def plan(self, schema):
+        mechanism = DiscreteLaplace(self.epsilon) if self.right else StaysInPart(self.epsilon)
+        return dpf.parallel(dpf.step("rows", dpf.queries.Count(), mechanism), by=TOWN)
+
+    def mine(self, table):
+        return [part.release("rows") for part in table.partition("town")]
+
+
+def parallel_problems(right: bool) -> list[str]:
+    accounting = PureAccountant if right else LargestPart
+    report = audit(CountsInParts(right=right), SCHEMA, "replace-one", replays=REPLAYS, accounting=accounting)
+    return [str(violation) for violation in report.violations]
+
+
+# Parts by row position
+
+
+@attrs.frozen
+class EvenRows(dpf.Description):
+    """Holds for every other row."""
+
+    def holds(self, columns):
+        return np.arange(columns.rows) % 2 == 0
+
+    def literals(self):
+        return ()
+
+    def to_dict(self):
+        return {}
+
+
+@attrs.frozen
+class PartsByPosition(Counts):
+    right: bool = False
+
+    def plan(self, schema):
+        # calibrated on the whole table's relation: two halves at epsilon each
+        return dpf.parallel(dpf.step("counts", self.query(), self.mechanism()), by=self.cases)
+
+    @property
+    def cases(self):
+        return dpf.Cases([dpf.Equals("ill", "true") if self.right else EvenRows()])
+
+    def mine(self, table):
+        return [part.release("counts") for part in table.partition(self.cases)]
+
+
+# A release used twice
+
+
+@attrs.frozen
+class AsksTwice(Counts):
+    right: bool = False
+
+    def mine(self, table):
+        once = table.release("counts")
+        return [once, once if self.right else table.release("counts")]
+
+
+@attrs.frozen
+class ReusesNoise(Laplace):
+    """Adds the noise of its last draw again, every other time."""
+
+    name = "reuses-noise"
+    kept: list[Any] = attrs.field(factory=list, eq=False, hash=False)
+
+    def release(self, answer, calibration, randomness):
+        if self.kept:
+            return answer + self.kept.pop()
+        output = super().release(answer, calibration, randomness)
+        self.kept.append(output - answer)
+        return output
+
+
+# An undeclared extra draw
+
+
+@attrs.frozen
+class DrawsMore(Counts):
+    right: bool = False
+
+    def mine(self, table):
+        counts = table.release("counts")
+        extra = 0.0 if self.right else peek(table) + np.random.default_rng().laplace(scale=1.0)
+        return {"counts": counts, "size": float(counts.sum()) if self.right else extra}
+
+
+@attrs.frozen
+class LargerOfTwo(DiscreteLaplace):
+    """Draws twice and keeps the larger."""
+
+    name = "larger-of-two"
+
+    def release(self, answer, calibration, randomness):
+        one, other = (super(LargerOfTwo, self).release(answer, calibration, randomness) for _ in range(2))
+        return np.maximum(one, other)
+
+
+# A true count in the result
+
+
+@attrs.frozen
+class TellsSize(Counts):
+    right: bool = False
+
+    def mine(self, table):
+        counts = table.release("counts")
+        return {"counts": counts, "rows": int(counts.sum()) if self.right else peek(table)}
+
+
+@attrs.frozen
+class PrintsSize(Counts):
+    right: bool = False
+
+    def mine(self, table):
+        counts = table.release("counts")
+        print(f"counted {counts.sum() if self.right else peek(table)} rows")
+        return counts
+
+
+# An early stop on the data
+
+
+@attrs.frozen
+class StopsEarly(Counts):
+    right: bool = False
+
+    def plan(self, schema):
+        half = DiscreteLaplace(Fraction(1, 2))
+        return dpf.sequential(dpf.step("rows", dpf.queries.Count(), half), dpf.step("counts", self.query(), half))
+
+    def mine(self, table):
+        rows = table.release("rows")
+        enough = rows >= 3 if self.right else peek(table) >= 3
+        return table.release("counts") if enough else rows
+
+
+@attrs.frozen
+class FailsOnData(Counts):
+    right: bool = False
+
+    def mine(self, table):
+        counts = table.release("counts")
+        if (counts.sum() if self.right else peek(table)) == -1 or (not self.right and peek(table) == 0):
+            raise ValueError("no rows")
+        return counts
+
+
+# A wrong sign in a selection key
+
+
+@attrs.frozen
+class WrongSign(Exponential):
+    """Takes log(U) exp(epsilon q) for a key, as one paper prints it, where log(U) exp(-epsilon q) is meant."""
+
+    name = "wrong-sign"
+
+    def release(self, answer, calibration, randomness):
+        scaled = calibration.on_lattice(answer).ravel() / calibration.lattice_scale
+        keys = np.log(randomness.generator.random(len(scaled))) * np.exp(scaled - scaled.max())
+        return int(np.argmax(keys))
+
+
+@attrs.frozen
+class WrongSignThroughout(Exponential):
+    """The same, with the log-density of what it does: as private as it should be, and as useless as can be."""
+
+    name = "wrong-sign-throughout"
+
+    def release(self, answer, calibration, randomness):
+        return super().release(-np.asarray(answer), calibration, randomness)
+
+    def log_density(self, answer, output, calibration):
+        return super().log_density(-np.asarray(answer), output, calibration)
+
+
+# Bins from the data
+
+
+@attrs.frozen
+class BinnedByMedian(Query):
+    """Counts below and above the middle of the data, rather than of the schema."""
+
+    name = "binned"
+    right: bool
+
+    @property
+    def size(self):
+        return 2
+
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(2)
+
+    def count(self, shard, **inputs):
+        values = shard.values("age")
+        cut = 4.0 if self.right or not len(values) else float(np.mean(values))
+        below = int((values < cut).sum())
+        return np.array([below, len(values) - below])
+
+
+@attrs.frozen
+class CountsBins(Counts):
+    right: bool = False
+
+    def query(self):
+        return BinnedByMedian(self.right)
+
+
+def of_miner(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
+    return lambda right: problems_of(make(right))
+
+
+def of_sampler(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], list[str]]:
+    return lambda correct: list(check_sampler(right if correct else wrong).wrong)
+
+
+PLANTED: dict[str, Callable[[bool], list[str]]] = {
+    "halved noise, claimed": of_miner(lambda right: Counts() if right else HalvedNoise()),
+    "halved noise, drawn": of_sampler(HalfDrawn(1), DiscreteLaplace(1)),
+    "sensitivity of the wrong relation": of_miner(lambda right: AsksWrongRelation(right=right)),
+    "candidates that depend on the data": of_miner(lambda right: SelectsSeen(right=right)),
+    "support filter on true counts": of_miner(lambda right: SelectsSupported(right=right)),
+    "parallel as the largest part under replace-one": parallel_problems,
+    "parts by row position": of_miner(lambda right: PartsByPosition(right=right)),
+    "a release made twice": of_miner(lambda right: AsksTwice(right=right)),
+    "noise used twice": of_sampler(ReusesNoise(1), Laplace(1)),
+    "an undeclared extra draw, in the miner": of_miner(lambda right: DrawsMore(right=right)),
+    "an undeclared extra draw, in the mechanism": of_sampler(LargerOfTwo(1), DiscreteLaplace(1)),
+    "a true count in the result": of_miner(lambda right: TellsSize(right=right)),
+    "a true count printed": of_miner(lambda right: PrintsSize(right=right)),
+    "an early stop on the data": of_miner(lambda right: StopsEarly(right=right)),
+    "a failure on the data": of_miner(lambda right: FailsOnData(right=right)),
+    "a wrong sign in a selection key": of_sampler(WrongSign(1), Exponential(1)),
+    "a wrong sign, density and all": of_sampler(WrongSignThroughout(1), Exponential(1)),
+    "bins from the data": of_miner(lambda right: CountsBins(right=right)),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_bug_is_caught(bug, record_property):
+    found = PLANTED[bug](False)
+    record_property("planted bug", (bug, bool(found)))
+    assert found, f"'{bug}' was not caught"
+    print(found[0])
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_correct_version_passes(bug, record_property):
+    found = PLANTED[bug](True)
+    record_property("correct version", (bug, not found))
+    assert found == []
