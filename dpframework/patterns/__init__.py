@@ -1,0 +1,34 @@
+"""Patterns: literals and descriptions over a table's attributes, and redescriptions: pairs of them."""
+
+from dpframework.patterns.descriptions import (
+    And,
+    Below,
+    Cases,
+    Description,
+    Equals,
+    Literal,
+    Mask,
+    Not,
+    Or,
+    description_from_dict,
+    first_overlap,
+)
+from dpframework.patterns.noisy import Noisy
+from dpframework.patterns.redescriptions import Redescription, Redescriptions
+
+__all__ = [
+    "And",
+    "Below",
+    "Cases",
+    "Description",
+    "Equals",
+    "Literal",
+    "Mask",
+    "Noisy",
+    "Not",
+    "Or",
+    "Redescription",
+    "Redescriptions",
+    "description_from_dict",
+    "first_overlap",
+]

@@ -1,0 +1,533 @@
+"""Noisy counts and redescriptions: intervals that cover, marks that hold, tables, files and plots.
+
+Coverage is computed exactly where it can be, from the noise's probabilities. Where it is simulated, each simulation
+allows so many failures that it fails wrongly with probability 1e-9 at most.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import math
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import binom, norm
+
+from dpframework.errors import InputError
+from dpframework.patterns import And, Below, Equals, Noisy, Not, Or, Redescription, Redescriptions
+from dpframework.patterns.noisy import heavy_deviation, quantile
+
+patient = settings(deadline=None, max_examples=60)
+
+LEVELS = [0.5, 0.8, 0.9, 0.91, 0.95, 0.99, 0.9999, 1 - 1e-7]
+LEFT, RIGHT = Equals("smoker", "true"), Below("fev", 3)
+
+values = st.floats(-50, 5000) | st.integers(-5, 300).map(float)
+counts = st.builds(Noisy, values, st.sampled_from([0, 1e-6, 0.1, 1, 60, 3000]))
+literals = st.one_of(
+    st.builds(Equals, st.sampled_from("ab"), st.text(max_size=9)), st.builds(Below, st.just("c"), st.floats(-9, 9))
+)
+descriptions = st.recursive(
+    literals,
+    lambda inner: st.builds(Not, inner) | st.builds(And, st.lists(inner)) | st.builds(Or, st.lists(inner)),
+    max_leaves=5,
+)
+
+
+@st.composite
+def redescriptions(draw: st.DrawFn) -> Redescription:
+    """Draw one of any of the kinds that miners make."""
+    sides: dict[str, Any] = {"left_only": draw(counts), "right_only": draw(counts)}
+    if draw(st.booleans()):
+        sides = {"apart": draw(counts)}
+    rows = draw(st.none() | counts | st.integers(0, 9999))
+    return Redescription(draw(descriptions), draw(descriptions), both=draw(counts), rows=rows, **sides)
+
+
+results = st.lists(redescriptions(), max_size=6).flatmap(
+    lambda items: st.integers(len(items), 10**6).map(lambda looked_at: Redescriptions(items, looked_at))
+)
+
+
+def redescription(both: Noisy, apart: Noisy) -> Redescription:
+    return Redescription(LEFT, RIGHT, both=both, apart=apart)
+
+
+def laplace(scale: float) -> NDArray[np.float64]:
+    """Return the probabilities of discrete Laplace noise, the middle one that of 0."""
+    k = np.abs(np.arange(-max(4, math.ceil(30 * scale)), max(4, math.ceil(30 * scale)) + 1))
+    return np.exp(-k / scale) * math.tanh(1 / (2 * scale))
+
+
+def gaussian(deviation: float) -> NDArray[np.float64]:
+    k = np.arange(-max(4, math.ceil(9 * deviation)), max(4, math.ceil(9 * deviation)) + 1)
+    weights = np.exp(-(k**2) / (2 * deviation**2))
+    return np.asarray(weights / weights.sum())
+
+
+def cells(one: NDArray[np.float64], many: int) -> NDArray[np.float64]:
+    """Return the probabilities of the sum of so many independent noises."""
+    total = one
+    for _ in range(many - 1):
+        total = np.convolve(total, one)
+    return total
+
+
+def steps(noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.arange(len(noise), dtype=float) - len(noise) // 2
+
+
+def variance(noise: NDArray[np.float64]) -> float:
+    return float((steps(noise) ** 2 * noise).sum())
+
+
+NOISES = [(f"laplace {b:.2f}", laplace(b)) for b in np.geomspace(0.06, 9, 24)]
+NOISES += [(f"gaussian {s:.2f}", gaussian(s)) for s in np.geomspace(0.15, 9, 12)]
+
+
+# Noisy counts
+
+
+@pytest.mark.parametrize(("name", "noise"), NOISES, ids=[name for name, _ in NOISES])
+def test_intervals_cover_sums_of_any_number_of_cells(name: str, noise: NDArray[np.float64]) -> None:
+    one = variance(noise)
+    for many in (1, 2, 3, 5, 8, 16):
+        total = cells(noise, many)
+        for level in LEVELS:
+            missed = total[np.abs(steps(total)) > Noisy(0, many * one).margin(level)].sum()
+            assert missed <= (1 - level) * (1 + 1e-6) + 1e-13, (name, many, level)
+
+
+def test_no_mixture_of_laplace_and_normal_noise_exceeds_the_quantile() -> None:
+    """Tails of sum_k of w_k Laplace and w_0 normal variance, from their characteristic function."""
+    rng = np.random.default_rng(4)
+    u = (np.arange(4000) + 0.5) * 0.05
+    sines = {level: np.sin(u * quantile(1 - level)) / u for level in LEVELS[:-1]}
+    for concentration in (0.05, 0.3, 1.0, 4.0):
+        for parts in (2, 3, 5):
+            for _ in range(8):
+                weights = rng.dirichlet(np.full(parts, concentration))
+                transform = np.exp(-weights[0] * u**2 / 2) / np.prod(1 + np.outer(weights[1:], u**2 / 2), axis=0)
+                for level, sine in sines.items():
+                    assert 1 - 2 / math.pi * (sine @ transform) * 0.05 <= (1 - level) + 2e-6
+
+
+def test_intervals_are_not_much_wider_than_they_must_be() -> None:
+    exact = 20 * math.log(20)  # of one Laplace
+    assert exact < Noisy.laplace(0, 20).margin(0.95) < exact + 0.6
+    assert quantile(0.1) == pytest.approx(norm.isf(0.05))  # of a normal
+    assert heavy_deviation(Noisy.laplace(0, 20).variance) == pytest.approx(20 * math.sqrt(2))
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.1, 1, 7.5, 400])
+def test_laplace_knows_the_variance_of_its_noise(scale: float) -> None:
+    assert Noisy.laplace(3, scale).variance == pytest.approx(variance(laplace(scale)), rel=1e-6)
+    assert Noisy.laplace(3, 0.001) == Noisy(3, 0)  # too small for a float
+
+
+@given(counts, counts, st.integers(-9, 9))
+@patient
+def test_sums_and_differences_add_variances(a: Noisy, b: Noisy, public: int) -> None:
+    assert a + b == Noisy(a.value + b.value, a.variance + b.variance) == sum([a, b])
+    assert a - b == Noisy(a.value - b.value, a.variance + b.variance)
+    assert (a + public).variance == (public + a).variance == (a - public).variance == a.variance
+    assert a.deviation == pytest.approx(math.sqrt(a.variance))
+
+
+@given(counts)
+@patient
+def test_intervals_hold_the_count_and_grow_with_the_level(count: Noisy) -> None:
+    intervals = [count.interval(level) for level in LEVELS]
+    for (low, high), (lower, higher) in itertools.pairwise(intervals):
+        assert lower <= low <= count.value <= high <= higher
+    assert count.variance > 0 or intervals[-1] == (count.value, count.value)
+
+
+def test_counts_print_with_their_margin() -> None:
+    assert [str(Noisy(512.4, 0)), str(Noisy(-3, 1))] == ["512", "-3 ± 3"]
+
+
+@pytest.mark.parametrize(("value", "spread"), [(math.nan, 1), (math.inf, 1), (1, math.nan), (1, math.inf), (1, -1e-9)])
+def test_counts_are_finite(value: float, spread: float) -> None:
+    with pytest.raises(InputError, match="must be finite"):
+        Noisy(value, spread)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 95, math.nan])
+def test_levels_are_between_0_and_1(level: float) -> None:
+    for interval in (Noisy(1, 1).interval, redescription(Noisy(1, 1), Noisy(1, 1)).jaccard_interval):
+        with pytest.raises(InputError, match="between 0 and 1"):
+            interval(level)
+
+
+# Jaccard intervals
+
+SIZES = [(0, 30), (1, 0), (2, 1), (10, 10), (40, 3), (200, 600), (4000, 100)]
+
+
+@pytest.mark.parametrize("scale", [0.08, 0.15, 0.23, 0.3, 0.4, 0.55])
+@pytest.mark.parametrize("many", [1, 3])
+def test_jaccard_intervals_cover_under_little_noise(scale: float, many: int) -> None:
+    """Exactly: every pair of noises is tried. Here steps of whole rows matter most."""
+    one = laplace(scale)
+    first, second = cells(one, 1), cells(one, many)
+    pairs = [
+        (k, m, p * r)
+        for k, p in zip(steps(first), first, strict=True)
+        for m, r in zip(steps(second), second, strict=True)
+        if p * r > 1e-6
+    ]
+    for both, apart in SIZES:
+        for level in (0.8, 0.95):
+            hit = 0.0
+            for k, m, p in pairs:
+                found = redescription(Noisy(both + k, variance(one)), Noisy(apart + m, many * variance(one)))
+                low, high = found.jaccard_interval(level)
+                hit += p * (low <= both / (both + apart) <= high)
+            assert hit >= level, (both, apart)
+
+
+@pytest.mark.parametrize(
+    ("noise", "first", "second"),
+    [(laplace(2), 1, 1), (laplace(15), 1, 2), (laplace(15), 1, 16), (laplace(5), 9, 9), (gaussian(12), 1, 1)],
+)
+@pytest.mark.parametrize("size", SIZES)
+def test_jaccard_intervals_cover(noise: NDArray[np.float64], first: int, second: int, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(5)
+    both, apart = size
+    draws = 600
+    one = variance(noise)
+    added = rng.choice(steps(noise), p=noise / noise.sum(), size=(draws, first + second))
+    missed = 0
+    for k, m in zip(added[:, :first].sum(axis=1), added[:, first:].sum(axis=1), strict=True):
+        found = redescription(Noisy(both + k, first * one), Noisy(apart + m, second * one))
+        low, high = found.jaccard_interval(0.9)
+        missed += not low <= both / (both + apart) <= high
+    assert missed <= binom.isf(1e-9, draws, 0.1)
+
+
+def test_jaccard_intervals_are_as_wide_as_the_noise() -> None:
+    """The delta method's interval at 90 %, and the half row on each side."""
+    low, high = redescription(Noisy(3000, 8100), Noisy(2000, 8100)).jaccard_interval(0.9)
+    half = (norm.isf(0.05) * 90 * math.hypot(0.4, 0.6) + 0.3) / 5000
+    assert low == pytest.approx(0.6 - half, abs=6e-4)
+    assert high == pytest.approx(0.6 + half, abs=6e-4)
+
+
+@given(counts, counts)
+@patient
+def test_jaccard_intervals_hold_the_estimate_and_grow_with_the_level(both: Noisy, apart: Noisy) -> None:
+    found = redescription(both, apart)
+    assert 0 <= found.jaccard <= 1
+    intervals = [found.jaccard_interval(level) for level in LEVELS]
+    for (low, high), (lower, higher) in itertools.pairwise(intervals):
+        assert 0 <= lower <= low <= found.jaccard <= high <= higher <= 1
+    low, high = found.support_interval()
+    assert 0 <= low <= max(both.value, 0) <= high
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+@patient
+def test_exact_counts_have_exact_jaccard_indices(both: int, apart: int) -> None:
+    found = redescription(Noisy(both, 0), Noisy(apart, 0))
+    if both + apart:
+        assert found.jaccard == both / (both + apart)
+        assert found.jaccard_interval() == pytest.approx((found.jaccard, found.jaccard))
+    else:
+        assert found.jaccard_interval() == (0, 1)  # of no rows any index may be told
+    assert found.trusted(10**9) is (both > 0)
+
+
+@given(counts, counts, st.floats(0.1, 100))
+@patient
+def test_more_noise_widens_intervals(both: Noisy, apart: Noisy, more: float) -> None:
+    low, high = redescription(both, apart).jaccard_interval()
+    noisier = [attrs.evolve(count, variance=count.variance + more) for count in (both, apart)]
+    lower, higher = redescription(*noisier).jaccard_interval()
+    assert lower <= low <= high <= higher
+
+
+# Supports and p-values
+
+
+def test_supports_follow_from_disjoint_counts() -> None:
+    found = Redescription(LEFT, RIGHT, both=Noisy(400, 2), left_only=Noisy(60, 3), right_only=Noisy(40, 4), rows=1000)
+    assert (found.left_support, found.right_support) == (Noisy(460, 5), Noisy(440, 6))
+    assert (found.apart, found.support, found.rows) == (Noisy(100, 7), Noisy(400, 2), Noisy(1000, 0))
+    assert found.jaccard == 0.8
+    assert found.p_value == binom.sf(399, 1000, 0.46 * 0.44)
+
+
+def test_a_sum_alone_leaves_the_sides_unknown() -> None:
+    found = Redescription(LEFT, RIGHT, both=Noisy(4, 2), apart=Noisy(6, 2), rows=9)
+    assert (found.left_support, found.right_support, found.p_value) == (None, None, None)
+    assert attrs.evolve(found, left_only=Noisy(1, 1), right_only=Noisy(5, 1), rows=None).p_value is None
+    with pytest.raises(InputError, match="needs 'apart', or both of 'left_only' and 'right_only'"):
+        Redescription(LEFT, RIGHT, both=Noisy(4, 2), left_only=Noisy(6, 2))
+
+
+@given(counts, counts, counts, counts)
+@patient
+def test_p_values_are_probabilities_whatever_the_noise(both: Noisy, left: Noisy, right: Noisy, rows: Noisy) -> None:
+    p = Redescription(LEFT, RIGHT, both=both, left_only=left, right_only=right, rows=rows).p_value
+    assert p is not None
+    assert 0 <= p <= 1
+
+
+@given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.just(n), *[st.integers(0, n // 3)] * 3)))
+@patient
+def test_p_values_are_scipys(sizes: tuple[int, int, int, int]) -> None:
+    rows, both, left, right = sizes
+    exact = {"both": Noisy(both, 0), "left_only": Noisy(left, 0), "right_only": Noisy(right, 0)}
+    found = Redescription(LEFT, RIGHT, **exact, rows=rows)
+    chance = (both + left) / rows * ((both + right) / rows)
+    tail = sum(math.comb(rows, k) * chance**k * (1 - chance) ** (rows - k) for k in range(both, rows + 1))
+    assert found.p_value == pytest.approx(tail, rel=1e-6, abs=1e-12)
+
+
+# Trust
+
+
+@given(redescriptions(), st.integers(1, 10**6))
+@patient
+def test_trust_is_the_lower_end_of_the_interval(found: Redescription, candidates: int) -> None:
+    low, _ = found.jaccard_interval(1 - 0.05 / candidates)
+    if found.apart.value >= 0 and found.both.variance > 0 and abs(low - found.jaccard / 2) > 1e-6:
+        assert found.trusted(candidates) is (low > found.jaccard / 2)
+    if found.trusted(candidates):
+        assert low >= found.jaccard / 2 - 1e-6
+        assert found.trusted(max(candidates // 2, 1))
+
+
+@pytest.mark.parametrize("scale", [0.4, 5, 40])
+def test_no_mark_is_wrong(scale: float) -> None:
+    """Results of 100 candidates without substance: with probability 0.95 none of the marks is wrong."""
+    rng = np.random.default_rng(7)
+    noise = laplace(scale)
+    runs, wrong = 150, 0
+    width = variance(noise)
+    for _ in range(runs):
+        both, apart = rng.integers(0, math.ceil(9 * scale), 100), rng.integers(0, math.ceil(30 * scale), 100)
+        added = rng.choice(steps(noise), p=noise / noise.sum(), size=(2, 100))
+        for b, a, k, m in zip(both, apart, *added, strict=True):
+            found = redescription(Noisy(b + k, width), Noisy(a + m, width))
+            if found.trusted(100) and b / max(b + a, 1) < found.jaccard / 2:
+                wrong += 1
+                break
+    assert wrong <= binom.isf(1e-9, runs, 0.05)
+
+
+def test_pruning_removes_artefacts_and_keeps_what_is_real() -> None:
+    """A dense block of candidates without substance and some large real ones: the paper's scatter."""
+    rng = np.random.default_rng(8)
+    noise = laplace(20)
+    width = variance(noise)
+    items, real = [], set()
+    for k in range(2030):
+        b, a = (0, 2) if k < 2000 else (int(rng.integers(600, 3000)), int(rng.integers(50, 900)))
+        first, second = rng.choice(steps(noise), p=noise / noise.sum(), size=2)
+        found = Redescription(Equals("k", str(k)), RIGHT, both=Noisy(b + first, width), apart=Noisy(a + second, width))
+        items.append(found)
+        if k >= 2000:
+            real.add(found)
+    result = Redescriptions(items)
+    block = [item for item in result if item.jaccard > 0.9 and item not in real]
+    assert len(block) > 300  # they look perfect
+    kept = result.pruned()
+    assert set(kept) == real
+    assert kept.candidates == 2030
+    assert max(item.both.value for item in block) < result.min_support_from_scatter() <= 600 + 200
+    assert all(kept.trusted)
+    assert result.pruned(0.0).items == tuple(item for item in result if item.both.value >= 0)
+
+
+@given(results)
+@patient
+def test_pruning_keeps_the_largest_that_pass_together(result: Redescriptions) -> None:
+    least = result.min_support_from_scatter()
+    kept = result.pruned()
+    assert kept.items == tuple(item for item in result if item.both.value >= least)
+    assert kept == result.pruned(least)
+    by_support = sorted(result, key=lambda item: -item.both.value)
+    passing = [
+        k
+        for k in range(1, len(result) + 1)
+        if all(item._clearance() >= quantile(0.05 * k / result.candidates) for item in by_support[:k])
+        and (k == len(result) or by_support[k].both.value < by_support[k - 1].both.value)
+    ]
+    assert len(kept) == max(passing, default=0)
+
+
+# Results
+
+
+@given(results)
+@patient
+def test_results_are_sorted_sequences(result: Redescriptions) -> None:
+    assert list(result) == [result[k] for k in range(len(result))] == list(result.items)
+    lows = [item.jaccard_interval()[0] for item in result]
+    assert lows == sorted(lows, reverse=True)
+    again = Redescriptions(reversed(result.items), result.candidates)
+    assert [str(item) for item in again] == [str(item) for item in result]
+    assert result[1:].items == result.items[1:]
+    assert result[:0].candidates == result.candidates
+    assert repr(result) == f"<{len(result)} redescriptions of {result.candidates} candidates>"
+
+
+def test_candidates_count_the_results_themselves() -> None:
+    found = redescription(Noisy(4, 2), Noisy(6, 2))
+    assert Redescriptions([found, found]).candidates == 2
+    with pytest.raises(InputError, match="2 redescriptions cannot come from 1 candidates"):
+        Redescriptions([found, found], 1)
+
+
+@given(results)
+@patient
+def test_results_survive_json(result: Redescriptions) -> None:
+    form = json.loads(result.to_json(), parse_constant=pytest.fail)  # NaN and Infinity are no JSON
+    assert Redescriptions.from_dict(form) == result
+    assert [item["trusted"] for item in form["redescriptions"]] == list(result.trusted)
+    assert [item["jaccard"] for item in form["redescriptions"]] == [item.jaccard for item in result]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda form: form.pop("redescriptions"),
+        lambda form: form.pop("candidates"),
+        lambda form: form.update(candidates="many"),
+        lambda form: form.update(redescriptions=[3]),
+        lambda form: form["redescriptions"][0].pop("both"),
+        lambda form: form["redescriptions"][0].update(both=3),
+        lambda form: form["redescriptions"][0].update(both=None),
+        lambda form: form["redescriptions"][0]["both"].update(value="x"),
+        lambda form: form["redescriptions"][0]["both"].update(variance=-1),
+        lambda form: form["redescriptions"][0].update(left={"nand": []}),
+        lambda form: form["redescriptions"][0].update(left="x"),
+    ],
+)
+def test_spoilt_forms_are_refused(spoil: Any) -> None:
+    form = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).to_dict()
+    spoil(form)
+    with pytest.raises(InputError):
+        Redescriptions.from_dict(form)
+
+
+@given(results)
+@patient
+def test_csv_has_a_line_for_each(result: Redescriptions) -> None:
+    buffer = io.StringIO(newline="")
+    result.to_csv(buffer)
+    lines = list(csv.DictReader(io.StringIO(buffer.getvalue(), newline="")))
+    assert len(lines) == len(result)
+    for line, item, trusted in zip(lines, result, result.trusted, strict=True):
+        assert (line["left"], line["right"]) == (str(item.left), str(item.right))
+        assert (float(line["jaccard_low"]), float(line["jaccard_high"])) == item.jaccard_interval()
+        assert (float(line["support"]), float(line["jaccard"])) == (item.support.value, item.jaccard)
+        assert line["p_value"] == ("" if item.p_value is None else repr(item.p_value))
+        assert line["left_support"] == ("" if item.left_support is None else repr(item.left_support.value))
+        assert line["trusted"] == ("true" if trusted else "false")
+
+
+def test_csv_goes_to_files_whole_or_not_at_all(tmp_path: Path) -> None:
+    result = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))])
+    result.to_csv(tmp_path / "found.csv")
+    buffer = io.StringIO()
+    result.to_csv(buffer)
+    assert (tmp_path / "found.csv").read_text() == buffer.getvalue()
+    with pytest.raises(InputError, match="cannot be written"):
+        result.to_csv(str(tmp_path / "no" / "found.csv"))
+
+
+def test_the_table_is_aligned_and_wraps_long_descriptions() -> None:
+    long = And([Or([Equals("species", f"Microtus arvalis {k}") for k in range(3)]), Not(Below("t_jan", -3.25))])
+    sides = {"left_only": Noisy(60, 50), "right_only": Noisy(40, 50)}
+    result = Redescriptions(
+        [
+            Redescription(long, RIGHT, both=Noisy(4000, 50), rows=9000, **sides),
+            redescription(Noisy(3, 50), Noisy(-2, 50)),
+        ]
+    )
+    lines = str(result).splitlines()
+    column = lines[0].index("right")
+    assert [line[:column].rstrip() for line in lines[:6]] == [
+        "left",
+        "(species = Microtus arvalis 0 or",
+        "species = Microtus arvalis 1 or",
+        "species = Microtus arvalis 2) and",
+        "t_jan >= -3.25",
+        "smoker = true",
+    ]
+    assert re.split(" {2,}", lines[1][column:]) == ["fev < 3", "0.98 [0.97, 0.98]", "4000 [3984, 4016]", "<1e-99", "*"]
+    assert re.split(" {2,}", lines[5][column:])[:2] == ["fev < 3", "1.00 [0.00, 1.00]"]
+    assert "2 candidates were looked at" in lines[-1]
+    assert max(map(len, lines)) <= 120
+
+
+def test_long_results_print_their_head() -> None:
+    result = Redescriptions([redescription(Noisy(k, 1), Noisy(9, 1)) for k in range(70)])
+    assert "and 20 more, in to_csv and to_json" in str(result)
+
+
+def test_an_empty_result_is_a_sentence() -> None:
+    empty = Redescriptions([], 40)
+    assert str(empty) == "No redescriptions; 40 were looked at."
+    assert str(Redescriptions([])) == "No redescriptions."
+    assert empty.pruned() == empty
+    assert empty.min_support_from_scatter() == 0
+    buffer = io.StringIO()
+    empty.to_csv(buffer)
+    assert len(buffer.getvalue().splitlines()) == 1
+
+
+@given(st.lists(redescriptions(), max_size=4).map(Redescriptions))
+@settings(patient, max_examples=8)
+def test_plots_draw_without_warnings(result: Redescriptions) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    canvas = FigureCanvasAgg(figure)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        axes = result.plot(figure.subplots())
+        canvas.draw()
+    labels = set(axes.get_legend_handles_labels()[1])
+    assert ("trusted" in labels, "not trusted" in labels) == (any(result.trusted), not all(result.trusted))
+
+
+def test_plots_make_their_own_axes() -> None:
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
+    mpl.use("Agg")
+    axes = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).plot()
+    assert axes.get_xlabel() == "noisy support (rows)"
+    (points,) = axes.containers
+    assert points[0].get_xydata().tolist() == [[4, 0.4]]
+    pyplot.close(axes.figure)
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'dpframework\[plot\]'"):
+        Redescriptions([]).plot()
+
+
+def test_importing_patterns_imports_nothing_slow() -> None:
+    code = "import sys, dpframework.patterns; print([m for m in ('scipy', 'matplotlib', 'numba') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
