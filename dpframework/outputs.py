@@ -33,7 +33,7 @@ def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
     InputError
         If `out` is a file, holds anything, or cannot be written.
     """
-    _require_usable(out, names)
+    require_usable(out, names)
     stage = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.part"
     try:
         stage.mkdir()
@@ -45,7 +45,7 @@ def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
         raise
     try:
-        _require_usable(out, names)  # once more: another run may have written there meanwhile
+        require_usable(out, names)  # once more: another run may have written there meanwhile
         with uninterrupted():
             if out.exists():
                 for written in sorted(stage.iterdir()):
@@ -90,7 +90,14 @@ def write_whole(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def _require_usable(out: Path, names: Collection[str]) -> None:
+def require_usable(out: Path, names: Collection[str]) -> None:
+    """Refuse a folder that results cannot be written to (see `staged`).
+
+    Raises
+    ------
+    InputError
+        As `staged`.
+    """
     if not out.exists():
         if not out.absolute().parent.is_dir():
             raise InputError(f"{out}: its parent folder does not exist; make it first")

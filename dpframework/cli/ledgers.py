@@ -1,0 +1,217 @@
+"""Commands about the ledger: `ledger open`, `approve`, `revoke`, `show` and `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpframework.cli.shared import (
+    Command,
+    Group,
+    Json,
+    console,
+    counted,
+    given_path,
+    open_plan,
+    print_json,
+    warn_of_problems,
+    whole_number,
+)
+from dpframework.ledger import DataSet, Ledger, opening
+from dpframework.privacy import decimal_text, readable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+app = typer.Typer(
+    name="ledger",
+    cls=Group,
+    help="Keep what is approved and spent on a data set: a file with a cap, approvals and charges, never data.",
+    no_args_is_help=True,
+)
+
+File = Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A ledger.")]
+Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data set of the ledger.")]
+By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who decides this: kept in the ledger.")]
+
+
+@app.command(
+    "open",
+    cls=Command,
+    epilog="Example: dpframework ledger open hospital.ledger --data-set patients --epsilon 2",
+)
+def open_data_set(
+    file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A ledger; made if there is none.")],
+    name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="What the ledger will call the data set.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
+    delta: Annotated[
+        str, typer.Option(metavar="D", help="Above 0, runs are composed in concentrated loss; else in pure epsilon.")
+    ] = "0",
+    relation: Annotated[
+        str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
+    ] = "add-or-remove-one",
+    schema: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="FILE", help="Accept plans made from this schema only."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Open a data set with a cap, which is fixed from then on."""
+    from dpframework.schema import Schema
+
+    public = None if schema is None else Schema.load(schema)
+    opening(name, epsilon=epsilon, delta=delta, relation=relation)  # so that bad input leaves no empty ledger behind
+    ledger = Ledger.create(file)
+    ledger.open(name, epsilon=epsilon, delta=delta, relation=relation, schema=public)
+    _report(ledger, name, as_json)
+
+
+@app.command(
+    cls=Command,
+    epilog="Example: dpframework ledger approve hospital.ledger study.toml --data-set patients --by 'Review board'",
+)
+def approve(
+    file: File,
+    study: Annotated[
+        Path, typer.Argument(parser=given_path, metavar="STUDY", help="A study file (.toml), or a plan (.json).")
+    ],
+    name: Name,
+    by: By,
+    runs: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="For how many runs.")] = 1,
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Anything to keep with the approval.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Approve runs of one plan, by its hash: a plan that claims anything else is another plan."""
+    warn_of_problems()
+    ledger = Ledger(file)
+    plan = open_plan(study)
+    ledger.approve(name, plan, by=by, runs=runs, note=note)
+    if not as_json:
+        print(f"approved for {counted(runs, 'run')}: plan {plan.hash}")
+    _report(ledger, name, as_json)
+
+
+@app.command(
+    cls=Command,
+    epilog="Example: dpframework ledger revoke hospital.ledger 4e05191cd65f --data-set patients --by 'Review board'",
+)
+def revoke(
+    file: File,
+    plan: Annotated[str, typer.Argument(metavar="HASH", help="The plan's hash, or its beginning.")],
+    name: Name,
+    by: By,
+    as_json: Json = False,
+) -> None:
+    """Take the approvals of a plan back: a run of it that is under way makes no further release."""
+    ledger = Ledger(file)
+    ledger.revoke(name, plan, by=by)
+    _report(ledger, name, as_json)
+
+
+@app.command(cls=Command, epilog="Example: dpframework ledger show hospital.ledger --data-set patients")
+def show(
+    file: File,
+    name: Annotated[
+        str | None, typer.Option("--data-set", metavar="NAME", help="Show this one's approvals and runs.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show caps, what is spent and left, approvals, and runs with what they were charged."""
+    books = Ledger(file).books()
+    shown = list(books.data_sets.values()) if name is None else [books.data_set(name)]
+    if as_json:
+        found = [data_set.to_dict() for data_set in shown]
+        print_json({"data_sets": found, "entries": books.head.number, "head": books.head.hash})
+        return
+    out = console()
+    out.print(_caps(shown))
+    if name is not None:
+        data_set = shown[0]
+        for title, table in (("approvals", _approvals(data_set)), ("runs", _runs(data_set))):
+            if table.row_count:
+                out.print(f"\n{title}", style="bold")
+                out.print(table)
+    print(f"\nhead: {books.head}")
+
+
+@app.command(cls=Command, epilog="Example: dpframework ledger verify hospital.ledger")
+def verify(
+    file: File,
+    head: Annotated[
+        str | None, typer.Option(metavar="HASH", help="A head noted earlier, which must still be in the chain.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute every hash, and whether each run was approved and fitted; exit code 1 if anything was changed."""
+    warn_of_problems()
+    found = Ledger(file).verify(head)
+    if as_json:
+        print_json({"entries": found.number, "head": found.hash})
+    else:
+        print(f"every entry is as it was written; head: {found}")
+
+
+def _report(ledger: Ledger, name: str, as_json: bool) -> None:
+    books = ledger.books()
+    data_set = books.data_set(name)
+    if as_json:
+        print_json({**data_set.to_dict(), "entries": books.head.number, "head": books.head.hash})
+    else:
+        print(f"{name}: {_cap(data_set)}, {_spent(data_set)} spent, {readable(data_set.left)} left")
+        print(f"head: {books.head}")
+
+
+def _cap(data_set: DataSet) -> str:
+    delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
+    return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}"
+
+
+def _spent(data_set: DataSet) -> str:
+    return readable(data_set.spent.epsilon or data_set.epsilon * 0)
+
+
+def _table(*heads: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in heads:
+        table.add_column(head)
+    return table
+
+
+def _caps(known: Iterable[DataSet]) -> Table:
+    from rich.text import Text
+
+    table = _table("data set", "cap", "accounting", "spent", "left", "runs")
+    for data_set in known:
+        cells = (_cap(data_set), data_set.accountant.name, _spent(data_set), readable(data_set.left))
+        table.add_row(Text(data_set.name, style="bold"), *map(Text, cells), str(len(data_set.runs)))
+    return table
+
+
+def _approvals(data_set: DataSet) -> Table:
+    from rich.text import Text
+
+    table = _table("plan", "approved", "by", "runs", "left", "note")
+    for approval in data_set.approvals:
+        left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
+        cells = (approval.plan[:12], approval.time, approval.by, str(approval.runs), left, approval.note)
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _runs(data_set: DataSet) -> Table:
+    from rich.text import Text
+
+    table = _table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")
+    for run in data_set.runs.values():
+        loss = data_set.accountant.loss(run.amount)
+        charged = readable(loss.epsilon) if loss is not None and loss.epsilon is not None else ""
+        counts = (len(run.charges), run.resumed, run.redrawn)
+        table.add_row(
+            *map(Text, (run.id, run.plan[:12], run.time, charged, *map(str, counts), run.end or "unfinished"))
+        )
+    return table

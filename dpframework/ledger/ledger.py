@@ -1,0 +1,274 @@
+"""The ledger: what was planned, approved and spent on a data set, in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from dpframework.checks import Severity, findings
+from dpframework.errors import InputError, PlanRefused
+from dpframework.ledger.books import Books, DataSet, pair_from_dict
+from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
+from dpframework.ledger.run import LedgerRun
+from dpframework.plan.plan import Budget, Plan, hash_of
+from dpframework.plan.reading import plan_from_json
+from dpframework.privacy import Amount, Relation
+from dpframework.registry import registry
+from dpframework.schema import Schema
+
+
+def _text(value: str, what: str) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InputError(f"{what} is {value!r}; a text of one line is needed")
+    return value
+
+
+def opening(
+    name: str, *, epsilon: Amount, delta: Amount = 0, relation: Relation | str, schema: Schema | None = None
+) -> dict[str, Any]:
+    """Return what is recorded of a data set that is opened (see `Ledger.open`).
+
+    Raises
+    ------
+    InputError
+        If a number, the name or the relation cannot be used.
+    """
+    cap = Budget(epsilon, delta)
+    return {
+        "data_set": _text(name, "the data set's name"),
+        "relation": Relation.parse(relation).value,
+        "epsilon": str(cap.epsilon),
+        "delta": str(cap.delta),
+        "schema": None if schema is None else schema.fingerprint,
+    }
+
+
+@final
+class Ledger:
+    """A file of data sets with their caps, the plans approved for them, and what runs were charged; never data.
+
+    Parameters
+    ----------
+    path
+        A file that `Ledger.create` made.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is something else.
+
+    Examples
+    --------
+    >>> import tempfile, dpframework as dpf
+    >>> ledger = dpf.Ledger.create(tempfile.mkdtemp() + "/hospital.ledger")
+    >>> ledger.open("patients", epsilon=2)
+    >>> print(ledger.data_set("patients").left)
+    2
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._chain = Chain(path)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Ledger:
+        """Make a ledger; one that exists is opened.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or is something else.
+        """
+        ledger = cls.__new__(cls)
+        ledger._chain = Chain.create(path, {"id": secrets.token_hex(16)})
+        return ledger
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._chain.path
+
+    def open(
+        self,
+        name: str,
+        *,
+        epsilon: Amount,
+        delta: Amount = 0,
+        relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
+        schema: Schema | None = None,
+    ) -> None:
+        """Open a data set with a cap that all its runs must fit together.
+
+        Parameters
+        ----------
+        name
+            What the ledger calls it.
+        epsilon, delta
+            The cap. Runs are composed in pure epsilon, or, with delta above 0, in concentrated loss.
+        relation
+            The neighbouring relation that the cap holds for; plans of the other one are refused.
+        schema
+            Plans made from any other schema are refused; by default every schema is accepted.
+
+        Raises
+        ------
+        InputError
+            If the name is taken, or a number or the relation cannot be used.
+        """
+        content = opening(name, epsilon=epsilon, delta=delta, relation=relation, schema=schema)
+        with self._chain.writing() as transaction:
+            if name in self._books(transaction).data_sets:
+                raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
+            transaction.append("data set", content)
+
+    def approve(self, name: str, plan: Plan, *, by: str, runs: int = 1, note: str = "") -> None:
+        """Approve runs of one plan: of exactly this content, by its hash.
+
+        Parameters
+        ----------
+        name
+            The data set.
+        plan
+            The plan.
+        by
+            Who approves.
+        runs
+            For how many runs; each is charged the plan's whole total.
+        note
+            Anything to keep with the approval.
+
+        Raises
+        ------
+        PlanRefused
+            If a check refuses the plan, it is of another relation or schema, or it does not fit what is left.
+        InputError
+            If there is no such data set, or a parameter cannot be used.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+            raise InputError(f"runs is {runs!r}; a positive whole number is needed")
+        approval = {"data_set": name, "plan": plan.hash, "by": _text(by, "by"), "runs": runs}
+        approval["note"] = _text(note, "the note") if note else ""
+        refused = [f for f in findings(plan, registry().checks) if f.severity is Severity.ERROR]
+        if refused:
+            raise PlanRefused("; ".join(str(finding) for finding in refused))
+        with self._chain.writing() as transaction:
+            data_set = self._books(transaction).data_set(name)
+            data_set.require_fit(plan)
+            if plan.hash not in data_set.plans:
+                transaction.append("plan", {"data_set": name, "plan": {**plan.content(), "hash": plan.hash}})
+            transaction.append("approval", approval)
+
+    def revoke(self, name: str, plan: str, *, by: str) -> None:
+        """Take the approvals of a plan back: no run of it is opened, resumed, or makes another release.
+
+        Parameters
+        ----------
+        name
+            The data set.
+        plan
+            The plan's hash, or its beginning.
+        by
+            Who takes them back.
+
+        Raises
+        ------
+        InputError
+            If no approved plan, or more than one, has such a hash.
+        """
+        by = _text(by, "by")
+        with self._chain.writing() as transaction:
+            data_set = self._books(transaction).data_set(name)
+            given = {a.plan for a in data_set.approvals if a.revoked is None and a.plan.startswith(plan)}
+            if len(given) != 1:
+                number = "no" if not given else "more than one"
+                raise InputError(f"data set '{name}': {number} approved plan has a hash that begins with '{plan}'")
+            transaction.append("revocation", {"data_set": name, "plan": given.pop(), "by": by})
+
+    def _books(self, transaction: Transaction) -> Books:
+        return Books(self.path, transaction.read())
+
+    def books(self) -> Books:
+        """Return every data set, as it is now, with the head of the chain."""
+        with self._chain.reading() as transaction:
+            return self._books(transaction)
+
+    def data_set(self, name: str) -> DataSet:
+        """Return one data set, as it is now.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        """
+        return self.books().data_set(name)
+
+    def run(self, name: str, *, journal: str | os.PathLike[str] | None = None) -> LedgerRun:
+        """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
+
+        Parameters
+        ----------
+        name
+            The data set.
+        journal
+            A file for the outputs of the run while it is unfinished: with the same journal it can be resumed.
+            `LedgerRun.discard` removes it. By default there is none, and a run that is killed is lost.
+        """
+        return LedgerRun(self._chain, name, None if journal is None else Path(journal))
+
+    def verify(self, head: str | None = None) -> Head:
+        """Recompute every hash, and whether each run was approved and fitted; return the head.
+
+        Parameters
+        ----------
+        head
+            The hash of a head that was noted earlier, which must still be in the chain.
+
+        Raises
+        ------
+        LedgerTampered
+            With the first entry that is not as it was written.
+        """
+        with self._chain.reading() as transaction:
+            entries = transaction.read()
+            transaction.require_untouched()
+        books = Books(self.path)
+        for entry in entries:
+            try:
+                self._require_possible(books, entry)
+            except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
+                reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
+                raise LedgerTampered(
+                    f"{self.path}: entry {entry.number} is not one that dpframework makes: {reason}"
+                ) from None
+            books.add(entry)
+        if not entries or entries[0].kind != "ledger":
+            raise LedgerTampered(f"{self.path}: the first entry is missing")
+        if head is not None and head not in {entry.hash for entry in entries}:
+            raise LedgerTampered(
+                f"{self.path}: no entry has the hash {head}; the ledger was cut, written anew, or is another one"
+            )
+        return entries[-1].head
+
+    def _require_possible(self, books: Books, entry: Entry) -> None:
+        content = entry.content
+        if entry.kind == "plan":
+            claims = {key: value for key, value in content["plan"].items() if key != "hash"}
+            if hash_of(claims) != content["plan"]["hash"]:
+                raise PlanRefused("the plan does not fit its hash")
+        books.require_possible(entry)
+        if entry.kind == "run":
+            self._require_same_amount(books.data_set(content["data_set"]), content)
+
+    def _require_same_amount(self, data_set: DataSet, content: Mapping[str, Any]) -> None:
+        """Refuse a charge that is not what the accountant makes of the plan, where its plan can be read here."""
+        mechanisms = [brought.thing for brought in registry().mechanisms.values()]
+        try:
+            plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
+        except InputError:  # of a plugin that is not installed, or of another version
+            return
+        amount = pair_from_dict(content["amount"])
+        if data_set.accountant.amount_of(plan.root, plan) != amount:
+            raise PlanRefused("what was charged is not the total of its plan")

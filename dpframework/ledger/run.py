@@ -1,0 +1,324 @@
+"""A run in a ledger: charged before its releases are drawn, and resumed where it was killed.
+
+The order of writes, each on the disk before the next begins: the journal gets the run's id; the ledger charges the
+plan's whole total; then, release by release, the ledger records its charge, it is drawn, the journal keeps its
+output, and only then do the miner and the observers see it; at last the ledger records the run's end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant.run import Charge
+from dpframework.engines import Cut, Engine, Rows
+from dpframework.errors import InputError, PlanRefused, ReleaseRefused
+from dpframework.ledger.books import Books, DataSet, RecordedRun, pair_to_dict
+from dpframework.ledger.chain import START, Chain, Entry, Transaction
+from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
+from dpframework.ledger.values import fingerprint
+from dpframework.observers import Observer
+from dpframework.patterns import Cases
+from dpframework.plan.plan import Plan
+from dpframework.private_table import Gate
+from dpframework.randomness import Randomness
+from dpframework.schema import Attribute
+from dpframework.version import __version__
+
+
+@final
+class LedgerRun(Observer):
+    """One run of a study that is charged to a data set's cap; `Ledger.run` makes it, `Study.run` takes it.
+
+    Attributes
+    ----------
+    id
+        The run's name in the ledger.
+    before
+        How many releases were made before it was resumed.
+    unfinished
+        Whether it was charged and may still be resumed.
+    """
+
+    def __init__(self, chain: Chain, data_set: str, journal: Path | None) -> None:
+        self.id = secrets.token_hex(8)
+        self.before = 0
+        self.unfinished = False
+        self.lock = threading.RLock()
+        self.origin = ""  # of the release that is being made
+        self._chain, self._name, self._at = chain, data_set, journal
+        self._journal: Journal | None = None
+        self._disposable = False  # the journal: nothing was charged, and nothing released
+        self._plan: Plan | None = None
+        self._ended = False
+        self._failed = False
+        self._drawing = False
+        self._charged: list[str] = []  # the paths in the ledger
+        self._kept: dict[int, Kept] = {}  # the outputs in the journal
+        self._number = 0  # of the release that is being made
+        self._head = START
+
+    @contextlib.contextmanager
+    def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
+        """Refuse a plan that may not be run; record how the block ends, in which `open` charges it.
+
+        A block that is interrupted, or in which the ledger or the journal fails, leaves the run unfinished.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan is not approved, does not fit, or the run cannot be resumed.
+        InputError
+            If the draws are not private, or the ledger or the journal cannot be used.
+        """
+        if not randomness.private:
+            raise InputError("a seeded run is not private, and a ledger records private runs; leave out the seed")
+        if self._plan is not None:
+            raise InputError("this run was made before; ask the ledger for a new one")
+        self._plan = plan
+        try:
+            if self._at is not None and self._at.exists():
+                self._journal = Journal(self._at)
+            with self._chain.reading() as transaction:
+                self._look(transaction)
+            yield
+        except Exception as error:
+            # A miner that failed would fail again; what is around it may work the next time.
+            if self.unfinished and not self._failed and not getattr(error, "interrupted", False):
+                self._end("stopped")
+            raise
+        else:
+            if self.unfinished:
+                self._end("finished")
+        finally:
+            if self._journal is not None and self._disposable:
+                self._journal.remove()
+            elif self._journal is not None:
+                self._journal.close()
+
+    def discard(self) -> None:
+        """Remove the journal of a run that has ended: its results are kept elsewhere."""
+        if self._at is not None and self._ended:
+            remove(self._at)
+
+    def open(self) -> None:
+        """Charge the plan's whole total, or take the run up again where it was.
+
+        Raises
+        ------
+        PlanRefused
+            As `recording`, if that changed since.
+        """
+        assert self._plan is not None
+        if self._at is not None and self._journal is None:
+            self._journal, self._disposable = Journal(self._at), True
+        with self._chain.writing() as transaction:
+            data_set, recorded = self._look(transaction)
+            if recorded is None:
+                content = {
+                    "run": self.id,
+                    "data_set": self._name,
+                    "plan": self._plan.hash,
+                    "amount": pair_to_dict(data_set.require_fit(self._plan)),
+                    "dpframework": __version__,
+                }
+                if self._journal is not None and self._journal.owner is None:
+                    # First, so that a run that was charged is always found again.
+                    self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id))
+                self._disposable = False
+                transaction.append("run", content)
+            elif recorded.end is None:
+                transaction.append("resumption", {"run": self.id, "dpframework": __version__})
+            head = transaction.head
+        self._head = head
+        self.unfinished = not self._ended
+
+    def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
+        """Read the ledger: refuse what may not be run; return the data set, and the run that is resumed, if one is."""
+        assert self._plan is not None
+        books = Books(self._chain.path, transaction.read())
+        data_set, self._ledger = books.data_set(self._name), books.id
+        owner = None if self._journal is None else self._journal.owner
+        if self._journal is not None and owner is not None:
+            self._require_owner(owner)
+            self.id = owner.run
+            recorded = data_set.runs.get(self.id)
+            if recorded is not None:
+                self._take_up(recorded, self._journal)
+                return data_set, recorded
+            if self._journal.releases():
+                raise PlanRefused(
+                    f"{self._at}: holds releases of run {self.id}, which this ledger does not; it is an older copy"
+                )
+        if self._journal is not None:
+            self._disposable = True
+        data_set.approval_of(self._plan.hash)
+        data_set.require_fit(self._plan)
+        return data_set, None
+
+    def _require_owner(self, owner: Owner) -> None:
+        assert self._plan is not None
+        for what, own, mine in (
+            ("in another ledger", owner.ledger, self._ledger),
+            (f"on data set '{owner.data_set}'", owner.data_set, self._name),
+            (f"of plan {owner.plan[:12]}, not {self._plan.hash[:12]}", owner.plan, self._plan.hash),
+        ):
+            if own != mine:
+                raise PlanRefused(
+                    f"{self._at}: holds the releases of an unfinished run {what}; "
+                    "resume that one as it was begun, or write this one's results elsewhere"
+                )
+
+    def _take_up(self, recorded: RecordedRun, journal: Journal) -> None:
+        """Compare what the ledger and the journal hold of an unfinished run."""
+        if recorded.revoked is not None:
+            raise PlanRefused(f"run {self.id} cannot be resumed; {recorded.revoked} took its approval back")
+        self._ended = recorded.end is not None
+        self._charged, self._kept = list(recorded.charges), dict(journal.releases())
+        self.before = len(self._kept)
+        # Releases are made one at a time: only the last charge may lack its output.
+        paths = [kept.path for kept in self._kept.values()]
+        whole = list(self._kept) == list(range(1, len(paths) + 1)) and paths == self._charged[: len(paths)]
+        if not whole or len(self._charged) > len(paths) + 1:
+            raise PlanRefused(
+                f"run {self.id} cannot be resumed: the ledger holds {len(self._charged)} of its charges and "
+                f"{self._at} {len(paths)} of its outputs; one of the two is not as the run left it"
+            )
+
+    def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
+        """Return the gate that its releases go through."""
+        told = (self, *observers)
+        return Gate(engine, randomness, told) if self._at is None else JournaledGate(engine, randomness, told, run=self)
+
+    def charged(self, charge: Charge) -> None:
+        """Record a charge, unless the run was resumed and it is on record.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the run may make no such release.
+        InputError
+            If the ledger cannot be written.
+        """
+        if self._drawing:
+            raise ReleaseRefused(f"step '{charge.path}': the release before it failed; run {self.id} makes no more")
+        with self.lock, self._failing():
+            number = self._number + 1
+            on_record = number <= len(self._charged)
+            if on_record and charge.path != self._charged[number - 1]:
+                raise ReleaseRefused(self._other(charge.path))
+            if number in self._kept:
+                if self._kept[number].origin != self.origin:
+                    raise ReleaseRefused(self._other(charge.path))
+            elif self._ended:
+                raise ReleaseRefused(f"step '{charge.path}': run {self.id} has ended and makes no more releases")
+            else:
+                self._record("redraw" if on_record else "charge", number, charge.path)
+            self._number, self._drawing = number, self._journal is not None
+            if not on_record:
+                self._charged.append(charge.path)
+
+    def _record(self, kind: str, number: int, path: str) -> None:
+        with self._chain.writing() as transaction:
+            for entry in self._news(transaction):
+                if entry.kind == "revocation" and self._plan and entry.content["plan"] == self._plan.hash:
+                    raise ReleaseRefused(f"step '{path}': {entry.content['by']} took the approval of its run back")
+            transaction.append(kind, {"run": self.id, "number": number, "path": path})
+            head = transaction.head
+        self._head = head
+
+    def _news(self, transaction: Transaction) -> list[Entry]:
+        """Return what was recorded on the data set since this run last did, if nobody else took the run up."""
+        news = transaction.read(self._head)
+        if any(entry.kind == "resumption" and entry.content["run"] == self.id for entry in news):
+            self._failed = True
+            raise ReleaseRefused(f"run {self.id} was taken up by another process")
+        return [entry for entry in news if entry.content.get("data_set") == self._name]
+
+    def _other(self, path: str) -> str:
+        return (
+            f"step '{path}': run {self.id} made another release here before it was resumed; "
+            "a miner must do the same again when it is given the same releases"
+        )
+
+    def made(self, path: str, draw: Callable[[], Any]) -> Any:
+        """Return the output of the release that was charged last: the one that is kept, or a new one, kept first."""
+        kept = self._kept.get(self._number)
+        output = draw() if kept is None else kept.output
+        if kept is None and self._journal is not None:
+            text = written(output)
+            with self._failing():
+                self._journal.keep(self._number, path, self.origin, text)
+        self._drawing = False
+        return output
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Note that what stops the run is the ledger or the journal, not the miner."""
+        if self._failed:
+            raise ReleaseRefused(f"run {self.id} has stopped and makes no more releases")
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
+
+    def _end(self, how: str) -> None:
+        """Record that the run makes no more releases."""
+        with self._chain.writing() as transaction:
+            self._news(transaction)
+            transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": how})
+        self.unfinished, self._ended = False, True
+
+
+@final
+@attrs.frozen(eq=False)
+class Traced:
+    """Private rows, with a public trace of how they were made from the whole table: which parts of which cuts."""
+
+    rows: Rows
+    trace: str
+
+
+def _untraced(rows: Any) -> tuple[Rows, str]:
+    return (rows.rows, rows.trace) if isinstance(rows, Traced) else (rows, "")
+
+
+@final
+@attrs.frozen(eq=False)
+class JournaledGate(Gate):
+    """A gate that keeps each output before it is seen, and gives it again when the run is resumed.
+
+    A resumed run must ask for the same releases of the same rows before it makes new ones: else it could make, of two
+    branches that the plan totals as one, the second one too, or cut rows anew that were cut before.
+    """
+
+    run: LedgerRun = attrs.field(kw_only=True)
+
+    def release(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
+        """Make one release at a time."""
+        plain, trace = _untraced(rows)
+        with self.run.lock:
+            self.run.origin = fingerprint(trace, inputs)
+            return super().release(charge, plain, inputs)
+
+    def draw(self, charge: Charge, answer: Any) -> Any:
+        """Return the output that is kept, or draw one and keep it."""
+        return self.run.made(charge.path, lambda: super(JournaledGate, self).draw(charge, answer))
+
+    def split(self, rows: Rows, cut: Cut) -> list[Rows]:
+        """Split, and trace each part."""
+        plain, trace = _untraced(rows)
+        parts = super().split(plain, cut)
+        return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
+
+    def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
+        """Derive, and trace."""
+        plain, trace = _untraced(rows)
+        return Traced(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))

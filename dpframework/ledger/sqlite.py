@@ -1,0 +1,61 @@
+"""What the ledger and the journal of a run share as SQLite files: durable commits, and errors as sentences."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpframework.errors import DPFrameworkError, InputError
+
+PATIENCE = 10.0  # seconds that another process may take for what it writes
+
+
+def connect(path: Path, *, create: bool = False, patience: float | None = None) -> sqlite3.Connection:
+    """Open a file whose commits are on the disk when they return.
+
+    A rollback journal, not a write-ahead log: between commits the one file is all there is, and may be copied. With
+    `EXTRA`, the folder is synchronised too once that journal is deleted; with less, a power cut just after a commit
+    could bring the journal back, and undo the commit.
+    """
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    # Any thread of a run may write, one at a time; transactions are begun by hand.
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=PATIENCE if patience is None else patience, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA synchronous = EXTRA")
+    return connection
+
+
+@contextlib.contextmanager
+def explained(path: Path, what: str) -> Iterator[None]:
+    """Turn SQLite's errors into sentences about a file.
+
+    Raises
+    ------
+    InputError
+        If SQLite cannot read or write the file.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise meaning(error, path, what) from None
+
+
+def meaning(error: sqlite3.Error, path: Path, what: str) -> DPFrameworkError:
+    """Return an error of SQLite as a sentence."""
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return InputError(f"{path}: another process is writing to this {what}; try again")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            return InputError(f"{path}: cannot be written: permission denied, for the file or for its folder")
+        case sqlite3.SQLITE_FULL:
+            return InputError(f"{path}: cannot be written: the disk is full")
+        case sqlite3.SQLITE_NOTADB:
+            return InputError(f"{path}: is not a {what}")
+        case sqlite3.SQLITE_CORRUPT:
+            return InputError(f"{path}: is damaged; take this {what} from a backup")
+        case sqlite3.SQLITE_CANTOPEN:
+            return InputError(f"{path}: cannot be opened; is it a file, and may its folder be written?")
+    return InputError(f"{path}: cannot be read or written: {error}")

@@ -1,0 +1,1004 @@
+"""The ledger: caps that hold, approvals that bind, charges that last, tampering that shows, runs that go on."""
+
+from __future__ import annotations
+
+import enum
+import json
+import multiprocessing
+import sqlite3
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import dpframework as dpf
+from dpframework.accountant import ConcentratedAccountant
+from dpframework.cli import main
+from dpframework.ledger import chain, sqlite
+from dpframework.ledger.journal import Journal
+from dpframework.ledger.values import fingerprint, from_json, to_json
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
+OTHER = dpf.Schema([dpf.Boolean("ill")])
+RNG = np.random.default_rng(5)
+TABLE = dpf.Table.from_codes(SCHEMA, np.array([RNG.integers(0, 2, 300), RNG.integers(0, 3, 300)]))
+
+
+def never() -> dpf.Table:
+    raise AssertionError("the table was read")
+
+
+def count(epsilon="1", name="n") -> dpf.Node:
+    return dpf.step(name, dpf.queries.Count(), DiscreteLaplace(epsilon))
+
+
+@attrs.frozen
+class Does(dpf.Miner):
+    """Does what it is told, when it is told."""
+
+    name = "does"
+    node: object
+    do: object = lambda table: None
+
+    def plan(self, schema):
+        return self.node
+
+    def mine(self, table):
+        return self.do(table)
+
+
+def by_town() -> dpf.Node:
+    """A count, a town chosen, and a count of the ill in each part of a partition."""
+    histogram = dpf.queries.Histogram(SCHEMA["town"])
+    ill = dpf.step("ill", dpf.queries.Histogram(SCHEMA["ill"]), DiscreteLaplace("0.5"))
+    parts = dpf.parallel(ill, by=dpf.Released("town"))
+    return dpf.sequential(count("0.25"), dpf.step("town", histogram, PermuteAndFlip("0.25")), parts)
+
+
+def mine_by_town(table, stop_after=99):
+    made = [table.release("n"), table.release("town")]
+    for part in table.partition(dpf.Equals("town", made[1])):
+        if len(made) >= stop_after:
+            raise KeyboardInterrupt
+        made.append(part.release("ill"))
+    return made
+
+
+def study_of(node=None, do=None, *, epsilon=1, schema=SCHEMA, **options) -> dpf.Study:
+    study = dpf.Study(schema, epsilon=epsilon, **options)
+    study.add("m", Does(by_town() if node is None else node, mine_by_town if do is None else do))
+    return study
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = dpf.Ledger.create(tmp_path / "people.ledger")
+    made.open("people", epsilon=3)
+    return made
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return tmp_path / ".out.unfinished"
+
+
+def entries(ledger):
+    with chain.Chain(ledger.path).reading() as transaction:
+        return transaction.read()
+
+
+def kinds(ledger):
+    return [entry.kind for entry in entries(ledger)]
+
+
+# --- caps -----------------------------------------------------------------------------------------------------------
+
+AMOUNTS = st.fractions(Fraction(1, 100), 2, max_denominator=100)
+
+
+@settings(max_examples=25, deadline=None)
+@given(amounts=st.lists(AMOUNTS, max_size=6), cap=st.fractions(Fraction(1, 2), 4, max_denominator=7))
+def test_runs_fit_exactly_while_their_sum_is_within_the_cap(tmp_path_factory, amounts, cap):
+    ledger = dpf.Ledger.create(tmp_path_factory.mktemp("l") / "l.ledger")
+    ledger.open("people", epsilon=cap)
+    spent = Fraction(0)
+    for amount in amounts:
+        study = study_of(count(amount), lambda table: table.release("n"), epsilon=2)
+        if spent + amount > cap:
+            with pytest.raises(dpf.PlanRefused, match="over the cap"):
+                ledger.approve("people", study.plan(), by="b")
+            with pytest.raises(dpf.PlanRefused):
+                study.run(never, ledger=ledger.run("people"))
+        else:
+            ledger.approve("people", study.plan(), by="b")
+            study.run(TABLE, ledger=ledger.run("people"))
+            spent += amount
+        assert ledger.data_set("people").spent.epsilon == spent
+        assert ledger.data_set("people").left == cap - spent
+    ledger.verify()
+
+
+def test_a_tenth_and_two_tenths_fit_in_three_tenths(tmp_path):
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=0.3)
+    for epsilon in (0.1, 0.2):
+        study = study_of(count(epsilon), lambda table: table.release("n"))
+        ledger.approve("people", study.plan(), by="b")
+        study.run(TABLE, ledger=ledger.run("people"))
+    assert ledger.data_set("people").left == 0
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_with_delta_runs_are_composed_as_the_accountant_composes_one_plan_of_them(tmp_path, relation):
+    schema = dpf.Schema(SCHEMA.attributes, rows=300)
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=1, delta="1e-6", relation=relation)
+    nodes, rows = [], dpf.Table.from_codes(schema, TABLE.codes)
+    fitted = 0
+    for k in range(30):
+        node = dpf.step(
+            "n", dpf.queries.Histogram(schema["ill"]), Gaussian("0.001") if k % 2 else DiscreteLaplace("0.05")
+        )
+        study = study_of(node, lambda t: t.release("n"), schema=schema, delta="1e-6", relation=relation)
+        together = study_of(dpf.sequential(*nodes, node), schema=schema, delta="1e-6", epsilon=9, relation=relation)
+        total = ConcentratedAccountant(relation, delta="1e-6").total(together.plan())
+        if total.epsilon > 1:
+            with pytest.raises(dpf.PlanRefused, match="over the cap"):
+                ledger.approve("people", study.plan(), by="b")
+            continue
+        ledger.approve("people", study.plan(), by="b")
+        study.run(rows, ledger=ledger.run("people"))
+        nodes.append(node)
+        fitted += 1
+        assert ledger.data_set("people").spent == total
+        assert ledger.data_set("people").spent.rho == total.rho
+    assert 5 < fitted < 30
+
+
+def test_a_run_is_charged_its_whole_plan_whatever_it_releases(ledger):
+    study = study_of(dpf.repeat(4, count("0.25")), lambda table: table.release("n"))
+    ledger.approve("people", study.plan(), by="b")
+    results = study.run(TABLE, ledger=ledger.run("people"))
+    assert results.spent.epsilon == Fraction(1, 4)
+    people = ledger.data_set("people")
+    assert people.spent.epsilon == 1
+    (run,) = people.runs.values()
+    assert (run.id, run.end, run.charges) == (results.run, "finished", ["m/n"])
+    assert results.to_dict()["run"] == run.id
+    assert results.plan.hash == run.plan == results.to_dict()["plan"]
+
+
+# --- refused before anything is read --------------------------------------------------------------------------------
+
+
+def test_what_may_not_be_run_reads_nothing_and_charges_nothing(ledger, journal):
+    approved, other = study_of(), study_of(epsilon=2)  # of another hash by its budget alone
+    ledger.approve("people", approved.plan(), by="the board", runs=2)
+    before = ledger.books().head
+    gaussian = study_of(dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6", epsilon=9)
+    refused = [
+        (other, {}, dpf.PlanRefused, "is not approved"),
+        (study_of(relation="replace-one"), {}, dpf.PlanRefused, "is not approved"),
+        (gaussian, {}, dpf.PlanRefused, "is not approved"),
+        (approved, {"seed": 1}, dpf.InputError, "a seeded run is not private"),
+    ]
+    for study, options, error, text in refused:
+        with pytest.raises(error, match=text) as caught:
+            study.run(never, ledger=ledger.run("people", journal=journal), **options)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(dpf.InputError, match=r"no data set is named 'peple'.*did you mean 'people'"):
+        approved.run(never, ledger=ledger.run("peple"))
+    assert ledger.books().head == before
+    assert not journal.exists()
+
+
+def test_what_cannot_be_approved(ledger):
+    ledger.open("strict", epsilon=1, schema=OTHER)
+    plan = study_of().plan()
+    gaussian = study_of(dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6", epsilon=9).plan()
+    for name, refused, text in (
+        ("people", study_of(relation="replace-one").plan(), "the cap of data set 'people' under add-or-remove-one"),
+        ("people", study_of(epsilon="0.5").plan(), "DP001"),
+        ("people", gaussian, "no finite total in pure accounting"),
+        ("strict", plan, "another schema"),
+    ):
+        with pytest.raises(dpf.PlanRefused, match=text):
+            ledger.approve(name, refused, by="b")
+    for options, text in (
+        ({"by": " "}, "a text of one line"),
+        ({"by": "a\nb"}, "a text of one line"),
+        ({"by": "b", "runs": 0}, "positive whole number"),
+        ({"by": "b", "runs": True}, "positive whole number"),
+        ({"by": "b", "note": "x\ny"}, "a text of one line"),
+    ):
+        with pytest.raises(dpf.InputError, match=text):
+            ledger.approve("people", plan, **options)
+    assert kinds(ledger) == ["ledger", "data set", "data set"]
+
+
+def test_a_data_set_that_cannot_be_opened(ledger):
+    for name, options, text in (
+        ("people", {"epsilon": 9}, "has a data set named 'people'; its cap is fixed"),
+        ("x", {"epsilon": 0}, "epsilon is 0"),
+        ("x", {"epsilon": 1, "delta": 1}, "delta is 1"),
+        ("x", {"epsilon": 1, "relation": "bounded"}, "relation 'bounded' is unknown"),
+        ("", {"epsilon": 1}, "a text of one line"),
+    ):
+        with pytest.raises(dpf.InputError, match=text):
+            ledger.open(name, **options)
+    assert kinds(ledger) == ["ledger", "data set"]
+
+
+def test_an_approval_is_for_so_many_runs_and_can_be_taken_back(ledger):
+    study = study_of()
+    plan = study.plan()
+    ledger.approve("people", plan, by="b", runs=2)
+    for _ in range(2):
+        study.run(TABLE, ledger=ledger.run("people"))
+    with pytest.raises(dpf.PlanRefused, match="approved for 2 runs, which were opened before"):
+        study.run(never, ledger=ledger.run("people"))
+    ledger.approve("people", plan, by="b")
+    ledger.revoke("people", plan.hash[:10], by="the owner")
+    with pytest.raises(dpf.PlanRefused, match="no longer approved; the owner took the approval back"):
+        study.run(never, ledger=ledger.run("people"))
+    with pytest.raises(dpf.InputError, match="no approved plan"):
+        ledger.revoke("people", plan.hash, by="the owner")
+    assert kinds(ledger).count("plan") == 1
+    ledger.verify()
+
+
+def test_a_plan_read_from_its_file_is_the_plan_that_was_approved(ledger):
+    study = study_of()
+    ledger.approve("people", dpf.StudyPlan.from_json(study.plan().to_json()), by="b")
+    assert study.run(TABLE, ledger=ledger.run("people")).private
+    stored = ledger.data_set("people").plans[study.plan().hash]
+    assert dpf.StudyPlan.from_json(json.dumps(stored)) == study.plan()
+
+
+def test_a_table_that_cannot_be_read_charges_nothing(ledger, journal):
+    study = study_of()
+    ledger.approve("people", study.plan(), by="b")
+
+    def missing():
+        raise dpf.InputError("people.csv: there is no such file")
+
+    for table in (missing, dpf.Table.from_codes(OTHER, [[0]])):
+        with pytest.raises(dpf.InputError):
+            study.run(table, ledger=ledger.run("people", journal=journal))
+    assert ledger.data_set("people").left == 3
+    assert not journal.exists()
+    study.run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
+# --- charges --------------------------------------------------------------------------------------------------------
+
+
+def test_each_charge_is_recorded_before_its_release_is_drawn(ledger, monkeypatch):
+    drawn = []
+    release = DiscreteLaplace.release
+
+    def spied(self, *arguments):
+        drawn.append(kinds(ledger).count("charge"))
+        return release(self, *arguments)
+
+    monkeypatch.setattr(DiscreteLaplace, "release", spied)
+    study = study_of(dpf.repeat(3, count("0.1")), lambda t: [t.release("n") for _ in range(3)])
+    ledger.approve("people", study.plan(), by="b")
+    study.run(TABLE, ledger=ledger.run("people"))
+    assert drawn == [1, 2, 3]
+    assert kinds(ledger)[-5:] == ["run", "charge", "charge", "charge", "end"]
+
+
+def test_no_entry_holds_an_output_or_anything_of_the_data(ledger, journal):
+    study = study_of()
+    ledger.approve("people", study.plan(), by="b")
+    study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    held = {
+        (entry.kind, key)
+        for entry in entries(ledger)
+        for key in entry.content
+        if entry.kind not in ("plan", "approval")
+    }
+    assert held == {
+        *(("ledger", key) for key in ("format", "id")),
+        *(("data set", key) for key in ("data_set", "relation", "epsilon", "delta", "schema")),
+        *(("run", key) for key in ("run", "data_set", "plan", "amount", "dpframework")),
+        *(("charge", key) for key in ("run", "number", "path")),
+        *(("end", key) for key in ("run", "releases", "how")),
+    }
+
+
+def racer(path, plan_epsilon, barrier, told):
+    study = study_of(count(plan_epsilon), lambda table: table.release("n"))
+    ledger = dpf.Ledger(path)
+    barrier.wait()
+    try:
+        told.put(study.run(TABLE, ledger=ledger.run("people")).run)
+    except dpf.DPFrameworkError as error:
+        told.put(str(error))
+
+
+def test_processes_at_once_do_not_overspend(tmp_path):
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=1)
+    ledger.approve("people", study_of(count("0.3"), lambda table: table.release("n")).plan(), by="b", runs=9)
+    context = multiprocessing.get_context("spawn")
+    barrier, told = context.Barrier(6), context.Queue()
+    racers = [context.Process(target=racer, args=(ledger.path, "0.3", barrier, told)) for _ in range(6)]
+    for process in racers:
+        process.start()
+    outcomes = [told.get(timeout=120) for _ in racers]
+    for process in racers:
+        process.join()
+    runs = ledger.data_set("people").runs
+    assert sorted(outcome for outcome in outcomes if "over the cap" not in outcome) == sorted(runs)
+    assert len(runs) == 3
+    assert ledger.data_set("people").left == Fraction(1, 10)
+    ledger.verify()
+
+
+# --- tampering ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def used(ledger):
+    """A ledger with an entry of every kind."""
+    study = study_of()
+    ledger.approve("people", study.plan(), by="b", runs=2)
+    study.run(TABLE, ledger=ledger.run("people"))
+    ledger.approve("people", study.plan(), by="b")
+    ledger.revoke("people", study.plan().hash, by="c")
+    ledger.open("others", epsilon=1)
+    return ledger
+
+
+def edited(ledger, *statements, keep=True):
+    """Edit the file as one can who has it: without the triggers, which are put back."""
+    with sqlite3.connect(ledger.path) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            connection.execute(*statement) if isinstance(statement, tuple) else connection.execute(statement)
+        for _, sql in triggers if keep else ():
+            connection.execute(sql)
+    connection.close()
+
+
+COLUMNS = {
+    "number": ["number + 100"],
+    "time": ["'2020-01-01T00:00:00Z'", "NULL || time || ' '", "x'00'"],
+    "kind": ["kind || 's'", "'charge'", "7"],
+    "content": ["replace(content, '{', '{ ')", "'{}'", "'no json'", "content || '\n'"],
+    "previous": ["'" + "0" * 64 + "'", "upper(previous)", "hash"],
+    "hash": ["'" + "1" * 64 + "'", "upper(hash)", "previous"],
+}
+
+
+def test_every_column_of_every_entry_shows_an_edit(used, tmp_path):
+    original = used.path.read_bytes()
+    tried = 0
+    for entry in entries(used):
+        for column, changes in COLUMNS.items():
+            for change in changes:
+                copy = tmp_path / "copy.ledger"
+                copy.write_bytes(original)
+                ledger = dpf.Ledger(copy)
+                try:
+                    edited(ledger, f"UPDATE entry SET {column} = {change} WHERE number = {entry.number}")
+                except sqlite3.IntegrityError:  # NULL
+                    continue
+                with sqlite3.connect(copy) as connection:
+                    same = connection.execute("SELECT * FROM entry").fetchall() == sqlite_rows(used)
+                connection.close()
+                if same:  # such as the first entry's previous hash, which is all zeros
+                    continue
+                tried += 1
+                with pytest.raises(dpf.LedgerTampered, match=rf"entry ({entry.number}|{entry.number + 1})\b"):
+                    ledger.verify()
+                with pytest.raises(dpf.LedgerTampered):
+                    ledger.books()
+        with pytest.raises(dpf.LedgerTampered):
+            study_of().run(never, ledger=dpf.Ledger(copy).run("people"))
+    assert tried >= 15 * len(entries(used)) - 5
+
+
+def sqlite_rows(ledger):
+    with sqlite3.connect(ledger.path) as connection:
+        rows = connection.execute("SELECT * FROM entry").fetchall()
+    connection.close()
+    return rows
+
+
+def test_entries_that_are_removed_moved_or_doubled_show(used, tmp_path):
+    original, last = used.path.read_bytes(), entries(used)[-1].number
+    changes = []
+    for k in range(1, last):
+        changes += [
+            (k, [f"DELETE FROM entry WHERE number = {k}"]),
+            (k, [f"DELETE FROM entry WHERE number = {k}", f"UPDATE entry SET number = number - 1 WHERE number > {k}"]),
+            (
+                k,
+                [
+                    f"UPDATE entry SET number = -1 WHERE number = {k}",
+                    f"UPDATE entry SET number = {k} WHERE number = {k + 1}",
+                    f"UPDATE entry SET number = {k + 1} WHERE number = -1",
+                ],
+            ),
+        ]
+    for k, statements in changes:
+        copy = tmp_path / "copy.ledger"
+        copy.write_bytes(original)
+        edited(dpf.Ledger(copy), *statements)
+        with pytest.raises(dpf.LedgerTampered, match=rf"entry {k}\b"):
+            dpf.Ledger(copy).verify()
+
+
+def test_a_cut_or_rewritten_ledger_shows_to_who_has_noted_its_head(used):
+    noted = [entry.hash for entry in entries(used)]
+    for head in noted:
+        assert used.verify(head).hash == noted[-1]
+    edited(used, f"DELETE FROM entry WHERE number = {len(noted)}")
+    used.verify(noted[-2])  # the file alone does not show it
+    with pytest.raises(dpf.LedgerTampered, match=f"no entry has the hash {noted[-1]}"):
+        used.verify(noted[-1])
+
+
+def forged(ledger, number, change):
+    """Rewrite the chain from an entry on, all hashes recomputed."""
+    rows = sqlite_rows(ledger)
+    previous, statements = rows[number - 1][4], []
+    for k, time, kind, content, _, _ in rows[number - 1 :]:
+        text = chain.canonical(change(json.loads(content))) if k == number else content
+        own = chain.chained(previous, k, time, kind, text)
+        sql = "UPDATE entry SET content = ?, previous = ?, hash = ? WHERE number = ?"
+        statements.append((sql, (text, previous, own, k)))
+        previous = own
+    edited(ledger, *statements)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "says"),
+    [
+        ("run", {"amount": {"add-or-remove-one": "1/10", "replace-one": "1/5"}}, "not the total of its plan"),
+        ("run", {"plan": "0" * 64}, "is not approved"),
+        ("data set", {"epsilon": "1/2"}, "over the cap"),
+        ("plan", {"plan": {"hash": "0" * 64}}, "does not fit its hash"),
+        ("charge", {"run": "none"}, "its content is not that of a charge"),
+        ("approval", {"runs": 0}, "opened before"),
+    ],
+)
+def test_a_chain_rewritten_with_right_hashes_must_still_make_sense(used, kind, change, says):
+    number = kinds(used).index(kind) + 1
+    forged(used, number, lambda content: {**content, **change})
+    with pytest.raises(dpf.LedgerTampered, match=says):
+        used.verify()
+
+
+def test_the_triggers_refuse_changes_and_their_absence_shows(used):
+    number = entries(used)[-1].number
+    for statement in (
+        "UPDATE entry SET time = ''",
+        "DELETE FROM entry",
+        f"DELETE FROM entry WHERE number = {number}",
+        f"INSERT OR REPLACE INTO entry VALUES ({number}, '', '', '', '', '')",
+        "INSERT INTO entry VALUES (1000, '', '', '', '', '')",
+        "INSERT INTO entry VALUES (0, '', '', '', '', '')",
+    ):
+        connection = sqlite3.connect(used.path)
+        with pytest.raises(sqlite3.IntegrityError, match="an entry is"):
+            connection.execute(statement)
+        connection.close()
+    used.verify()
+    edited(used, keep=False)
+    with pytest.raises(dpf.LedgerTampered, match="trigger that protects it, was changed"):
+        used.verify()
+
+
+# --- files that cannot be used --------------------------------------------------------------------------------------
+
+
+def test_files_that_are_no_ledgers(tmp_path):
+    (tmp_path / "text").write_text("this is a text and no database at all" * 9)
+    (tmp_path / "empty").write_bytes(b"")
+    with sqlite3.connect(tmp_path / "foreign") as connection:
+        connection.execute("CREATE TABLE t (a)")
+    connection.close()
+    for name, text in (
+        ("missing", "there is no such ledger"),
+        ("text", "is not a ledger"),
+        ("empty", "is not a ledger"),
+        ("foreign", "is not a ledger"),
+        (".", "cannot be opened"),
+    ):
+        with pytest.raises(dpf.InputError, match=text):
+            dpf.Ledger(tmp_path / name)
+    with pytest.raises(dpf.InputError, match="is not a ledger"):
+        dpf.Ledger.create(tmp_path / "foreign")
+    with pytest.raises(dpf.InputError, match="parent folder does not exist"):
+        dpf.Ledger.create(tmp_path / "no" / "l")
+    assert kinds(dpf.Ledger.create(tmp_path / "empty")) == ["ledger"]  # begun, and killed before it was made
+
+
+def test_a_ledger_of_another_version(ledger):
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with pytest.raises(dpf.InputError, match="format 7 cannot be read; this dpframework reads format 1"):
+        dpf.Ledger(ledger.path)
+
+
+def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, tmp_path):
+    monkeypatch.setattr(sqlite, "PATIENCE", 0.01)
+    other = sqlite3.connect(ledger.path)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(dpf.InputError, match="another process is writing"):
+        ledger.open("x", epsilon=1)
+    other.close()
+    connect, head = sqlite.connect, ledger.books().head
+    for pragma, text in (
+        ("PRAGMA max_page_count = 1", "the disk is full"),
+        ("PRAGMA query_only = 1", "cannot be written"),
+    ):
+
+        def limited(*arguments, pragma=pragma, **options):
+            connection = connect(*arguments, **options)
+            connection.execute(pragma)
+            return connection
+
+        monkeypatch.setattr(chain, "connect", limited)
+        with pytest.raises(dpf.InputError, match=text):
+            ledger.open("x" * 10_000, epsilon=1)
+        monkeypatch.setattr(chain, "connect", connect)
+        assert ledger.books().head == head
+    ledger.verify()
+    damaged = bytearray(ledger.path.read_bytes())
+    damaged[4096:] = b"\xff" * (len(damaged) - 4096)
+    (tmp_path / "damaged").write_bytes(damaged)
+    with pytest.raises(dpf.InputError, match="is damaged"):
+        dpf.Ledger(tmp_path / "damaged").verify()
+
+
+# --- unfinished runs ------------------------------------------------------------------------------------------------
+
+
+class Seen(dpf.Observer):
+    def __init__(self):
+        self.outputs = []
+
+    def released(self, release):
+        self.outputs.append((release.charge.path, np.asarray(release.output).tolist()))
+
+
+def interrupted(ledger, journal, after=3, node=None):
+    """Make an approved run that is interrupted; return its study and what was seen."""
+    study = study_of(node, lambda table: mine_by_town(table, after))
+    ledger.approve("people", study.plan(), by="b", runs=2)
+    seen, run = Seen(), ledger.run("people", journal=journal)
+    with pytest.raises(dpf.RunStopped):
+        study.run(TABLE, ledger=run, observers=[seen])
+    assert run.unfinished
+    assert ledger.data_set("people").runs[run.id].end is None
+    return seen.outputs
+
+
+@pytest.mark.parametrize("after", [2, 3])
+def test_an_interrupted_run_goes_on_with_the_same_outputs_and_no_new_charge(ledger, journal, after):
+    first = interrupted(ledger, journal, after)
+    seen, run = Seen(), ledger.run("people", journal=journal)
+    results = study_of().run(TABLE, ledger=run, observers=[seen])
+    assert seen.outputs[:after] == first
+    assert len(seen.outputs) == 4
+    assert run.before == after
+    people = ledger.data_set("people")
+    (recorded,) = people.runs.values()
+    assert (results.run, recorded.end, recorded.resumed, recorded.redrawn) == (recorded.id, "finished", 1, 0)
+    assert recorded.charges == ["m/n", "m/town", "m/parts 1/ill", "m/parts 2/ill"]
+    assert people.left == 2
+    ledger.verify()
+    # Results that could not be written are made again from the journal, and nothing is drawn.
+    again = Seen()
+    head = ledger.books().head
+    study_of().run(TABLE, ledger=ledger.run("people", journal=journal), observers=[again])
+    assert again.outputs == seen.outputs
+    assert ledger.books().head == head
+    run.discard()
+    assert not journal.exists()
+
+
+def test_a_run_that_has_ended_makes_no_more_releases(ledger, journal):
+    def lazy(table):
+        return [table.release("n")]
+
+    ledger.approve("people", study_of().plan(), by="b")
+    study_of(None, lazy).run(TABLE, ledger=ledger.run("people", journal=journal))
+    with pytest.raises(dpf.ReleaseRefused, match="has ended and makes no more releases"):
+        study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
+def other_step(table):
+    return [table.release("town")]
+
+
+def other_cut(table):
+    made = [table.release("n"), table.release("town")]
+    cut = dpf.Not(dpf.Equals("town", made[1]))
+    return [part.release("ill") for part in table.partition(cut)]
+
+
+def other_derived(table):
+    made = [table.release("n"), table.release("town")]
+    cases = dpf.Cases([dpf.Equals("town", "A")])
+    derived = table.derive(dpf.Boolean("in A"), cases)
+    return [part.release("ill") for part in derived.partition(dpf.Equals("town", made[1]))]
+
+
+@pytest.mark.parametrize("do", [other_step, other_cut, other_derived])
+def test_a_resumed_run_that_does_something_else_is_refused_before_it_releases_anything_new(ledger, journal, do):
+    interrupted(ledger, journal)
+    head, run = ledger.books().head, ledger.run("people", journal=journal)
+    with pytest.raises(dpf.ReleaseRefused, match="made another release here before it was resumed"):
+        study_of(None, do).run(TABLE, ledger=run)
+    assert [entry.kind for entry in entries(ledger)[head.number :]] == ["resumption"]
+    assert run.unfinished
+    study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
+def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
+    interrupted(ledger, journal)
+    whole, copy = journal.read_bytes(), ledger.path.read_bytes()
+
+    def refused(text, study=None, of=ledger):
+        with pytest.raises((dpf.PlanRefused, dpf.InputError), match=text) as caught:
+            (study or study_of()).run(never, ledger=of.run("people", journal=journal))
+        assert "\n" not in str(caught.value)
+        assert journal.exists()
+
+    for statement in (
+        "DELETE FROM release WHERE number > 1",
+        "DELETE FROM release WHERE number = 1",
+        "UPDATE release SET path = 'm/x' WHERE number = 1",
+    ):
+        connection = sqlite3.connect(journal, isolation_level=None)
+        connection.execute(statement)
+        connection.close()
+        refused("one of the two is not as the run left it")
+        journal.write_bytes(whole)
+    connection = sqlite3.connect(journal, isolation_level=None)
+    connection.execute('UPDATE release SET output = \'{"attrs": "no.such:Thing", "fields": {}}\'')
+    connection.close()
+    refused("are the run's plugins installed")
+    journal.write_bytes(b"something else entirely, and no database" * 9)
+    refused("is not a journal of a run")
+    journal.write_bytes(whole)
+    # Another plan, data set or ledger.
+    smaller = study_of(count("0.5"), lambda table: table.release("n"))
+    ledger.approve("people", smaller.plan(), by="b")
+    refused("holds the releases of an unfinished run of plan", smaller)
+    other = dpf.Ledger.create(ledger.path.with_name("other"))
+    other.open("people", epsilon=9)
+    other.approve("people", study_of().plan(), by="b")
+    refused("unfinished run in another ledger", of=other)
+    # A ledger from before the run, and one from the middle of it.
+    older = ledger.path.with_name("older")
+    older.write_bytes(copy)
+    edited(dpf.Ledger(older), "DELETE FROM entry WHERE kind IN ('run', 'charge')")
+    refused("it is an older copy", of=dpf.Ledger(older))
+    older.write_bytes(copy)
+    edited(dpf.Ledger(older), "DELETE FROM entry WHERE number = (SELECT max(number) FROM entry)")
+    refused("one of the two is not as the run left it", of=dpf.Ledger(older))
+    study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
+def test_a_run_is_resumed_by_one_process_only(ledger, journal, tmp_path):
+    interrupted(ledger, journal)
+    copy = tmp_path / "copy"
+    copy.write_bytes(journal.read_bytes())
+    held = Journal(journal)
+    with pytest.raises(dpf.InputError, match="another process is making this run"):
+        study_of().run(never, ledger=ledger.run("people", journal=journal))
+    held.close()
+
+    def taken_up_meanwhile(table):
+        made = [table.release("n"), table.release("town")]
+        parts = table.partition(dpf.Equals("town", made[1]))
+        made.append(parts[0].release("ill"))
+        study_of().run(TABLE, ledger=ledger.run("people", journal=copy))
+        return [*made, parts[1].release("ill")]
+
+    with pytest.raises(dpf.ReleaseRefused, match="taken up by another process"):
+        study_of(None, taken_up_meanwhile).run(TABLE, ledger=ledger.run("people", journal=journal))
+    (run,) = ledger.data_set("people").runs.values()
+    assert (run.end, len(run.charges)) == ("finished", 4)
+
+
+def test_an_approval_that_is_taken_back_stops_runs(ledger, journal):
+    def regretted(table):
+        made = [table.release("n")]
+        ledger.revoke("people", study_of().plan().hash, by="the owner")
+        return [*made, table.release("town")]
+
+    ledger.approve("people", study_of().plan(), by="b")
+    with pytest.raises(dpf.ReleaseRefused, match="the owner took the approval of its run back"):
+        study_of(None, regretted).run(TABLE, ledger=ledger.run("people", journal=journal))
+    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; the owner took its approval back"):
+        study_of().run(never, ledger=ledger.run("people", journal=journal))
+    assert kinds(ledger).count("charge") == 1
+
+
+def failing(table):
+    table.release("n")
+    raise RuntimeError("4242")
+
+
+def test_a_miner_that_fails_ends_the_run_and_its_charge_stays(ledger, journal):
+    ledger.approve("people", study_of().plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.RunStopped) as caught:
+        study_of(None, failing).run(TABLE, ledger=run)
+    assert not run.unfinished
+    assert caught.value.results.run == run.id
+    people = ledger.data_set("people")
+    assert (people.runs[run.id].end, people.left) == ("stopped", 2)
+    assert "4242" not in ledger.path.read_bytes().decode("latin1")
+
+
+def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger, journal, monkeypatch):
+    study = study_of()
+    ledger.approve("people", study.plan(), by="b")
+    append, swallowed = chain.Transaction.append, []
+
+    def full(self, kind, content):
+        if kind == "charge" and content["number"] == 2:
+            raise dpf.InputError("people.ledger: cannot be written: the disk is full")
+        return append(self, kind, content)
+
+    def stubborn(table):
+        table.release("n")
+        for _ in range(2):
+            try:
+                table.release("town")
+            except dpf.DPFrameworkError as error:
+                swallowed.append(type(error))
+        raise swallowed[0]("the disk is full")
+
+    monkeypatch.setattr(chain.Transaction, "append", full)
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.InputError, match="the disk is full"):
+        study_of(None, stubborn).run(TABLE, ledger=run)
+    assert swallowed == [dpf.InputError, dpf.ReleaseRefused]
+    assert run.unfinished
+    monkeypatch.undo()
+    study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    (recorded,) = ledger.data_set("people").runs.values()
+    assert len(recorded.charges) == 4
+
+
+def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch):
+    ledger.approve("people", study_of().plan(), by="b")
+    release = PermuteAndFlip.release
+
+    def broken(self, *arguments):
+        raise ValueError
+
+    def stubborn(table):
+        table.release("n")
+        with pytest.raises(dpf.InputError):
+            table.release("town")
+        monkeypatch.setattr(PermuteAndFlip, "release", release)
+        return [part.release("ill") for part in table.partition(dpf.Equals("town", "A"))]
+
+    monkeypatch.setattr(PermuteAndFlip, "release", broken)
+    with pytest.raises(dpf.ReleaseRefused, match="the release before it failed"):
+        study_of(None, stubborn).run(TABLE, ledger=ledger.run("people", journal=journal))
+    (run,) = ledger.data_set("people").runs.values()
+    assert run.end == "stopped"
+
+
+def test_one_run_is_made_once(ledger):
+    ledger.approve("people", study_of().plan(), by="b", runs=2)
+    run = ledger.run("people")
+    study_of().run(TABLE, ledger=run)
+    with pytest.raises(dpf.InputError, match="ask the ledger for a new one"):
+        study_of().run(never, ledger=run)
+
+
+# --- outputs in a journal -------------------------------------------------------------------------------------------
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@attrs.frozen
+class Leaf:
+    _counts: tuple
+    colour: Colour
+
+
+DTYPES = st.sampled_from(["i8", "i4", "u1", "f8", "f4", "bool", ">i2", "U3"])
+ARRAYS = DTYPES.flatmap(lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)))
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.fractions()
+    | ARRAYS.filter(lambda array: array.size).map(lambda array: array.flat[0]).filter(lambda scalar: scalar.nbytes)
+)
+
+
+def identical(one, other):
+    if isinstance(one, np.ndarray | np.generic):
+        same_kind = (type(one), one.dtype, one.shape) == (type(other), other.dtype, other.shape)
+        return same_kind and one.tobytes() == other.tobytes()
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(identical, one, other))
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(identical(one[key], other[key]) for key in one)
+    return type(one) is type(other) and (repr(one) == repr(other))
+
+
+@given(st.recursive(SCALARS | ARRAYS, lambda v: st.lists(v) | st.lists(v).map(tuple) | st.dictionaries(st.text(), v)))
+def test_outputs_are_kept_exactly(value):
+    read = from_json(json.loads(chain.canonical(to_json(value))))
+    assert identical(read, value)
+    assert fingerprint(read) == fingerprint(value)
+
+
+def test_objects_of_plugins_are_kept_and_others_are_refused():
+    for value in (Leaf((1, 2.5), Colour.RED), {1, 2}, frozenset({"a"}), SCHEMA["town"], dpf.Equals("town", "A")):
+        read = from_json(json.loads(chain.canonical(to_json(value))))
+        assert read == value
+        assert type(read) is type(value)
+    for value in (object(), np.array([object()]), [lambda: 1], b"bytes"):
+        with pytest.raises(dpf.InputError, match="cannot be kept for resuming"):
+            to_json(value)
+        fingerprint(value)
+    assert fingerprint(dpf.Equals("town", "A")) != fingerprint(dpf.Equals("town", "B"))
+    for text in ("os:system", "builtins:eval", "dpframework:miner"):
+        with pytest.raises(dpf.InputError, match="no attrs class"):
+            from_json({"attrs": text, "fields": {}})
+
+
+# --- command line ---------------------------------------------------------------------------------------------------
+
+STUDY = """
+[data]
+path = "people.csv"
+schema = "people.schema.toml"
+[privacy]
+epsilon = 1
+[[step]]
+name = "tree"
+miner = "dp-id3"
+epsilon = 1
+params = { target = "ill", max_depth = 1 }
+"""
+
+
+@pytest.fixture
+def command(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.dump("people.schema.toml")
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "people.csv").write_text("ill,town\n" + "true,A\nfalse,B\n" * 100)
+
+    def run(line):
+        code = main(line.split())
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return code, out, err
+
+    return run
+
+
+ON = "--data-set people"
+
+
+def test_the_path_of_an_auditor(command, tmp_path):
+    code, out, _ = command(f"ledger open l {ON} --epsilon 2 --schema people.schema.toml")
+    assert code == 0
+    assert out.startswith("people: epsilon 2.0 under add-or-remove-one, 0.0 spent, 2.0 left\nhead: ")
+    code, out, err = command(f"run study.toml --out out --ledger l {ON}")
+    assert (code, out) == (1, "")
+    assert "is not approved" in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["l", "people.csv", "people.schema.toml", "study.toml"]
+    assert command(f"ledger approve l study.toml {ON} --by board --note fine --json")[0] == 0
+    code, out, _ = command(f"run study.toml --out out --ledger l {ON}")
+    assert code == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert f"run {results['run']} of data set 'people' in l\n" in out
+    assert sorted(p.name for p in tmp_path.glob(".*")) == []
+    code, out, _ = command("ledger show l --json")
+    assert code == 0
+    shown = json.loads(out)
+    (people,) = shown["data_sets"]
+    assert (people["spent"]["epsilon"], people["left"]["epsilon"]) == ("1", "1")
+    (run,) = people["runs"]
+    assert (run["run"], run["end"], run["plan"]) == (results["run"], "finished", results["plan"])
+    code, out, _ = command(f"ledger show l {ON}")
+    assert all(text in out for text in ("board", "fine", "finished", results["run"], results["plan"][:12]))
+    assert f"head: {shown['head']} ({shown['entries']} entries)" in out
+    code, out, _ = command(f"ledger verify l --head {shown['head']}")
+    assert (code, out) == (0, f"every entry is as it was written; head: {shown['head']} ({shown['entries']} entries)\n")
+    assert json.loads(command("ledger verify l --json")[1]) == {"entries": shown["entries"], "head": shown["head"]}
+    edited(dpf.Ledger("l"), "UPDATE entry SET content = replace(content, 'board', 'bored')")
+    for line in ("verify l", "show l", f"approve l study.toml {ON} --by b"):
+        code, out, err = command(f"ledger {line}")
+        assert (code, out) == (1, "")
+        assert "was changed: it does not fit its hash" in err
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("ledger show none", 2, "none: there is no such ledger"),
+        ("ledger verify people.csv", 2, "people.csv: is not a ledger"),
+        ("ledger show l --data-set peple", 2, "did you mean 'people'?"),
+        (f"ledger open l {ON} --epsilon 3", 2, "its cap is fixed"),
+        (f"ledger open new {ON} --epsilon nan", 2, "epsilon is 'nan'"),
+        (f"ledger approve l none.toml {ON} --by b", 2, "there is no such file"),
+        (f"ledger approve l study.toml {ON} --by b --runs 0", 2, "runs is 0"),
+        (f"ledger approve l study.toml {ON}", 2, "by"),
+        (f"ledger revoke l abc {ON} --by b", 2, "no approved plan has a hash that begins with 'abc'"),
+        (f"ledger verify l --head {'0' * 64}", 1, "no entry has the hash"),
+        ("run study.toml --out out --ledger l", 2, "--ledger and --data-set belong together"),
+        (f"run study.toml --out out {ON}", 2, "--ledger and --data-set belong together"),
+        (f"run study.toml --out out --ledger l {ON} --seed 1", 2, "a seeded run is not private"),
+        (f"run study.toml --out no/out --ledger l {ON}", 2, "parent folder does not exist"),
+        ("run study.toml --out out --ledger l --data-set small", 1, "is not approved"),
+        ("ledger approve l study.toml --data-set small --by b", 1, "with this plan the total is 1.0, the cap is 0.5"),
+    ],
+)
+def test_errors_are_one_sentence(command, tmp_path, line, code, says):
+    command(f"ledger open l {ON} --epsilon 2")
+    command("ledger open l --data-set small --epsilon 0.5")
+    command(f"ledger approve l study.toml {ON} --by board")
+    head = dpf.Ledger("l").books().head
+    found, out, err = command(line)
+    assert (found, out) == (code, "")
+    assert says in err
+    assert err.count("\n") == 1
+    assert dpf.Ledger("l").books().head == head
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_command_goes_on(command, tmp_path, monkeypatch):
+    command(f"ledger open l {ON} --epsilon 2")
+    command(f"ledger approve l study.toml {ON} --by board")
+    release, calls = DiscreteLaplace.release, []
+
+    def interrupted_once(self, *arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return release(self, *arguments)
+
+    monkeypatch.setattr(DiscreteLaplace, "release", interrupted_once)
+    line = f"run study.toml --out out --ledger l {ON}"
+    code, out, err = command(line)
+    assert (code, out) == (130, "")
+    assert "the same command goes on with it, at no further charge" in err
+    assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == [".out.unfinished"]
+    code, out, _ = command(line)
+    assert code == 0
+    assert "made before it was resumed" in out
+    (run,) = dpf.Ledger("l").data_set("people").runs.values()
+    assert (run.resumed, run.redrawn, run.end) == (1, 1, "finished")
+    assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == ["out"]
+
+
+@pytest.mark.parametrize("name", ["open", "approve", "revoke", "show", "verify"])
+def test_every_command_has_help_with_an_example(command, name):
+    code, out, _ = command(f"ledger {name} --help")
+    assert code == 0
+    assert f"Example: dpframework ledger {name} " in out

@@ -1,0 +1,246 @@
+"""A run that is killed with SIGKILL at any step: the ledger is whole, its charge is there, and the run goes on.
+
+The matrix runs in a process of its own, which forks a child a kill: forking is safe there, since it has no threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework import cli
+from dpframework.cli.running import write_outputs
+from dpframework.ledger.journal import Journal
+from dpframework.private_table import Gate
+from dpframework.registry import registry
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=2)])
+STUDY = """
+[data]
+path = "people.csv"
+schema = "people.schema.toml"
+[privacy]
+epsilon = 8
+[[step]]
+name = "first"
+miner = "dp-id3"
+epsilon = 4
+params = { target = "ill", max_depth = 1 }
+[[step]]
+name = "second"
+miner = "dp-id3"
+epsilon = 4
+params = { target = "age", max_depth = 1 }
+"""
+RUN = ["run", "study.toml", "--out", "out", "--ledger", "people.ledger", "--data-set", "people"]
+
+
+class Spy(dpf.Observer):
+    """Writes down, where a kill cannot undo it, every output that anybody has seen."""
+
+    def released(self, release: dpf.Release) -> None:
+        with open("seen.jsonl", "a") as file:
+            file.write(json.dumps([release.charge.path, np.asarray(release.output).tolist()]) + "\n")
+
+
+def prepared(folder: Path) -> None:
+    """Write the study, its data, and a ledger with a cap that fits two runs and approves one."""
+    SCHEMA.dump(folder / "people.schema.toml")
+    (folder / "study.toml").write_text(STUDY)
+    rows = "".join(f"{str(age > 50).lower()},{age}\n" for age in range(100))
+    (folder / "people.csv").write_text("ill,age\n" + rows)
+    ledger = dpf.Ledger.create(folder / "people.ledger")
+    ledger.open("people", epsilon=17)
+    ledger.approve("people", dpf.studyfile.load_study(folder / "study.toml").study.plan(), by="the board")
+
+
+class Crossings:
+    """Counts the steps at which a run could be killed, and kills it at one of them."""
+
+    def __init__(self, last: int | None) -> None:
+        self.passed, self.last = 0, last
+
+    def cross(self) -> None:
+        if self.passed == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.passed += 1
+
+    def around(self, owner: object, name: str) -> None:
+        function = getattr(owner, name)
+
+        def crossing(*arguments, **options):
+            self.cross()
+            result = function(*arguments, **options)
+            self.cross()
+            return result
+
+        setattr(owner, name, crossing)
+
+    def install(self) -> None:
+        crossings = self
+
+        class Counted(sqlite3.Connection):
+            def execute(self, *arguments):
+                crossings.cross()
+                return super().execute(*arguments)
+
+        connect = sqlite3.connect
+        sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Counted, **options)
+        for owner, name in ((Gate, "draw"), (os, "replace"), (Path, "mkdir"), (Path, "write_text"), (Path, "unlink")):
+            self.around(owner, name)
+
+
+def forked(folder: Path, last: int | None) -> int | None:
+    """Make the run in a child that is killed at a step; return the number of steps if it came to its end."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chdir(folder)
+            crossings = Crossings(last)
+            crossings.install()
+            registry().observers.append(Spy())
+            with contextlib.redirect_stdout(io.StringIO()):
+                code = cli.main(RUN)
+            os.write(write, json.dumps([code, crossings.passed]).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        return None
+    code, passed = json.loads(told)
+    assert code == 0, f"the run ended with exit code {code}"
+    return int(passed)
+
+
+def seen(folder: Path) -> list[list[object]]:
+    """Return what was seen of the run since it was asked last."""
+    path = folder / "seen.jsonl"
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines()
+    path.unlink()
+    return [json.loads(line) for line in lines]
+
+
+def people_of(folder: Path) -> dpf.ledger.DataSet:
+    """Return the data set of a ledger that is whole."""
+    ledger = dpf.Ledger(folder / "people.ledger")
+    ledger.verify()
+    return ledger.data_set("people")
+
+
+def check_killed(folder: Path, outputs: list[list[object]]) -> str:
+    """Check what a kill leaves; return the state that it was killed in."""
+    people = people_of(folder)
+    assert len(people.runs) <= 1
+    assert people.left == 17 - 8 * len(people.runs)
+    if not people.runs:
+        assert outputs == []
+        return "not charged"
+    (run,) = people.runs.values()
+    # Whatever anybody has seen was charged before, and is kept.
+    assert run.charges[: len(outputs)] == [path for path, _ in outputs]
+    if (folder / "out").exists():  # whole, and the run had ended
+        assert run.end == "finished"
+        assert json.loads((folder / "out" / "results.json").read_text())["run"] == run.id
+        return "written"
+    journal = Journal(folder / ".out.unfinished")
+    kept = [[release.path, np.asarray(release.output).tolist()] for release in journal.releases().values()]
+    journal.close()
+    assert kept[: len(outputs)] == outputs
+    assert len(kept) <= len(run.charges) <= len(kept) + 1
+    return run.end or ("kept" if len(kept) == len(run.charges) else "charged")
+
+
+def check_finished(folder: Path, outputs: list[list[object]]) -> None:
+    """Check a run that was killed, and resumed to its end: one run, one charge a release."""
+    people = people_of(folder)
+    (run,) = people.runs.values()
+    assert run.charges == [path for path, _ in outputs], "each release is charged once"
+    assert (run.end, people.left) == ("finished", Fraction(9))
+    results = json.loads((folder / "out" / "results.json").read_text())
+    assert results["plan"] == json.loads((folder / "out" / "plan.json").read_text())["hash"] == run.plan
+    assert (results["run"], results["private"]) == (run.id, True)
+    assert list(folder.glob(".out*unfinished*")) == []
+
+
+def warm_up(folder: Path) -> None:
+    """Compile and import what every child needs; polars is imported only, for it has threads once it is used."""
+    for module in ("polars", "narwhals"):
+        importlib.import_module(module)
+    table = dpf.Table.from_codes(SCHEMA, np.array([[0, 1], [0, 1]]))
+    results = dpf.studyfile.load_study(folder / "study.toml").study.run(table)
+    (folder / "warm").mkdir()
+    write_outputs(folder / "warm", results, title="")
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert cli.main(RUN) == 2
+    assert "there is no such ledger" in said.getvalue()
+
+
+def matrix(folder: Path) -> dict[str, int]:
+    """Kill a run at every step; resume it, one in three times kill that too, and resume it to its end."""
+    template = folder / "template"
+    template.mkdir()
+    prepared(template)
+    warm_up(template)
+
+    def fresh(name: str) -> Path:
+        return Path(shutil.copytree(template, folder / name))
+
+    steps = forked(fresh("whole"), None)
+    assert steps is not None
+    states: Counter[str] = Counter()
+    for step in range(steps):
+        here = fresh(str(step))
+        outputs: list[list[object]] = []
+        for last in (step, None) if step % 3 else (step, 7 * step % steps, None):
+            ended = forked(here, last) is not None
+            again = seen(here)
+            common = min(len(outputs), len(again))
+            assert again[:common] == outputs[:common], "a resumed run gave another output than was seen before"
+            outputs = max(outputs, again, key=len)
+            if ended:
+                check_finished(here, outputs)
+                break
+            state = check_killed(here, outputs)
+            states[state] += 1
+            if state == "written":
+                break
+        shutil.rmtree(here)
+    return {**states, "steps": steps}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL, which this system does not have")
+def test_a_run_killed_at_any_step_keeps_its_charge_and_goes_on():
+    # A kill loses nothing that was written, synchronised or not: in memory the matrix takes seconds.
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        ran = subprocess.run([sys.executable, __file__, folder], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    states = json.loads(ran.stdout)
+    assert states.pop("steps") >= 70
+    assert set(states) == {"not charged", "charged", "kept", "finished", "written"}
+
+
+if __name__ == "__main__":
+    print(json.dumps(matrix(Path(sys.argv[1]))))
