@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from dpframework.checks import Severity
-from dpframework.reports.facts import Ran, assumption_rows, loss_text, public_facts, step_rows
+from dpframework.reports.facts import Ran, assumption_rows, headlines, part_rows, public_facts, step_rows
 from dpframework.study import Results, StudyPlan
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$])")
@@ -54,31 +54,23 @@ def markdown_report(
     """
     ran = Ran.of(results) if isinstance(results, Results) else results
     lines = [f"# {cell(title)}", ""]
-    for headline in [] if ran is None else ran.headlines(plan):
+    for headline in headlines(plan, ran):
         lines += [f"**{cell(headline)}.**", ""]
     lines += _table(("fact", "value"), public_facts(plan))
     lines += ["## Plan", "", *_block(plan.tree())]
     lines += ["## Steps", "", *_steps(plan, ran)]
+    lines += ["## Totals under each accounting", "", *_totals(plan)]
     lines += ["## Assumptions", "", *_assumptions(plan)]
     lines += ["## Findings", "", *_findings(plan)]
     if ran is not None:
-        lines += ["## Run", "", *_table(("fact", "value"), _run_facts(plan, ran))]
+        lines += ["## Run", "", *_table(("fact", "value"), ran.facts(plan))]
         for name, text in ran.texts.items():
             lines += [f"## Result: {cell(name)}", "", *_block(text)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _run_facts(plan: StudyPlan, ran: Ran) -> list[tuple[str, str]]:
-    return [
-        ("releases", str(len(ran.charges))),
-        ("accounting", ran.accounting),
-        ("spent", ran.spent),
-        ("planned at most", loss_text(plan.totals().get(ran.accounting))),
-    ]
-
-
 def _steps(plan: StudyPlan, ran: Ran | None) -> Iterator[str]:
-    heads = ["step", "query", "sensitivity", "one-sided", "source", "mechanism", "loss", "expected error"]
+    heads = ["step", "query", "sensitivity", "one-sided", "source", "mechanism", "assumes", "loss", "expected error"]
     made = {} if ran is None else ran.made(plan)
     rows = []
     for row in step_rows(plan):
@@ -87,6 +79,14 @@ def _steps(plan: StudyPlan, ran: Ran | None) -> Iterator[str]:
     yield from _table(heads if ran is None else [*heads, "released"], rows)
     if ran is not None:
         yield "`released` says how often: below a partition once a part; parts cost what their dearest one costs.\n"
+
+
+def _totals(plan: StudyPlan) -> Iterator[str]:
+    rows = part_rows(plan)
+    notions = list(rows[-1][1])
+    yield from _table(("part", *notions), [(name, *losses.values()) for name, losses in rows])
+    if len(notions) > 1:
+        yield "Each row is composed by itself: epsilons that hold but for a delta do not add up to the last one.\n"
 
 
 def _assumptions(plan: StudyPlan) -> Iterator[str]:

@@ -6,13 +6,22 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dpframework.checks import Finding, Severity
-from dpframework.reports.facts import Ran, assumption_rows, public_facts, step_rows
+from dpframework.reports.facts import (
+    NONE,
+    Ran,
+    assumption_rows,
+    headlines,
+    is_alarming,
+    public_facts,
+    step_rows,
+)
 from dpframework.study import Results, StudyPlan
 
 if TYPE_CHECKING:  # rich's tables take a while to import: only those who print wait for them
     from rich.console import Group, RenderableType
     from rich.text import Text
 
+WIDTH = 120  # of what is written to a file
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
@@ -53,13 +62,12 @@ def findings_text(found: Iterable[Finding]) -> Text:
     return Text("\n").join(lines or [Text("no findings: every check passes", style="green")])
 
 
-def headlines_text(ran: Ran, plan: StudyPlan) -> Text:
-    """Return whether the run came to its end and the results are private, plainly."""
+def headlines_text(ran: Ran | None, plan: StudyPlan) -> Text:
+    """Return whether the plan is accepted, or the run came to its end and its results are private, plainly."""
     from rich.text import Text
 
     return Text("\n").join(
-        Text(line, style="bold white on red" if line.startswith(("NOT", "STOPPED")) else "bold green")
-        for line in ran.headlines(plan)
+        Text(line, style="bold white on red" if is_alarming(line) else "bold green") for line in headlines(plan, ran)
     )
 
 
@@ -73,12 +81,24 @@ def terminal_report(
     return Group(*_parts(plan, ran, title))
 
 
+def terminal_text(plan: StudyPlan, results: Results | Ran | None = None, *, title: str) -> str:
+    """Return the same as plain text."""
+    import io
+
+    from rich.console import Console
+
+    stream = io.StringIO()
+    Console(file=stream, highlight=False, width=WIDTH).print(
+        terminal_report(plan, results, title=title), soft_wrap=True
+    )
+    return stream.getvalue()
+
+
 def _parts(plan: StudyPlan, ran: Ran | None, title: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text(title, style="bold")
-    if ran is not None:
-        yield headlines_text(ran, plan)
+    yield headlines_text(ran, plan)
     yield facts_table(public_facts(plan))
     yield heading("Plan")
     yield plan_tree(plan)
@@ -92,7 +112,7 @@ def _parts(plan: StudyPlan, ran: Ran | None, title: str) -> Iterator[RenderableT
     yield findings_text(plan.check())
     if ran is not None:
         yield heading("Run")
-        yield facts_table([("releases", str(len(ran.charges))), ("accounting", ran.accounting), ("spent", ran.spent)])
+        yield facts_table(ran.facts(plan))
         for name, text in ran.texts.items():
             yield heading(f"Result: {name}")
             yield Text(text, no_wrap=True, overflow="ignore")
@@ -111,5 +131,6 @@ def _steps(plan: StudyPlan, ran: Ran | None) -> RenderableType:
         )
         sides = "one-sided" if row.one_sided == "yes" else "two-sided"
         lines.append(Text(f"    sensitivity {row.sensitivity}, {sides} ({row.source})", style="dim"))
-        lines.append(Text(f"    expected error: {row.expected}", style="dim"))
+        assumed = "" if row.assumptions == NONE else f"; assumes {row.assumptions}"
+        lines.append(Text(f"    expected error: {row.expected}{assumed}", style="dim"))
     return Text("\n").join(lines)

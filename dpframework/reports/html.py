@@ -1,0 +1,270 @@
+"""The report as one HTML page: it fetches nothing, and can be looked at, folded and printed without a network."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from importlib import resources
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.checks import BUILT_IN, Finding
+from dpframework.difference import Difference, Mark
+from dpframework.privacy import PrivacyLoss, Relation, readable
+from dpframework.registry import registry
+from dpframework.reports.boxes import merged_boxes, plan_boxes
+from dpframework.reports.facts import (
+    NONE,
+    NodeRow,
+    Ran,
+    StepRow,
+    assumption_rows,
+    headlines,
+    is_alarming,
+    loss_text,
+    node_tree,
+    part_rows,
+    public_facts,
+)
+from dpframework.study import Results, StudyPlan
+from dpframework.version import __version__
+
+if TYPE_CHECKING:  # imported by those who write a page
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def composition_rules(relation: Relation) -> dict[str, str]:
+    """Return how each kind of node composes, in a sentence."""
+    parts = {
+        Relation.ADD_OR_REMOVE_ONE: "over disjoint parts: a row lies in one of them; the largest loss counts",
+        Relation.REPLACE_ONE: "over disjoint parts: a row stays in its part, or leaves one and enters another; the "
+        "larger of the largest loss and the two largest add-or-remove losses together counts",
+    }
+    return {
+        "step": "one release: a query, answered by a mechanism at a loss",
+        "sequential": "all of these, from the same rows: losses add up",
+        "parallel": parts[relation],
+        "either": "one of these, chosen by what has been released: the largest loss counts",
+        "repeat": "the same, several times on the same rows: its loss counts each time",
+        "post": "post-processing of what has been released: free",
+    }
+
+
+@final
+@attrs.frozen
+class TableStep:
+    """A step in the table of steps."""
+
+    number: int
+    node: str
+    row: StepRow
+    exact: str
+    source: str
+    released: int
+
+
+@final
+@attrs.frozen
+class Source:
+    """A reason for sensitivities, and the steps that rest on it."""
+
+    id: str
+    text: str
+    steps: tuple[int, ...]
+
+
+def _table_groups(root: NodeRow, made: Mapping[str, int]) -> tuple[list[tuple[str, list[TableStep]]], list[Source]]:
+    """Return the steps by the part of the study that they are in, and what their sensitivities rest on."""
+    sources: dict[str, list[int]] = {}
+    groups: dict[str, list[TableStep]] = {}
+    for number, node in enumerate((n for n in root.walk() if n.step is not None), start=1):
+        row = node.step
+        assert row is not None
+        group = row.path.partition("/")[0] if "/" in row.path else ""
+        if row.source != NONE:
+            sources.setdefault(row.source, []).append(number)
+        source = f"S{list(sources).index(row.source) + 1}" if row.source in sources else ""
+        step = TableStep(number, f"node-{node.number}", row, _exact_text(row, node), source, made.get(row.path, 0))
+        groups.setdefault(group, []).append(step)
+    listed = [Source(f"S{k}", text, tuple(steps)) for k, (text, steps) in enumerate(sources.items(), start=1)]
+    return list(groups.items()), listed
+
+
+def _exact_text(row: StepRow, node: NodeRow) -> str:
+    """Return a step's loss as a ratio, if it is rounded in the row and the ratio can be read."""
+    amounts = dict(node.exact)
+    found = next((amounts[notion] for notion in ("epsilon", "rho") if row.loss.startswith(f"{notion} ~")), None)
+    text = "" if found is None else str(found)
+    return text if len(text) <= 24 else ""
+
+
+@final
+@attrs.frozen
+class Gauge:
+    """One of several amounts that are drawn to one scale."""
+
+    name: str
+    text: str
+    share: float
+
+
+def _gauges(plan: StudyPlan, ran: Ran | None) -> list[Gauge]:
+    """Return budget, plan and run as bars."""
+    total = next(iter(plan.totals().values()), None)
+    amounts: list[tuple[str, Fraction | None]] = [("budget", plan.budget.epsilon)]
+    amounts.append(("planned", None if total is None else total.epsilon))
+    if ran is not None:
+        amounts.append(("spent", ran.epsilon))
+    largest = max(amount for _, amount in amounts if amount is not None)
+    return [
+        Gauge(name, "no finite epsilon" if amount is None else readable(amount), float((amount or 0) / largest))
+        for name, amount in amounts
+    ]
+
+
+def _charged(parts: list[tuple[str, dict[str, str]]], ran: Ran) -> list[tuple[str, str, str, str]]:
+    """Return what was planned, released and spent of each part of the study, and of the whole plan, last."""
+    rows = []
+    for name, losses in parts[:-1]:
+        releases = sum(path.partition("/")[0] == name for path in ran.charges)
+        rows.append((name, losses.get(ran.accounting, NONE), str(releases), NONE))
+    name, losses = parts[-1]
+    return [*rows, (name, losses.get(ran.accounting, NONE), str(len(ran.charges)), ran.spent)]
+
+
+def _titled(found: Iterable[Finding]) -> list[tuple[Finding, str, str]]:
+    """Return each finding with its check's title and, for those of dpframework itself, its page."""
+    titles = {check.code: check.title for check in registry().checks}
+    documented = {check.code for check in BUILT_IN}
+    return [(f, titles.get(f.code, ""), f"docs/checks/{f.code}.md" if f.code in documented else "") for f in found]
+
+
+# --- pages ----------------------------------------------------------------------------------------------------------
+
+
+def html_report(
+    plan: StudyPlan, results: Results | Ran | None = None, *, title: str = "A differential-privacy study"
+) -> str:
+    """Return a plan, and what its run did, as an HTML page (see `markdown_report`)."""
+    ran = Ran.of(results) if isinstance(results, Results) else results
+    made = {} if ran is None else ran.made(plan)
+    root = node_tree(plan)
+    groups, sources = _table_groups(root, made)
+    graph = plan_boxes(root, ran, made)
+    kinds = {box.kind for box in graph.walk()}
+    parts = part_rows(plan)
+    assuming = any(step.row.assumptions != NONE for _, rows in groups for step in rows)
+    heads = ["step", "query", "mechanism", "sensitivity", "assumes", "loss", "expected error", "released"]
+    hidden = {"assumes": not assuming, "released": ran is None}
+    return _page(
+        "report.html.jinja",
+        title=title,
+        subtitle="Report on a plan" if ran is None else "Report on a run",
+        headlines=[(text, is_alarming(text)) for text in headlines(plan, ran)],
+        plan=plan,
+        ran=ran,
+        facts=public_facts(plan),
+        gauges=_gauges(plan, ran),
+        findings=_titled(plan.check()),
+        graph=graph,
+        rules={kind: rule for kind, rule in composition_rules(plan.relation).items() if kind in kinds},
+        groups=groups,
+        heads=[head for head in heads if not hidden.get(head)],
+        assuming=assuming,
+        sources=sources,
+        parts=parts,
+        charged=[] if ran is None else _charged(parts, ran),
+        planned=plan.totals(),
+        budget=loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta)),
+        assumptions=assumption_rows(plan),
+    )
+
+
+def html_difference(difference: Difference, *, before: str = "before", after: str = "after") -> str:
+    """Return what changes between two plans as an HTML page.
+
+    Parameters
+    ----------
+    difference
+        What changes.
+    before, after
+        What to call the plans.
+    """
+    old, new = dict(public_facts(difference.before)), dict(public_facts(difference.after))
+    topics: dict[str, list[str]] = {}
+    for change in difference.changes:
+        topics.setdefault(change.topic.value, []).append(change.text)
+    marks = [node.mark for node in difference.nodes()]
+    return _page(
+        "difference.html.jinja",
+        title=f"From {before} to {after}",
+        subtitle="What changes between two plans",
+        before=before,
+        after=after,
+        headlines=difference.headlines,
+        facts=[(name, old.get(name, NONE), new.get(name, NONE)) for name in dict.fromkeys((*old, *new))],
+        topics=topics,
+        graph=merged_boxes(difference),
+        marks={mark.value: marks.count(mark) for mark in (Mark.ADDED, Mark.REMOVED, Mark.CHANGED, Mark.SAME)},
+    )
+
+
+def _page(template: str, **content: Any) -> str:
+    environment = _environment()
+    styles, script = (_read(name) for name in ("page.css", "page.js"))
+    page = environment.get_template(template)
+    policy = f"default-src 'none'; img-src data:; style-src {_hash_source(styles)}; script-src {_hash_source(script)}"
+    return page.render(styles=_as_is(styles), script=_as_is(script), policy=policy, version=__version__, **content)
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("dpframework.reports", "page"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+    )
+    environment.filters["breakable"] = _breakable
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    """Replace characters that a page cannot hold, or that are not seen in it, by the sign for that."""
+    return _UNSEEN.sub("\ufffd", value) if type(value) is str else value
+
+
+def _breakable(path: str) -> Markup:
+    """Escape a path, so that a line may break after each slash."""
+    from markupsafe import Markup, escape
+
+    return Markup("/<wbr>").join(escape(_visible(part)) for part in path.split("/"))
+
+
+def _as_is(text: str) -> Markup:
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@functools.cache
+def _read(name: str) -> str:
+    return (resources.files("dpframework.reports") / "page" / name).read_text(encoding="utf-8")
+
+
+def _hash_source(text: str) -> str:
+    """Return the source expression by which a content security policy lets a text in, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
