@@ -33,6 +33,7 @@ class Released:
         return f"the release of '{self.step}'"
 
 
+#: What makes the parts of a parallel.
 Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | Released"
 
 

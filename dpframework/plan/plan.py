@@ -18,6 +18,7 @@ from dpframework.plan.writing import node_to_dict
 from dpframework.privacy import Relation, exact, positive
 from dpframework.schema import Schema
 
+#: The version of the JSON form of plans.
 SCHEMA_VERSION = 1
 
 

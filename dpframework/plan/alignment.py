@@ -1,0 +1,290 @@
+"""Two plans laid side by side: which node of one is which node of the other.
+
+Nodes are paired by what they are called first, then by kind and likeness, and each node of both plans is in the merged
+tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeAlias, final
+
+import attrs
+
+from dpframework.plan.nodes import Node, Post, Step, walk
+from dpframework.plan.writing import node_to_dict
+
+
+@final
+@attrs.frozen
+class Aligned:
+    """A node of either plan, or of both.
+
+    A composition that only one plan has may stand around nodes that both have: it was put around them, or taken away.
+
+    Attributes
+    ----------
+    before, after
+        The node in each plan; None where that plan has none.
+    children
+        In the order of the plan after; a removed one follows the one that it followed.
+    reordered
+        Whether the children that both plans have stand in another order.
+    """
+
+    before: Node | None
+    after: Node | None
+    children: tuple[Aligned, ...] = ()
+    reordered: bool = False
+
+    @property
+    def node(self) -> Node:
+        """The node in the plan after, or else in the one before."""
+        found = self.after or self.before
+        assert found is not None  # it stands for one of either
+        return found
+
+
+def aligned(before: Node, after: Node) -> Aligned:
+    """Return the merged tree of two plans' roots."""
+    merger = _Merger()
+    found, _ = merger.merge([before], [after])
+    return found[0] if len(found) == 1 else merger.pair(before, after)  # roots are each other's, whatever they are
+
+
+def own_content(node: Node) -> str:
+    """Return, as text, all that a plan says of a node besides its parts and losses."""
+    form = node_to_dict(node, lambda _: None)
+    return json.dumps({key: value for key, value in form.items() if key not in ("parts", "part")}, sort_keys=True)
+
+
+def is_composition(node: Node) -> bool:
+    """Tell whether a node has parts."""
+    return not isinstance(node, Step | Post)
+
+
+def _name(node: Node) -> str | None:
+    name: str | None = getattr(node, "name", None)
+    return name
+
+
+_Pairs: TypeAlias = "list[tuple[int, int]]"
+
+
+class _Merger:
+    """Pairs nodes level by level; facts about nodes are worked out once."""
+
+    def __init__(self) -> None:
+        self._contents: dict[int, str] = {}
+        self._names: dict[int, frozenset[Hashable]] = {}
+        self._below: dict[int, tuple[Node, ...]] = {}
+        self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[Aligned], bool]] = {}
+
+    def content(self, node: Node) -> str:
+        """Return the hash of a node's content with that of all below it."""
+        if id(node) not in self._contents:
+            whole = "\n".join([own_content(node), *map(self.content, node.children)])
+            self._contents[id(node)] = hashlib.sha256(whole.encode()).hexdigest()
+        return self._contents[id(node)]
+
+    def names(self, node: Node) -> frozenset[Hashable]:
+        """Return what is named below a node: kinds with names."""
+        if id(node) not in self._names:
+            self._names[id(node)] = frozenset((type(n), _name(n)) for n in self.below(node) if _name(n) is not None)
+        return self._names[id(node)]
+
+    def pair(self, before: Node, after: Node) -> Aligned:
+        """Return two nodes as one, their children merged."""
+        children, reordered = self.merge(before.children, after.children)
+        return Aligned(before, after, tuple(children), reordered)
+
+    def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Aligned], bool]:
+        """Return the children of both sides merged, and whether those of both stand in another order.
+
+        A pair may be asked for many times, in search of what was put around it: merged trees are kept.
+        """
+        key = tuple(map(id, before)), tuple(map(id, after))
+        if key not in self._merged:
+            self._merged[key] = self._merge(before, after)
+        return self._merged[key]
+
+    def _merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Aligned], bool]:
+        table = _Table(before, after)
+        table.same(self.content)
+        table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
+        table.same(lambda node: _name(node) if is_composition(node) else None)
+        wrapped = self._wrap(table)
+        table.like(self._same_kind)
+        table.like(self._other_kind)
+        table.like(self._renamed)
+        return self._ordered(table, wrapped), _is_reordered(table.pairs)
+
+    def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, Aligned]]:
+        """Let a composition that one side has take in the nodes of the other that it was put around."""
+        found: list[tuple[int | None, int | None, Aligned]] = []
+        around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
+        for side, k, node in sorted(around, key=lambda one: (-self._size(one[2]), one[1], one[0])):
+            others = table.left_after() if side == 0 else table.left_before()
+            if k not in table.left[side] or not is_composition(node):
+                continue
+            taken = [(o, other) for o, other in others if self._lies_in(other, node)]
+            children: list[Aligned] = []
+            reordered, settled = False, False
+            while taken and not settled:  # who finds no counterpart inside stays outside
+                inner = [other for _, other in taken]
+                sides = (node.children, inner) if side == 0 else (inner, node.children)
+                children, reordered = self.merge(*sides)
+                shared = _shared(children)
+                settled = all(id(other) in shared for other in inner)
+                taken = [(o, other) for o, other in taken if id(other) in shared]
+            if not taken:
+                continue
+            table.left[side].discard(k)
+            table.left[1 - side].difference_update(o for o, _ in taken)
+            first = taken[0][0]
+            if side == 0:
+                found.append((k, first, Aligned(node, None, tuple(children), reordered)))
+            else:
+                found.append((first, k, Aligned(None, node, tuple(children), reordered)))
+        return found
+
+    def below(self, node: Node) -> tuple[Node, ...]:
+        """Return all nodes below a node."""
+        if id(node) not in self._below:
+            self._below[id(node)] = tuple(inner for child in node.children for inner in walk(child))
+        return self._below[id(node)]
+
+    def _size(self, node: Node) -> int:
+        return len(self.below(node))
+
+    def _lies_in(self, node: Node, around: Node) -> bool:
+        """Tell whether `node` is found again among what `around` is composed of."""
+        if self._size(node) >= self._size(around):  # what takes in is larger: so no two can take in each other
+            return False
+        if any(self.content(inner) == self.content(node) for inner in self.below(around)):
+            return True
+        if _name(node) is not None:
+            return (type(node), _name(node)) in self.names(around)
+        return type(node) is not type(around) and any(
+            type(child) is type(node) and self.names(child) & self.names(node) for child in around.children
+        )
+
+    def _same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
+        """Say how alike two compositions of one kind are; one of a kind on each side are alike enough."""
+        if type(before) is not type(after) or not is_composition(before):
+            return None
+        if None not in (_name(before), _name(after)):
+            return None  # they have names, which are not the same
+        shared = len(self.names(before) & self.names(after))
+        return shared if shared or alone else None
+
+    def _other_kind(self, before: Node, after: Node, alone: bool) -> int | None:
+        """Say how alike two compositions are, whatever their kinds."""
+        if not (is_composition(before) and is_composition(after)) or None not in (_name(before), _name(after)):
+            return None
+        return len(self.names(before) & self.names(after)) or None
+
+    def _renamed(self, before: Node, after: Node, alone: bool) -> int | None:
+        """Accept two nodes that differ in their names and in little else."""
+        match before, after:
+            case Step(), Step():
+                return 0 if before.query.facts() == after.query.facts() else None
+            case Post(), Post():
+                return 0 if before.uses == after.uses else None
+        if type(before) is type(after) and [*map(self.content, before.children)] == [
+            *map(self.content, after.children)
+        ]:
+            return 0
+        return None
+
+    def _ordered(self, table: _Table, wrapped: list[tuple[int | None, int | None, Aligned]]) -> list[Aligned]:
+        """Put the merged children in order: a removed one where it was, before what was added there."""
+        found: list[tuple[int | None, int | None, Aligned]] = [
+            (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
+        ]
+        found += wrapped
+        found += [(None, j, self._alone(node, after=True)) for j, node in table.left_after()]
+        places = {i: j for i, j, _ in found if i is not None and j is not None}
+        keyed = [((j, 0, 0), one) for _, j, one in found if j is not None]
+        for i, node in table.left_before():
+            followed = max((k for k in places if k < i), default=None)
+            keyed.append(((-1 if followed is None else places[followed], 1, i), self._alone(node, after=False)))
+        return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
+
+    def _alone(self, node: Node, *, after: bool) -> Aligned:
+        children = tuple(self._alone(child, after=after) for child in node.children)
+        return Aligned(None, node, children) if after else Aligned(node, None, children)
+
+
+class _Table:
+    """The nodes of one level on both sides: which are paired, and which are left."""
+
+    def __init__(self, before: Sequence[Node], after: Sequence[Node]) -> None:
+        self.before, self.after = tuple(before), tuple(after)
+        self.left = (set(range(len(before))), set(range(len(after))))
+        self.pairs: _Pairs = []
+
+    def left_before(self) -> list[tuple[int, Node]]:
+        return [(i, self.before[i]) for i in sorted(self.left[0])]
+
+    def left_after(self) -> list[tuple[int, Node]]:
+        return [(j, self.after[j]) for j in sorted(self.left[1])]
+
+    def same(self, key: Callable[[Node], Hashable]) -> None:
+        """Pair those with the same key, in order; None is no key."""
+        waiting: dict[Hashable, list[int]] = defaultdict(list)
+        for j, node in self.left_after():
+            if key(node) is not None:
+                waiting[key(node)].append(j)
+        for i, node in self.left_before():
+            if waiting[key(node)]:
+                self._take(i, waiting[key(node)].pop(0))
+
+    def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
+        """Pair the most alike first, then the closest; two with None are not paired.
+
+        Pairs that share a node never tie (i, j and i, k with |i-j| = |i-k| and i+j = i+k have j = k), so the outcome
+        does not depend on which side is called before.
+        """
+        alone = {
+            kind
+            for kind in {type(node) for _, node in self.left_before()}
+            if _count(kind, self.left_before()) == _count(kind, self.left_after()) == 1
+        }
+        rated = [
+            (-rate, abs(i - j), i + j, i, j)
+            for i, before in self.left_before()
+            for j, after in self.left_after()
+            if (rate := likeness(before, after, type(before) in alone)) is not None
+        ]
+        for *_, i, j in sorted(rated):
+            if i in self.left[0] and j in self.left[1]:
+                self._take(i, j)
+
+    def _take(self, i: int, j: int) -> None:
+        self.left[0].discard(i)
+        self.left[1].discard(j)
+        self.pairs.append((i, j))
+
+
+def _count(kind: type[Node], nodes: Iterable[tuple[int, Node]]) -> int:
+    return sum(type(node) is kind for _, node in nodes)
+
+
+def _shared(trees: Iterable[Aligned]) -> set[int]:
+    """Return the identity of each node that is, or has below it, a node of both plans."""
+    found: set[int] = set()
+    for tree in trees:
+        below = _shared(tree.children)
+        found |= below
+        if below or (tree.before is not None and tree.after is not None):
+            found |= {id(node) for node in (tree.before, tree.after) if node is not None}
+    return found
+
+
+def _is_reordered(pairs: _Pairs) -> bool:
+    after = [j for _, j in sorted(pairs)]
+    return after != sorted(after)
