@@ -1,11 +1,15 @@
-"""What `noisy-mode` plans, and what it finds where the answer is plain."""
-
-import polars as pl
-from dpframework_example import NoisyMode
+"""What the miner promises: the conformance suite of dpframework, and what is special to this one."""
 
 import dpframework as dpf
+from dpframework.verify.conformance import MinerConformance
 
-SCHEMA = dpf.Schema([dpf.Categorical("colour", values=["red", "green", "blue"])])
+from dpframework_noisy_mode import NoisyMode
+
+SCHEMA = dpf.Schema([dpf.Categorical("colour", ["red", "green", "blue"])])
+
+
+class TestConformance(MinerConformance):
+    miner = NoisyMode
 
 
 def study() -> dpf.Study:
@@ -14,14 +18,14 @@ def study() -> dpf.Study:
     return made
 
 
-def test_the_plan_costs_its_epsilon_and_is_accepted():
+def test_the_plan_costs_its_epsilon_and_is_accepted() -> None:
     plan = study().plan()
     assert plan.total() == dpf.PrivacyLoss(epsilon=0.5)
     assert plan.check() == []
 
 
-def test_a_clear_favourite_is_found():
-    table = dpf.table_from_frame(pl.DataFrame({"colour": ["green"] * 900 + ["red"] * 100}), SCHEMA)
+def test_a_clear_favourite_is_found() -> None:
+    table = dpf.table_from_columns({"colour": ["green"] * 900 + ["red"] * 100}, SCHEMA)
     results = study().run(table, seed=1)
     assert results["favourite"] == "green"
     assert not results.private  # it was seeded

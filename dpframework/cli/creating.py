@@ -1,0 +1,57 @@
+"""The command `new`: a plugin to begin with."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpframework.cli.shared import Command, Json, given_path, print_json
+from dpframework.errors import InputError
+from dpframework.outputs import staged
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(cls=Command, epilog="Example: dpframework new dpframework-noisy-mode")(new)
+
+
+def new(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="What pip will call the plugin; its package, miner and class are named after it.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", parser=given_path, metavar="FOLDER", help="Where the plugin's folder is made; by default here."
+        ),
+    ] = Path(),
+    as_json: Json = False,
+) -> None:
+    """Write a plugin with one miner, tests and an example study: it installs and passes as it is, to be changed."""
+    from dpframework.skeleton import Names, skeleton, write_skeleton
+
+    names = Names.of(name)
+    names.require_free()
+    folder = out / name
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give the plugin another name, or --out another folder")
+    with staged(folder, ()) as stage:
+        write_skeleton(names, stage)
+    written = list(skeleton(names))
+    if as_json:
+        print_json({"folder": str(folder), "package": names.package, "miner": names.miner, "files": written})
+        return
+    print(f"wrote {folder}: the package {names.package} with the miner {names.miner}")
+    for path in written:
+        print(f"  {path}")
+    print("next:")
+    print(f"  pip install -e {shlex.quote(f'{folder}[test]')}")
+    print(f"  pytest {shlex.quote(str(folder))}")
+    print(f"  dpframework run {shlex.quote(str(folder / 'example' / 'study.toml'))} --out results")
