@@ -15,8 +15,9 @@ from dpframework.engines import Engine, InMemory, Threads
 from dpframework.errors import DPFrameworkError, InputError, PlanRefused, ReleaseRefused, RunStopped
 from dpframework.hookspecs import hookimpl
 from dpframework.inference import infer_schema, infer_two_view_schema
+from dpframework.ledger import Ledger, LedgerRun, LedgerTampered
 from dpframework.mechanisms import Mechanism
-from dpframework.miner import Miner
+from dpframework.miner import Example, Miner
 from dpframework.observers import Observer, Release
 from dpframework.patterns import And, Below, Cases, Description, Equals, Literal, Not, Or
 from dpframework.plan import Node, Released, either, parallel, post, repeat, sequential, step
@@ -44,9 +45,13 @@ __all__ = [
     "Description",
     "Engine",
     "Equals",
+    "Example",
     "Finding",
     "InMemory",
     "InputError",
+    "Ledger",
+    "LedgerRun",
+    "LedgerTampered",
     "Literal",
     "Mechanism",
     "Miner",

@@ -25,6 +25,7 @@ from dpframework.table import Table
 
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
+#: What cuts rows into parts, by their values.
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
 
@@ -148,4 +149,5 @@ class Threads(_Blocks):
         return list(self._pool.map(function, rows))
 
 
+#: The engines that are always there.
 BUILT_IN: tuple[type[Engine], ...] = (InMemory, Threads)

@@ -7,6 +7,7 @@ from typing import Any
 import pluggy
 
 hookspec = pluggy.HookspecMarker("dpframework")
+#: Marks a function of a plugin as its hook.
 hookimpl = pluggy.HookimplMarker("dpframework")
 
 

@@ -17,6 +17,7 @@ import attrs
 
 from dpframework.errors import InputError
 
+#: What an epsilon may be given as; see `exact`.
 Amount: TypeAlias = "Fraction | int | float | str | Decimal"
 
 
@@ -229,6 +230,7 @@ class Pair:
         return Pair(None if added is None else function(added), None if replaced is None else function(replaced))
 
 
+#: The loss of what releases nothing.
 NOTHING = Pair(Fraction(0), Fraction(0))
 
 

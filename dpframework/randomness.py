@@ -35,7 +35,7 @@ class Randomness(abc.ABC):
 
     @abc.abstractmethod
     def discrete_laplace(self, size: int, scale: float) -> Integers:
-        """Draw `size` integers k with probability proportional to exp(-|k| / scale)."""
+        """Draw `size` integers k with probability proportional to `exp(-|k| / scale)`."""
 
     @abc.abstractmethod
     def discrete_gaussian(self, size: int, scale: float) -> Integers:

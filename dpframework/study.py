@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -28,6 +29,9 @@ from dpframework.registry import registry
 from dpframework.schema import Schema
 from dpframework.table import Table, require_public_counts
 from dpframework.version import __version__
+
+if TYPE_CHECKING:
+    from dpframework.ledger import LedgerRun
 
 
 @final
@@ -116,6 +120,8 @@ class Results(Mapping[str, Any]):
         The releases made, in order.
     spent
         What they cost together.
+    run
+        The run's id in a ledger; None if it was not recorded in one.
     """
 
     found: Mapping[str, Any]
@@ -124,6 +130,7 @@ class Results(Mapping[str, Any]):
     accounting: str
     charges: tuple[Charge, ...]
     spent: PrivacyLoss | None
+    run: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         """Return one miner's result."""
@@ -144,6 +151,7 @@ class Results(Mapping[str, Any]):
             "dpframework": __version__,
             "private": self.private,
             "plan": self.plan.hash,
+            **({} if self.run is None else {"run": self.run}),
             "relation": self.plan.relation.value,
             "accounting": self.accounting,
             "budget": str(self.plan.budget.epsilon),
@@ -244,6 +252,11 @@ class Study:
             raise InputError(f"step '{name}' is in the study twice; give each its own name")
         self._nodes[name] = sequential(node, name=name)
 
+    @property
+    def miners(self) -> Mapping[str, Miner]:
+        """The miners added so far, by their names in the study."""
+        return MappingProxyType(self._miners)
+
     def plan(self) -> StudyPlan:
         """Return the plan of the whole study: static, no data has been read.
 
@@ -287,6 +300,7 @@ class Study:
         engine: Engine | None = None,
         observers: Iterable[Observer] = (),
         accountant: Accountant[Any] | None = None,
+        ledger: LedgerRun | None = None,
     ) -> Results:
         """Check the plan, charge it, and let every miner make its releases.
 
@@ -302,11 +316,14 @@ class Study:
             Told of every charge and release, besides those of plugins.
         accountant
             A budget shared with other studies of the same people; by default the study's own.
+        ledger
+            Where the run is recorded, as `Ledger.run` returns it: its whole plan is charged before the first release.
 
         Raises
         ------
         PlanRefused
-            If a check refuses the plan, or it does not fit the accountant's budget; nothing is read or spent.
+            If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
+            no room for it; nothing is read or spent.
         InputError
             If the table is of another schema, or a step of the study has no miner.
         RunStopped
@@ -321,19 +338,39 @@ class Study:
         engine = engine or InMemory()
         budget = accountant or self.accountant(plan)
         budget.require_fit(plan)
+        if ledger is None:
+            return self._made(plan, table, budget, engine, randomness, observers, None)
+        with ledger.recording(plan, randomness):
+            return self._made(plan, table, budget, engine, randomness, observers, ledger)
+
+    def _made(
+        self,
+        plan: StudyPlan,
+        table: Table | Callable[[], Table],
+        budget: Accountant[Any],
+        engine: Engine,
+        randomness: Randomness,
+        observers: Iterable[Observer],
+        ledger: LedgerRun | None,
+    ) -> Results:
+        """Read the table and let every miner make its releases."""
         loaded = table() if callable(table) else table
         if not isinstance(loaded, Table):
             raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
         plan.require_schema(loaded.schema)
         require_public_counts(self.schema, loaded.codes.shape[1], "the table")
         run = budget.open(plan)
-        gate = Gate(engine, randomness, (*registry().observers, *observers))
+        told = (*registry().observers, *observers)
+        gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
         whole = PrivateTable(self.schema, engine.load(loaded), run.scope(), gate)
+        if ledger is not None:
+            ledger.open()
         found: dict[str, Any] = {}
 
         def results() -> Results:
             private = randomness.private and not plan.facts.inferred
-            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent)
+            recorded = None if ledger is None else ledger.id
+            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, recorded)
 
         for name, miner in self._miners.items():
             try:

@@ -147,7 +147,7 @@ def test_run_writes_and_report_reads(capsys, study, tmp_path):
     assert code == 0
     assert err == ""
     assert "private: drawn from the operating system's cryptographic generator" in out
-    assert sorted(p.name for p in out_dir.iterdir()) == ["plan.json", "report.md", "results.json"]
+    assert sorted(p.name for p in out_dir.iterdir()) == ["plan.json", "report.html", "results.json"]
     results = json.loads((out_dir / "results.json").read_text())
     assert results["private"] is True
     assert results["plan"] == json.loads((out_dir / "plan.json").read_text())["hash"]
@@ -157,10 +157,10 @@ def test_run_writes_and_report_reads(capsys, study, tmp_path):
     assert "Result: ill-tree" in out
     code, out, _ = run(capsys, "report", out_dir, "--json")
     assert json.loads(out)["run"]["private"] is True
-    code, _, _ = run(capsys, "report", out_dir, "--format", "md", "--out", tmp_path / "again.md")
+    code, _, _ = run(capsys, "report", out_dir, "--out", tmp_path / "again.html")
     assert code == 0
-    again = (tmp_path / "again.md").read_text()
-    assert again.split("\n", 1)[1] == (out_dir / "report.md").read_text().split("\n", 1)[1]
+    again = (tmp_path / "again.html").read_text()
+    assert again.replace("out", "study") == (out_dir / "report.html").read_text().replace("out", "study")
 
 
 @pytest.mark.usefixtures("with_data")
@@ -169,7 +169,7 @@ def test_a_seeded_run_says_that_it_is_not_private(capsys, study, tmp_path):
     code, out, _ = run(capsys, *arguments)
     assert code == 0
     assert "NOT PRIVATE" in out
-    assert "NOT PRIVATE" in (tmp_path / "out" / "report.md").read_text()
+    assert "NOT PRIVATE" in (tmp_path / "out" / "report.html").read_text()
     first = json.loads((tmp_path / "out" / "results.json").read_text())
     (tmp_path / "empty").mkdir()
     code, out, _ = run(capsys, *arguments[:3], tmp_path / "empty", *arguments[4:], "--json")
@@ -191,7 +191,7 @@ def test_out_is_refused_before_anything_is_spent(capsys, study, tmp_path, monkey
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.tex").write_text("")
     (tmp_path / "file").write_text("")
-    (tmp_path / "earlier" / "report.md").mkdir(parents=True)
+    (tmp_path / "earlier" / "report.html").mkdir(parents=True)
     refusals = [
         ("taken", "holds other files, such as 'thesis.tex'; give a new folder"),
         ("earlier", "earlier: holds the results of an earlier run; give a new folder"),
@@ -272,7 +272,7 @@ def test_a_run_that_stops_keeps_what_had_finished(capsys, stopping, tmp_path, er
     assert list(form["results"]) == ["ill-tree"]
     assert form["private"] is True
     assert form["charges"][-1].startswith("second/")
-    assert (out / "report.md").read_text().splitlines()[2].startswith("**STOPPED before its end: ")
+    assert "<span>STOPPED before its end: " in (out / "report.html").read_text()
     assert not list(tmp_path.glob(".out*"))
     code, printed, _ = run(capsys, "report", out)
     assert code == 0
@@ -293,20 +293,33 @@ def test_a_seeded_run_that_stops_says_where(capsys, stopping, tmp_path):
 
 @pytest.mark.usefixtures("with_data")
 def test_results_are_written_although_the_user_interrupts(capsys, study, tmp_path, monkeypatch):
-    from dpframework.reports import markdown
+    from dpframework.reports import html
 
-    report = markdown.markdown_report
+    report = html.html_report
 
-    def interrupted(*arguments, **options):
-        signal.raise_signal(signal.SIGINT)
-        return report(*arguments, **options)
+    def interrupted(plan, ran=None, **options):
+        if ran is not None:
+            signal.raise_signal(signal.SIGINT)
+        return report(plan, ran, **options)
 
-    monkeypatch.setattr(markdown, "markdown_report", interrupted)
+    monkeypatch.setattr(html, "html_report", interrupted)
     before = signal.getsignal(signal.SIGINT)
     code, _, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert (code, err) == (0, "")
     assert (tmp_path / "out" / "results.json").exists()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise OSError(2, "No such file or directory", "report.html.jinja")
+
+    (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
+    monkeypatch.setattr("dpframework.reports.html.html_report", broken)
+    monkeypatch.setattr("dpframework.studyfile.read_table", lambda *_, **__: pytest.fail("opened"))
+    code, out, err = run(capsys, "run", study(), "--out", tmp_path / "out")
+    assert (code, out, err) == (2, "", "error: report.html.jinja: No such file or directory\n")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("with_data")
@@ -326,7 +339,7 @@ def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypa
     assert is_one_sentence(err)
     (kept,) = tmp_path.glob(".out.*.part")
     assert str(kept) in err
-    assert sorted(p.name for p in kept.iterdir()) == ["plan.json", "report.md", "results.json"]
+    assert sorted(p.name for p in kept.iterdir()) == ["plan.json", "report.html", "results.json"]
     assert (tmp_path / "out" / "results.json").read_text() == "theirs"
 
 
@@ -338,14 +351,17 @@ def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypa
         (("plan", "none.toml"), "none.toml: there is no such file"),
         (("plan", "none.json"), "none.json: there is no such file"),
         (("plan", "."), "is a folder"),
-        (("plan", "x.toml", "--format", "xml"), "'--format': 'xml' is unknown; accepted are tree, mermaid, dot, json"),
+        (
+            ("plan", "x.toml", "--format", "xml"),
+            "'--format': 'xml' is unknown; accepted are tree, mermaid, dot, json, html",
+        ),
         (("run", "none.toml", "--out", "o"), "none.toml: there is no such file"),
         (("run", "none.toml", "--out", "o", "--engine", "memry"), "no engine is named 'memry'; did you mean 'memory'?"),
         (("run", "none.toml", "--out", "o", "--seed", "-1"), "--seed"),
         (("report", "none.toml"), "there is no such file"),
         (("report", "none"), "a study file (.toml), a plan (.json) or a folder that run wrote is expected"),
         (("report", "."), ".: is not the folder of a run"),
-        (("report", "x.toml", "--format", "xml"), "'xml' is unknown; accepted are terminal, md"),
+        (("report", "x.toml", "--format", "xml"), "'xml' is unknown; accepted are terminal, md, html"),
         (("run", "plan.json", "--out", "o"), "plan.json: a plan cannot be run; give the study file"),
         (("run", "none.toml", "--out="), "'--out': a name is expected, not an empty text"),
         (("run", "none.toml", "--out", "o", "--seed", "x"), "'--seed': 'x' is not a whole number"),
@@ -551,10 +567,11 @@ def test_streams_that_lack_characters(study, tmp_path, encoding):
         ("run", study(), "--out", out),
         ("report", out),
         ("report", out, "--format", "md"),
+        ("report", out, "--format", "html"),
     ):
         done = process(*command, env=environment, encoding="latin-1")
         assert (done.returncode, done.stderr) == (0, "")
-    assert "├─" in (out / "report.md").read_text(encoding="utf-8")
+    assert "├─" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_schema_is_not_printed_with_other_values(tmp_path):
@@ -596,6 +613,7 @@ def test_planning_imports_nothing_heavy(study):
         "networkx",
         "pandas",
         "randomgen",
+        "jinja2",
     }
     code = "import sys; from dpframework.cli import main; main(['plan', sys.argv[1]]); print(*sys.modules, sep=',')"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)

@@ -50,7 +50,7 @@ def test_on_the_command_line(capsys, tmp_path):
     assert err == ""
     for part in ("1. Plan too much", "2. Plan", "3. Check", "4. Run", "5. Against the truth", "not private", "HbA1c"):
         assert part in out
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["plan.json", "report.md", "results.json"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["plan.json", "report.html", "results.json"]
     assert main(["report", str(tmp_path / "out"), "--json"]) == 0
     capsys.readouterr()
 

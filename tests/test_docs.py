@@ -104,8 +104,8 @@ def test_every_hook_has_its_page_and_every_page_its_hook():
     assert sorted(page.stem for page in (DOCS / "hooks").glob("*.md")) == sorted(HOOKS)
 
 
-def test_the_index_lists_each_check_with_its_title():
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
+def test_the_list_of_checks_has_each_with_its_title():
+    index = (DOCS / "checks.md").read_text(encoding="utf-8")
     assert re.findall(r"\| \[(\w+)\]\(checks/\1\.md\) \| ([^|]+) \|", index) == [
         (code, CHECKS[code].title) for code in sorted(CHECKS)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -355,5 +356,5 @@ def test_previews_by_path(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     assert set(previews) == {
         "rows", "leaf", "split", "parts/child", "again", "halves 1/left", "halves 2/right", "scope/inner",
     }  # fmt: skip
-    assert previews["rows"].expected == 4
+    assert previews["rows"].expected == pytest.approx(1 / math.sinh(1 / 4))  # 2 q / (1 - q**2), q = exp(-1/4)
     assert isinstance(TREE.children[2], Repeat)

@@ -61,6 +61,7 @@ def test_rows_say_what_an_auditor_asks(study):
     assert outer.source == "counts of disjoint cells: a row lies in one cell"
     assert (outer.mechanism, outer.loss) == ("discrete-laplace", "epsilon 0.5")
     assert "95 %" in outer.expected
+    assert (outer.assumptions, inner.assumptions) == ("—", "mcmc-converged")
 
 
 def test_rows_of_steps_without_a_claim_or_a_pure_epsilon():
@@ -79,13 +80,15 @@ def test_markdown_before_a_run(study):
     assert "## Run" not in text
     assert "DP012" in text
     assert "└─ both  [epsilon 1.0]" in text
+    assert "**accepted: no check refuses this plan.**" in text
+    assert "| part | pure | concentrated | pld |" in text
 
 
 def test_cells_are_escaped_and_tables_keep_their_shape(study):
     text = markdown_report(study.plan())
     assert "histogram of ill\\|or \\*not\\*" in text
     rows = [line for line in text.splitlines() if line.startswith("| both/")]
-    assert {row.replace("\\|", "").count("|") for row in rows} == {9}
+    assert {row.replace("\\|", "").count("|") for row in rows} == {10}
     assert cell("two\nlines") == "two lines"
 
 
@@ -133,6 +136,7 @@ def test_a_refused_plan_can_be_reported():
     study = dpf.Study(SCHEMA, epsilon="0.1")
     study.add("both", Twice())
     text = markdown_report(study.plan())
+    assert "**REFUSED: the plan cannot be run; see DP001, DP005 among the findings.**" in text
     assert "| DP001 | error |" in text
     assert "An error refuses the plan" in text
     assert "DP001 error" in shown(terminal_report(study.plan()))

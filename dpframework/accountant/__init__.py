@@ -13,6 +13,7 @@ from dpframework.accountant.run import Charge, Run, Scope
 from dpframework.plan.plan import Plan
 from dpframework.privacy import PrivacyLoss
 
+#: The accountants that are always there.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ConcentratedAccountant, PLDAccountant)
 
 __all__ = [

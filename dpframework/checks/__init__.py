@@ -8,6 +8,7 @@ from dpframework.checks import budget, claims, noise, structure
 from dpframework.checks.base import Check, Finding, Severity
 from dpframework.plan.plan import Plan
 
+#: The checks that are always there.
 BUILT_IN: tuple[Check, ...] = (
     budget.OVER_BUDGET,
     claims.RELATION_NOT_SUPPORTED,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli import demo, listing, planning, running, schemas
+from dpframework.cli import creating, demo, ledgers, listing, planning, running, schemas, verifying
 from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
 from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.version import __version__
@@ -25,15 +25,16 @@ app = typer.Typer(
     name="dpframework",
     cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Composable differential-privacy mechanisms and miners: plan, check, run.",
+    help="Composable differential-privacy mechanisms and miners: plan, check, run, verify.",
     epilog="Example: dpframework demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (listing, planning, running, demo):
+for module in (listing, planning, running, verifying, creating, demo):
     module.register(app)
 app.add_typer(schemas.app)
+app.add_typer(ledgers.app)
 
 
 def _show_version(wanted: bool) -> None:

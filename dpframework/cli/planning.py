@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,8 +19,14 @@ from dpframework.cli.shared import (
     one_of,
     open_plan,
     print_json,
+    print_page,
     warn_of_problems,
 )
+from dpframework.registry import registry
+from dpframework.study import StudyPlan
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 Subject = Annotated[
     Path,
@@ -36,11 +43,13 @@ class PlanFormat(enum.StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
     JSON = "json"
+    HTML = "html"
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(cls=Command, epilog="Example: dpframework plan study.toml --format mermaid")(plan)
+    epilog = "Example: dpframework plan study.toml --format html; dpframework plan approved.json --diff study.toml"
+    app.command(cls=Command, epilog=epilog)(plan)
     app.command(cls=Command, epilog="Example: dpframework check study.toml")(check)
 
 
@@ -52,26 +61,83 @@ def plan(
             "--format",
             parser=one_of(PlanFormat),
             metavar="FORMAT",
-            help="How to draw the plan: tree, mermaid, dot, or json, which can be checked later.",
+            help="How to draw the plan: tree, mermaid, dot, html, or json, which can be checked later.",
         ),
     ] = PlanFormat.TREE,
+    other: Annotated[
+        Path | None,
+        typer.Option(
+            "--diff",
+            parser=given_path,
+            metavar="OTHER",
+            help="Say what changes from STUDY to this study file or plan, and draw both in one; "
+            "the exit code is 0 whether or not anything changes.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw every release that a study will make, with its loss and the total. The data is not opened."""
     warn_of_problems()
     planned = open_plan(study)
+    if other is not None:
+        _show_difference(study, planned, other, PlanFormat.JSON if as_json else form)
+        return
     if as_json or form is PlanFormat.JSON:
         print(planned.to_json(), end="")
     elif form is PlanFormat.MERMAID:
         print(planned.mermaid(), end="")
     elif form is PlanFormat.DOT:
         print(planned.dot(), end="")
+    elif form is PlanFormat.HTML:
+        from dpframework.reports.html import html_report
+
+        print_page(html_report(planned, title=study.stem))
     elif console().is_terminal:
         from dpframework.reports.terminal import plan_tree
 
         console().print(plan_tree(planned))
     else:
         print(planned.tree())
+
+
+def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
+    """Say what changes from one plan to another."""
+    from dpframework import drawing
+    from dpframework.difference import difference
+
+    found = difference(planned, open_plan(other), registry().checks)
+    if form is PlanFormat.JSON:
+        print_json(found.to_dict())
+    elif form is PlanFormat.MERMAID:
+        print(drawing.difference_mermaid(found), end="")
+    elif form is PlanFormat.DOT:
+        print(drawing.difference_dot(found), end="")
+    elif form is PlanFormat.HTML:
+        from dpframework.reports.html import html_difference
+
+        print_page(html_difference(found, before=str(study), after=str(other)))
+    else:
+        print(f"before: {study} (plan {found.before.hash[:12]})")
+        print(f"after:  {other} (plan {found.after.hash[:12]})\n")
+        for headline in found.headlines:
+            print(headline)
+        if not found.changes:
+            print("no difference")
+            return
+        print("\n" + "\n".join(map(str, found.changes)))
+        print("\nthe steps (+ added, - removed, ~ changed):")
+        drawn = drawing.difference_tree(found)
+        console().print(_coloured(drawn)) if console().is_terminal else print(drawn)
+
+
+def _coloured(drawn: str) -> Text:
+    """Return a merged tree with its marked lines set off, besides their signs, by colour."""
+    from rich.text import Text
+
+    text = Text(drawn, no_wrap=True, overflow="ignore")
+    for sign, style in (("+", "green"), ("-", "red"), ("~", "yellow")):
+        text.highlight_regex(rf"(?m)^{re.escape(sign)} .*$", style)
+    return text
 
 
 def check(study: Subject, as_json: Json = False) -> None:

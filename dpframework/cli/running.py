@@ -23,19 +23,21 @@ from dpframework.cli.shared import (
     one_of,
     open_plan,
     print_json,
+    print_page,
     read_text,
     say,
     warn_of_problems,
 )
 from dpframework.engines import Engine
 from dpframework.errors import DPFrameworkError, InputError, nearest
-from dpframework.outputs import staged, uninterrupted, write_whole
+from dpframework.ledger import Ledger, LedgerRun
+from dpframework.outputs import require_usable, staged, uninterrupted, write_whole
 from dpframework.registry import registry
 from dpframework.reports.facts import Ran
 from dpframework.study import Results, StudyPlan
 from dpframework.studyfile import load_study
 
-PLAN, RESULTS, REPORT = "plan.json", "results.json", "report.md"
+PLAN, RESULTS, REPORT = "plan.json", "results.json", "report.html"
 FILES = (PLAN, RESULTS, REPORT)
 
 
@@ -44,12 +46,16 @@ class ReportFormat(enum.StrEnum):
 
     TERMINAL = "terminal"
     MARKDOWN = "md"
+    HTML = "html"
+
+
+SUFFIXES = {".html": ReportFormat.HTML, ".htm": ReportFormat.HTML, ".md": ReportFormat.MARKDOWN}
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(cls=Command, epilog="Example: dpframework run study.toml --out results")(run)
-    app.command(cls=Command, epilog="Example: dpframework report results --format md --out report.md")(report)
+    app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")(report)
 
 
 def run(
@@ -59,6 +65,15 @@ def run(
     engine: Annotated[
         str, typer.Option(metavar="NAME", help="Where counts are evaluated: memory, threads, or a plugin's engine.")
     ] = "memory",
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            parser=given_path,
+            metavar="FILE",
+            help="Charge the run to a ledger, if it is approved there; killed, it goes on with the same command.",
+        ),
+    ] = None,
+    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
     as_json: Json = False,
 ) -> None:
     """Check a study, then open its data, make its releases and write what came out."""
@@ -66,6 +81,7 @@ def run(
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     chosen = _engine(engine)
+    recorded = _recorded(ledger, data_set, out)
     file = load_study(study)
     plan = file.study.plan()
     refusals = plan.refusals()
@@ -78,18 +94,39 @@ def run(
         file.data.paths()
     except InputError as error:
         raise InputError(f"{study}: {error}") from None
-    stop: DPFrameworkError | None = None
-    with staged(out, FILES) as folder:
+
+    from dpframework.reports.html import html_report
+
+    html_report(plan, title=study.stem)  # a plan that cannot be reported stops here, not after its run was paid for
+
+    def made() -> tuple[Results, DPFrameworkError | None]:
         with progress() as observer:
             try:
-                results = file.study.run(file.read, seed=seed, engine=chosen, observers=[observer])
+                return file.study.run(file.read, seed=seed, engine=chosen, observers=[observer], ledger=recorded), None
             except DPFrameworkError as error:
+                if recorded is not None and recorded.unfinished:
+                    say(f"run {recorded.id} is unfinished; the same command goes on with it, at no further charge")
+                    raise
                 if error.results is None:
                     raise
-                results, stop = error.results, error
-        stopped = None if stop is None else str(stop)
+                return error.results, error
+
+    def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=study.stem, stopped=stopped)
+            write_outputs(folder, results, title=study.stem, stopped=None if stop is None else str(stop))
+
+    if recorded is None:
+        with staged(out, FILES) as folder:
+            results, stop = made()
+            write(folder)
+    else:
+        # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
+        require_usable(out, FILES)
+        results, stop = made()
+        with staged(out, FILES) as folder:
+            write(folder)
+        recorded.discard()
+    stopped = None if stop is None else str(stop)
     ran = Ran.of(results, stopped=stopped)
     releases = counted(len(ran.charges), "release")
     if stop is not None:
@@ -104,7 +141,20 @@ def run(
         print(f"{name}\n{text}\n")
     print(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
     print(ran.verdict(plan))
+    if recorded is not None:
+        before = f"; {counted(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
+        print(f"run {recorded.id} of data set '{data_set}' in {ledger}{before}")
     print(f"wrote {', '.join(str(out / name) for name in FILES)}")
+
+
+def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> LedgerRun | None:
+    """Return the run in a ledger, with its journal beside the results to be."""
+    if ledger is None and data_set is None:
+        return None
+    if ledger is None or data_set is None:
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+    place = out.absolute()
+    return Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
 
 
 def _engine(name: str) -> Engine:
@@ -122,12 +172,12 @@ def record(results: Results, *, stopped: str | None = None) -> dict[str, object]
 
 def write_outputs(folder: Path, results: Results, *, title: str, stopped: str | None = None) -> None:
     """Write the plan, the results and the report of a run, and why it stopped if that was before its end."""
-    from dpframework.reports.markdown import markdown_report
+    from dpframework.reports.html import html_report
 
     (folder / PLAN).write_text(results.plan.to_json(), encoding="utf-8")
     (folder / RESULTS).write_text(json_text(record(results, stopped=stopped)) + "\n", encoding="utf-8")
-    text = markdown_report(results.plan, Ran.of(results, stopped=stopped), title=title)
-    (folder / REPORT).write_text(text, encoding="utf-8")
+    page = html_report(results.plan, Ran.of(results, stopped=stopped), title=title)
+    (folder / REPORT).write_text(page, encoding="utf-8")
 
 
 def report(
@@ -138,43 +188,73 @@ def report(
         ),
     ],
     form: Annotated[
-        ReportFormat,
+        ReportFormat | None,
         typer.Option(
-            "--format", parser=one_of(ReportFormat), metavar="FORMAT", help="How to lay it out: terminal or md."
+            "--format",
+            parser=one_of(ReportFormat),
+            metavar="FORMAT",
+            help="How to lay it out: terminal, md, or html, a page for a browser. By default as the name of the file "
+            "to write ends, else for the terminal.",
         ),
-    ] = ReportFormat.TERMINAL,
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(parser=given_path, metavar="FILE", help="Write it here, as Markdown.")
+        Path | None,
+        typer.Option(parser=given_path, metavar="FILE", help="Write it here, such as report.html or report.md."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Report on a plan, or on a run: totals, steps with sensitivities and expected errors, findings, results."""
     warn_of_problems()
+    chosen = form or _format_of(out)
     plan, ran, title = _reported(subject)
     if as_json:
-        from dpframework.reports.facts import public_facts, step_rows
+        from dpframework.reports.facts import part_rows, public_facts, step_rows
 
         print_json(
             {
                 "facts": dict(public_facts(plan)),
                 "steps": [row.to_dict() for row in step_rows(plan)],
+                "parts": dict(part_rows(plan)),
                 "findings": [finding.to_dict() for finding in plan.check()],
                 "run": None if ran is None else ran.to_dict(),
             }
         )
-    elif form is ReportFormat.TERMINAL and out is None:
+    elif out is not None:
+        write_whole(out, _laid_out(chosen, plan, ran, title))
+        print(f"wrote {out}")
+    elif chosen is ReportFormat.TERMINAL:
         from dpframework.reports.terminal import terminal_report
 
         console().print(terminal_report(plan, ran, title=title), soft_wrap=True)
+    elif chosen is ReportFormat.HTML:
+        print_page(_laid_out(chosen, plan, ran, title))
     else:
-        from dpframework.reports.markdown import markdown_report
+        print(_laid_out(chosen, plan, ran, title), end="")
 
-        text = markdown_report(plan, ran, title=title)
-        if out is None:
-            print(text, end="")
-        else:
-            write_whole(out, text)
-            print(f"wrote {out}")
+
+def _format_of(out: Path | None) -> ReportFormat:
+    """Return the format that a file's name stands for; without a file, the terminal's."""
+    if out is None:
+        return ReportFormat.TERMINAL
+    if out.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{out}: its name does not say how to lay it out; end it in .html or .md, or give --format")
+    return SUFFIXES[out.suffix.lower()]
+
+
+def _laid_out(form: ReportFormat, plan: StudyPlan, ran: Ran | None, title: str) -> str:
+    match form:
+        case ReportFormat.HTML:
+            from dpframework.reports.html import html_report
+
+            return html_report(plan, ran, title=title)
+        case ReportFormat.MARKDOWN:
+            from dpframework.reports.markdown import markdown_report
+
+            return markdown_report(plan, ran, title=title)
+        case ReportFormat.TERMINAL:
+            from dpframework.reports.terminal import terminal_text
+
+            return terminal_text(plan, ran, title=title)
 
 
 def _reported(subject: Path) -> tuple[StudyPlan, Ran | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import enum
 import functools
@@ -86,7 +87,7 @@ def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
 
 
 NewFolder = typer.Option(
-    "--out", parser=given_path, metavar="FOLDER", help="A new folder for results.json, plan.json and report.md."
+    "--out", parser=given_path, metavar="FOLDER", help="A new folder for results.json, plan.json and report.html."
 )
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for machines, and nothing else, to standard output.")]
 Seed = Annotated[
@@ -146,6 +147,13 @@ def _finite(form: Any) -> Any:
 def print_json(form: Any) -> None:
     """Write JSON to standard output."""
     print(json_text(form))
+
+
+def print_page(page: str) -> None:
+    """Write an HTML page to standard output; it calls itself UTF-8, so other streams get references in ASCII."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    known = codecs.lookup(encoding).name == "utf-8"
+    print(page if known else page.encode("ascii", "xmlcharrefreplace").decode("ascii"), end="")
 
 
 def warn_of_problems() -> None:

@@ -4,8 +4,14 @@ from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview,
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.interval import ExponentialInterval
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
-from dpframework.mechanisms.selection import Exponential, PermuteAndFlip, permute_and_flip_log_probability
+from dpframework.mechanisms.selection import (
+    Exponential,
+    PermuteAndFlip,
+    bounded_range_losses,
+    permute_and_flip_log_probability,
+)
 
+#: The mechanisms that are always there.
 BUILT_IN: tuple[type[Mechanism], ...] = (
     Laplace,
     DiscreteLaplace,
@@ -28,5 +34,6 @@ __all__ = [
     "PermuteAndFlip",
     "Preview",
     "PureMechanism",
+    "bounded_range_losses",
     "permute_and_flip_log_probability",
 ]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.errors import InputError
@@ -185,6 +186,14 @@ class Query(abc.ABC):
         A selection releases one of these; without any it releases a position.
         """
         return range(self.size or 0)
+
+    def numbers(self, answer: Any) -> NDArray[Any]:
+        """Return an answer as the numbers whose change the declared sensitivity bounds: what verification compares.
+
+        By default the answer itself. A query whose answer stands for more numbers than can be listed returns some of
+        them, the same ones whatever the answer.
+        """
+        return np.asarray(answer)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
         """Return the exact answer on `rows` (private side only); by default from counts summed by the engine."""

@@ -16,7 +16,7 @@ from dpframework.verify.assertions import (
     assert_samples_as_stated,
     assert_sensitivity_holds,
 )
-from dpframework.verify.audit import AuditReport, Violation, audit
+from dpframework.verify.auditing import AuditReport, Violation, audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import Measured, SensitivityReport, search_sensitivity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpframework.mechanisms import Mechanism
@@ -10,9 +10,9 @@ from dpframework.miner import Miner
 from dpframework.privacy import Relation
 from dpframework.queries import Query
 from dpframework.schema import Schema
-from dpframework.verify.audit import AuditReport, audit
+from dpframework.verify.auditing import AuditReport, audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
-from dpframework.verify.samplers import SamplerReport, check_sampler
+from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 
 
@@ -51,7 +51,9 @@ def assert_sensitivity_holds(
     return report
 
 
-def assert_samples_as_stated(mechanism: Mechanism, *, draws: int = 2_000) -> SamplerReport:
+def assert_samples_as_stated(
+    mechanism: Mechanism, *, given: Sequence[Probe] | None = None, draws: int = 2_000
+) -> SamplerReport:
     """Fail if a mechanism does not draw from the distribution that it states (see `check_sampler`).
 
     Raises
@@ -59,7 +61,7 @@ def assert_samples_as_stated(mechanism: Mechanism, *, draws: int = 2_000) -> Sam
     AssertionError
         With what is wrong.
     """
-    report = check_sampler(mechanism, draws=draws)
+    report = check_sampler(mechanism, given=given, draws=draws)
     assert report.passed, str(report)
     return report
 

@@ -134,7 +134,7 @@ def check_sampler(
     InputError
         If the mechanism serves none of the probes.
     """
-    served = [probe for probe in given or probes() if _serves(mechanism, probe)]
+    served = [probe for probe in (probes() if given is None else given) if serves(mechanism, probe)]
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]")
     sources = sources or (SystemRandomness(), SeededRandomness(1))
@@ -155,7 +155,8 @@ def check_sampler(
     return SamplerReport(mechanism.name, tuple(tested), tuple(wrong), drawn)
 
 
-def _serves(mechanism: Mechanism, probe: Probe) -> bool:
+def serves(mechanism: Mechanism, probe: Probe) -> bool:
+    """Tell whether a mechanism can draw from a probe's answer."""
     declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
     if mechanism.norm not in declared or mechanism.problem(probe.facts) is not None:
         return False
@@ -177,11 +178,15 @@ def _scale_of(mechanism: Mechanism, calibration: Calibration) -> float:
 class _Sample:
     def __init__(self, mechanism: Mechanism, probe: Probe, randomness: Randomness) -> None:
         calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
-        assert calibration is not None  # `_serves` has asked
+        assert calibration is not None  # `serves` has asked
         self.mechanism, self.calibration, self.randomness = mechanism, calibration, randomness
         self.answer = probe.answer(_scale_of(mechanism, calibration))
         self.source = "private randomness" if randomness.private else "seeded randomness"
         self.outputs: list[Any] = []
+
+    @property
+    def _numeric(self) -> bool:
+        return np.asarray(self.answer).dtype.kind in "iuf"
 
     def draw(self, number: int) -> None:
         """Draw more outputs."""
@@ -280,7 +285,7 @@ class _Sample:
 
         numbers = self.numbers()
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        if numbers.shape[1] > 1:
+        if numbers.shape[1] > 1 and self._numeric:
             pairs.append(("between coordinates", numbers[:, 0], numbers[:, 1]))
         for words, one, other in pairs:
             if np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM:
@@ -291,8 +296,8 @@ class _Sample:
         return np.array([np.asarray(output, dtype=np.float64).ravel() for output in self.outputs])
 
     def _promise(self) -> Iterator[str]:
-        if isinstance(self.answer, PiecewiseScores):
-            return  # its preview is not one number
+        if not self._numeric:
+            return  # its preview is not about numbers near the answer's
         from scipy.stats import binom
 
         within = self.mechanism.preview(self.calibration).within

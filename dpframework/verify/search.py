@@ -145,13 +145,13 @@ def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], 
             if len(shared) - len(dropped) < least:
                 continue
             smaller = [tuple(row for row in rows if row[0] not in dropped) for rows in (one, other)]
-            if shows(_rows(smaller[0]), _rows(smaller[1])):
+            if shows(unlabelled(smaller[0]), unlabelled(smaller[1])):
                 one, other = smaller
                 left_out = True
                 break
         if not left_out:
             chunk //= 2
-    return _rows(one), _rows(other)
+    return unlabelled(one), unlabelled(other)
 
 
 def labelled(rows: Rows, first: int = 0) -> Labelled:
@@ -159,5 +159,6 @@ def labelled(rows: Rows, first: int = 0) -> Labelled:
     return tuple(enumerate(rows, start=first))
 
 
-def _rows(table: Labelled) -> Rows:
+def unlabelled(table: Labelled) -> Rows:
+    """Return the rows without their labels."""
     return bytes(kind for _, kind in table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -11,11 +11,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.patterns import Cases
 from dpframework.privacy import Relation
 from dpframework.queries import Norm, PiecewiseScores, Query
-from dpframework.schema import Schema
+from dpframework.schema import Attribute, Schema
 from dpframework.verify.search import Search
-from dpframework.verify.tables import Pair, Rows, Sizes, SmallTables, Universe, changes
+from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Universe, changes
 
 MOST_ROWS = 60
 ROUNDING = 1e-9  # relative, of floating point in an answer
@@ -120,6 +121,7 @@ def search_sensitivity(
     relation: Relation | str,
     *,
     inputs: Mapping[str, Any] | None = None,
+    derived: Sequence[tuple[Attribute, Cases]] = (),
     pairs: int = 3_000,
     seed: int = 0,
 ) -> SensitivityReport:
@@ -138,13 +140,15 @@ def search_sensitivity(
         The neighbouring relation.
     inputs
         What the query is given at run time.
+    derived
+        Attributes that the query reads and that a miner derives, with their cases.
     pairs
         How many pairs of neighbours to evaluate, about.
     seed
         Of the search.
     """
     relation = Relation.parse(relation)
-    return _Searched(query, schema, relation, dict(inputs or {}), pairs, seed).report()
+    return _Searched(query, schema, relation, dict(inputs or {}), tuple(derived), pairs, seed).report()
 
 
 def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
@@ -187,9 +191,16 @@ def _at(scores: PiecewiseScores, points: NDArray[np.float64]) -> NDArray[np.floa
 
 class _Searched:
     def __init__(
-        self, query: Query, schema: Schema, relation: Relation, inputs: dict[str, Any], pairs: int, seed: int
+        self,
+        query: Query,
+        schema: Schema,
+        relation: Relation,
+        inputs: dict[str, Any],
+        derived: tuple[tuple[Attribute, Cases], ...],
+        pairs: int,
+        seed: int,
     ) -> None:
-        self.query, self.relation, self.inputs, self.pairs, self.seed = query, relation, inputs, pairs, seed
+        self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
         self.universe = Universe(schema)
         self.engine = SmallTables(self.universe)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS)
@@ -219,7 +230,7 @@ class _Searched:
         if rows not in self.answers:
             if len(self.answers) > 10_000:
                 self.answers.clear()
-            self.answers[rows] = self.query.evaluate(self.engine, self.engine.hold(rows), **self.inputs)
+            self.answers[rows] = self.query.evaluate(self.engine, Held(rows, self.derived, 0), **self.inputs)
         return self.answers[rows]
 
     def _ratio(self, one: Rows, other: Rows) -> float:
@@ -229,7 +240,9 @@ class _Searched:
         except Exception as error:
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
             return 0.0
-        if not isinstance(before, PiecewiseScores) and np.shape(before) != np.shape(after):
+        if not isinstance(before, PiecewiseScores):
+            before, after = self.query.numbers(before), self.query.numbers(after)
+        if np.shape(before) != np.shape(after):
             self.wrong.setdefault("shape", "the length of its answer depends on the rows")
             return 0.0
         changed = measure(before, after)

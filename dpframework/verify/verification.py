@@ -8,17 +8,20 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import ConcentratedAccountant
+from dpframework.mechanisms import Mechanism
 from dpframework.miner import Example
+from dpframework.patterns import Cases
 from dpframework.privacy import Relation
 from dpframework.queries import Query
-from dpframework.verify.audit import AuditReport, audit
+from dpframework.schema import Attribute
+from dpframework.verify.auditing import AuditReport, audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
-from dpframework.verify.samplers import SamplerReport, check_sampler
+from dpframework.verify.samplers import Probe, SamplerReport, check_sampler, probes, serves
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Rows
+from dpframework.verify.tables import Held, Rows
 from dpframework.verify.tail import TailReport, check_tail
-from dpframework.verify.transcript import record
+from dpframework.verify.transcript import Extended, Made, Parted, record
 
 Told = Callable[[str], None]
 
@@ -170,16 +173,21 @@ def verify_examples(
             audits.append(_audited(example_name, subject, replays, runs, seed))
             if not audits[-1].claimed:
                 continue
-            for key, query, inputs in _asked(subject):
+            for key, asked in _asked(subject):
                 if key not in sensitivities:
-                    tell(f"searching the sensitivity of {query.text}")
+                    tell(f"searching the sensitivity of {asked.query.text}")
                     sensitivities[key] = search_sensitivity(
-                        query, example.schema, relation, inputs=inputs, pairs=max(replays // 8, 60), seed=seed
+                        asked.query,
+                        example.schema,
+                        relation,
+                        inputs=asked.inputs,
+                        derived=asked.derived,
+                        pairs=max(replays // 8, 60),
+                        seed=seed,
                     )
-            for step in subject.plan.steps():
-                if step.mechanism.name not in samplers:
-                    tell(f"sampling {step.mechanism.name}")
-                    samplers[step.mechanism.name] = check_sampler(step.mechanism)
+                if asked.mechanism.name not in samplers:
+                    tell(f"sampling {asked.mechanism.name}")
+                    samplers[asked.mechanism.name] = check_sampler(asked.mechanism, given=_probes(subject, asked))
     return Verification(name, tuple(audits), tuple(sensitivities.values()), tuple(samplers.values()))
 
 
@@ -205,18 +213,52 @@ def _told_apart(subject: Subject, tables: tuple[Rows, Rows], runs: int) -> Disti
     return distinguish(run_on(one), run_on(other), runs=runs)
 
 
-def _asked(subject: Subject) -> Iterator[tuple[Any, Query, Mapping[str, Any]]]:
-    """Yield the queries of a plan with inputs that a run gave them, and a key that tells alike ones."""
+def _probes(subject: Subject, asked: _Asked) -> list[Probe] | None:
+    """Return the kit's probes (None), or, for a mechanism that takes answers of its own kind, one of the plan's own."""
+    if any(serves(asked.mechanism, probe) for probe in probes()):
+        return None
+    rows = _fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+    answer = asked.query.evaluate(subject.engine, Held(rows, asked.derived, 0), **asked.inputs)
+    return [Probe(asked.query.facts(), lambda scale: answer)]
+
+
+@final
+@attrs.frozen(eq=False)
+class _Asked:
+    """A query with what a run gave it: its mechanism, inputs, and attributes that were derived before."""
+
+    query: Query
+    mechanism: Mechanism
+    inputs: Mapping[str, Any]
+    derived: tuple[tuple[Attribute, Cases], ...]
+
+
+def _asked(subject: Subject) -> Iterator[tuple[Any, _Asked]]:
+    """Yield the queries that some runs ask, each with a key that tells alike ones."""
     seen = set()
     kinds = subject.universe.kinds
     for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
         rows = bytes(k % kinds for k in range(size))
-        for made in record(subject, _fitting(subject, rows), seed, flattening=3).releases:
-            query = made.charge.step.query
-            key = (query.facts(), subject.relation, subject.schema.fingerprint)
-            if key not in seen:
-                seen.add(key)
-                yield key, query, made.inputs
+        transcript = record(subject, _fitting(subject, rows), seed, flattening=3)
+        derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
+        for event in transcript.events:
+            before = derived[event.rows]
+            match event:
+                case Parted():
+                    derived.update(dict.fromkeys(event.parts, before))
+                case Extended():
+                    derived[event.result] = (*before, (event.attribute, event.cases))
+                case Made():
+                    query = event.charge.step.query
+                    key = (
+                        query.facts(),
+                        event.charge.step.mechanism.name,
+                        subject.relation,
+                        subject.schema.fingerprint,
+                    )
+                    if key not in seen:
+                        seen.add(key)
+                        yield key, _Asked(query, event.charge.step.mechanism, event.inputs, before)
 
 
 def _fitting(subject: Subject, rows: Rows) -> Rows:

@@ -32,6 +32,7 @@ class Multiway:
         return f"each {self.attribute}"
 
 
+#: A test with a child for each value, or with two.
 Split: TypeAlias = "Multiway | Literal"
 
 
@@ -88,6 +89,11 @@ class Region:
         low, high = self.bounds[attribute.name]
         intervals = [(low, split.threshold), (split.threshold, high)]
         return [attrs.evolve(self, bounds={**self.bounds, attribute.name: interval}) for interval in intervals]
+
+    def allows(self, name: str) -> bool:
+        """Whether any value of an attribute is left."""
+        k = self.schema.index(name)
+        return bool(self.possible[self.starts[k] : self.starts[k + 1]].any())
 
     def _within(self, start: int, size: int, first: int, end: int) -> Region:
         """Leave, of the attribute at `start`, the codes from `first` up to `end`."""

@@ -46,6 +46,7 @@ class Inner:
     probabilities: NDArray[np.float64]
 
 
+#: What a tree is made of.
 TreeNode: TypeAlias = "Leaf | Inner"
 
 

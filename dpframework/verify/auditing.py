@@ -21,7 +21,7 @@ from dpframework.miner import Miner
 from dpframework.privacy import Relation, decimal_text
 from dpframework.schema import Schema
 from dpframework.verify.replay import Replayed, Weigher, replay
-from dpframework.verify.search import Found, Labelled, Search, labelled, shrunk
+from dpframework.verify.search import Found, Labelled, Search, labelled, shrunk, unlabelled
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, Sizes, changes
 from dpframework.verify.transcript import Transcript, record
@@ -256,14 +256,14 @@ class _Audit:
             return
         rows = labelled(table)
         for other in (rows[1:] + rows[:1], rows[::-1]):
-            there = self._replayed(transcript, _rows(other))
+            there = self._replayed(transcript, unlabelled(other))
             loss = abs(there.log_density - here.log_density)
             if there.divergence is not None or loss > TOLERANCE * (1 + self.claim):
                 how = there.divergence or f"a loss of {_number(loss)}"
                 what = f"the order of the rows matters: with the rows in another order, {how}"
                 self._diverged("order", what, rows, other, transcript)
         for other in self._neighbours(rows, most):
-            there = self._replayed(transcript, _rows(other))
+            there = self._replayed(transcript, unlabelled(other))
             loss = abs(there.log_density - here.log_density)
             if there.divergence is not None:
                 self._diverged("control", f"on a neighbour, {there.divergence}", rows, other, transcript)
@@ -384,10 +384,6 @@ class _Audit:
         )
         small = shrunk(one, other, lambda a, b: enough(weigher.loss(a, b)), self.sizes.least)
         return self._violation(what, *small, transcript)
-
-
-def _rows(table: Labelled) -> Rows:
-    return bytes(kind for _, kind in table)
 
 
 def _number(loss: float) -> str:

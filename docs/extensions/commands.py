@@ -1,0 +1,43 @@
+"""The page of commands: what each says of itself when asked for help."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from dpframework.cli import app as dpframework_app
+
+
+def described(command: Any, path: str = "dpframework", parent: Any = None) -> Iterator[str]:
+    """Yield the Markdown of a command, and of those below it."""
+    context = command.context_class(command, info_name=path.split()[-1], parent=parent, **command.context_settings)
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    yield f"## {path}\n\n{command.help}\n\n```sh\n{usage}\n```\n"
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    yield "| argument or option | meaning |\n|---|---|"
+    yield from (f"| `{_cell(_bare(name))}` | {_cell(meaning)} |" for name, meaning in filter(None, records))
+    if command.epilog:
+        yield f"\nExample:\n\n```sh\n{command.epilog.removeprefix('Example: ')}\n```\n"
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:
+            yield from described(below, f"{path} {name}", context)
+
+
+def _bare(name: str) -> str:
+    """Drop the type that typer puts behind an argument."""
+    return re.sub(r" <\w+>$", "", name)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("[", "\\[")
+
+
+def _add(app: Any, page: str, source: list[str]) -> None:
+    if page == "commands":
+        source[0] += "\n" + "\n".join(described(typer.main.get_command(dpframework_app)))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", _add)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,32 @@
+"""The order of the pages. It stands here, not in the pages, so that they read well as plain Markdown too."""
+
+from typing import Any
+
+READERS = {
+    "Analyst": ["tutorial-analyst", "study-format", "examples/adult/README", "examples/mushroom/README"],
+    "Auditor": ["tutorial-auditor", "composition", "plan-format", "checks", "soundness", "verify", "ledger"],
+    "Researcher": ["tutorial-researcher", "examples/dpframework-example/README", "hooks"],
+    "Reference": ["commands", "reference/index"],
+}
+ROOMS = """
+    study schema table patterns queries mechanisms plan accountant checks engines miner observers ledger verify
+    reports errors demo trees
+"""
+BELOW = {"checks": ["checks/*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}
+
+
+def _toctree(pages: list[str], *options: str) -> str:
+    return "\n".join(["", "```{toctree}", ":hidden:", ":glob:", *options, "", *pages, "```", ""])
+
+
+def _add(app: Any, page: str, source: list[str]) -> None:
+    if page == "index":
+        for reader, pages in READERS.items():
+            source[0] += _toctree(pages, f":caption: {reader}")
+    if page in BELOW:
+        source[0] += _toctree(BELOW[page])
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", _add)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

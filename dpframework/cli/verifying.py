@@ -1,0 +1,180 @@
+"""The command that tests privacy claims by machine: `verify`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpframework.cli.shared import (
+    REFUSED,
+    Command,
+    Json,
+    console,
+    given_path,
+    one_of,
+    print_json,
+    warn_of_problems,
+    whole_number,
+)
+from dpframework.errors import InputError, nearest
+from dpframework.miner import Example
+from dpframework.privacy import Relation
+from dpframework.registry import registry
+from dpframework.studyfile import load_study
+
+if TYPE_CHECKING:
+    from dpframework.verify import Verification
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(cls=Command, epilog="Example: dpframework verify dp-id3 --example default --replays 20000")(verify)
+
+
+def verify(
+    subject: Annotated[
+        str, typer.Argument(metavar="WHAT", help="A miner, a mechanism, or a study file (.toml) with miners.")
+    ],
+    example: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Verify one of the miner's examples, or one step of the study, only."),
+    ] = None,
+    relation: Annotated[
+        Relation | None,
+        typer.Option(parser=one_of(Relation), metavar="RELATION", help="Verify under one neighbouring relation only."),
+    ] = None,
+    replays: Annotated[
+        int, typer.Option(parser=whole_number, metavar="N", help="How many replays each audit makes, about.")
+    ] = 12_000,
+    runs: Annotated[
+        int,
+        typer.Option(parser=whole_number, metavar="N", help="Runs on each of the worst two tables; 0 for none."),
+    ] = 400,
+    seed: Annotated[
+        int, typer.Option(parser=whole_number, metavar="N", help="Of the tables: the same seed, the same report.")
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Test privacy claims on small made-up tables: replays, sensitivities, samplers. No data is opened.
+
+    Exit code 1 if a claim does not hold.
+    """
+    warn_of_problems()
+    if replays < 100:
+        raise InputError(f"--replays is {replays}; an audit needs 100 or more")
+    if runs and runs < 100:
+        raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
+    from dpframework.verify import Verification, check_sampler, verify_examples
+
+    if subject in registry().mechanisms and subject not in registry().miners:
+        with _progress() as tell:
+            tell(f"sampling {subject}")
+            found = Verification(subject, (), (), (check_sampler(_mechanism(subject)),))
+    else:
+        examples = _examples(subject, example)
+        relations = tuple(Relation) if relation is None else (relation,)
+        with _progress() as tell:
+            found = verify_examples(
+                subject, examples, relations=relations, replays=replays, runs=runs, seed=seed, tell=tell
+            )
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _show(found)
+    if not found.passed:
+        raise typer.Exit(REFUSED)
+
+
+def _mechanism(name: str) -> Any:
+    kind = registry().mechanisms[name].thing
+    try:
+        return kind(1)  # its privacy parameter
+    except TypeError:
+        raise InputError(
+            f"mechanism '{name}' is not made from one privacy parameter; "
+            "verify it with dpframework.verify.check_sampler, which takes an instance"
+        ) from None
+
+
+def _examples(subject: str, wanted: str | None) -> Mapping[str, Example]:
+    if subject.endswith(".toml"):
+        study = load_study(given_path(subject)).study
+        examples: Mapping[str, Example] = {name: Example(study.schema, miner) for name, miner in study.miners.items()}
+    elif subject in registry().miners:
+        examples = registry().miners[subject].thing.examples()
+        if not examples:
+            raise InputError(
+                f"miner '{subject}' has no examples to verify it on; "
+                "define its examples() or give a study file that uses it"
+            )
+    else:
+        known = [*registry().miners, *registry().mechanisms]
+        raise InputError(f"no miner or mechanism is named '{subject}'; {nearest(subject, known)}")
+    if wanted is None:
+        return examples
+    if wanted not in examples:
+        raise InputError(f"'{subject}' has no example '{wanted}'; {nearest(wanted, examples)}")
+    return {wanted: examples[wanted]}
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Yield what shows, on a terminal, what is being done."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda what: None
+        return
+    with screen.status("verifying") as status:
+        yield lambda what: status.update(what)
+
+
+def _show(found: Verification) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    if found.audits:
+        audits = Table("example", "relation", "claim", "largest loss", "tightness", "replays", "a second", "verdict")
+        for audited in found.audits:
+            cells = ["", "no claim", "", "", ""]
+            if audited.report is not None:
+                report = audited.report
+                speed = f"{report.replays / report.seconds:,.0f}"
+                cells = [
+                    f"{report.claim:g}",
+                    f"{report.worst:.6g}",
+                    f"{report.tightness:.4f}",
+                    f"{report.replays:,}",
+                    speed,
+                ]
+            elif audited.tail is not None:
+                cells = ["with a delta", "see below", "", f"{audited.tail.runs:,}", ""]
+            verdict = "holds" if audited.passed else "DOES NOT HOLD"
+            audits.add_row(escape(audited.example), audited.relation.value, *cells, verdict if audited.claimed else "")
+        console().print(audits)
+    if found.sensitivities:
+        queries = Table("query", "relation", "largest change found / declared", "verdict")
+        for searched in found.sensitivities:
+            changes = ", ".join(f"{one.norm} {one.largest:.5g} / {one.declared:.5g}" for one in searched.measured)
+            verdict = "holds" if searched.passed else "DOES NOT HOLD"
+            queries.add_row(escape(searched.query), searched.relation.value, changes, verdict)
+        console().print(queries)
+    for line in _lines(found):
+        console().print(escape(line), soft_wrap=True)
+    console().print("every claim held" if found.passed else "A CLAIM DOES NOT HOLD")
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    """Yield samplers, tails, notes on loose claims, and what was found wrong."""
+    yield from (str(sampler) for sampler in found.samplers if sampler.passed)
+    for audited in found.audits:
+        where = f"{audited.example}, {audited.relation}"
+        if audited.tail is not None and audited.passed:
+            yield f"{where}: {audited.tail}"
+        if audited.report is not None and audited.report.note:
+            yield f"note on {where}: {audited.report.note}"
+        if audited.told_apart is not None and audited.told_apart.epsilon and audited.passed:
+            yield f"{where}: {audited.told_apart}"
+    yield from found.problems()

@@ -1,0 +1,112 @@
+"""`dpframework verify`: what it tests, what it prints, and its exit codes."""
+
+import json
+
+import attrs
+import pytest
+
+import dpframework as dpf
+from dpframework.cli import main
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.miner import Example
+from dpframework.queries import Histogram
+from dpframework.registry import Brought, registry
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill")])
+
+
+@attrs.frozen
+class TellsAll(dpf.Miner):
+    """Release a histogram, and something else."""
+
+    name = "tells-all"
+
+    def plan(self, schema):
+        return dpf.step("ill", Histogram(schema["ill"]), DiscreteLaplace(1))
+
+    def mine(self, table):
+        return str(table.release("ill")) + repr(table._rows.rows)
+
+    @classmethod
+    def examples(cls):
+        return {"one": Example(SCHEMA, cls())}
+
+
+@attrs.frozen
+class Unexampled(TellsAll):
+    """The same, without examples."""
+
+    name = "unexampled"
+
+    @classmethod
+    def examples(cls):
+        return {}
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch):
+    for kind in (TellsAll, Unexampled):
+        monkeypatch.setitem(registry().miners, kind.name, Brought("planted", kind))
+
+
+FEW = ["--replays", "200", "--runs", "0"]
+
+
+def test_a_claim_that_holds_is_told_and_exits_0(capsys):
+    assert main(["verify", "dp-id3", "--example", "max", "--relation", "replace-one", *FEW, "--runs", "100"]) == 0
+    printed = capsys.readouterr().out
+    assert "every claim held" in printed
+    assert "discrete-laplace: draws what it states" in printed
+    assert "max score of each split for grade" in printed
+
+
+def test_a_claim_that_does_not_hold_is_shown_on_two_small_tables_and_exits_1(capsys):
+    assert main(["verify", "tells-all", *FEW]) == 1
+    printed = capsys.readouterr().out
+    assert "A CLAIM DOES NOT HOLD" in printed
+    assert "its result differs with the same releases" in printed
+    assert "its neighbour:" in printed
+
+
+def test_json_holds_the_same(capsys):
+    assert main(["verify", "tells-all", *FEW, "--json"]) == 1
+    form = json.loads(capsys.readouterr().out)
+    assert form["passed"] is False
+    assert {one["relation"] for one in form["audits"]} == {"add-or-remove-one", "replace-one"}
+    assert all(one["audit"]["violations"] for one in form["audits"])
+
+
+def test_a_mechanism_is_sampled(capsys):
+    assert main(["verify", "discrete-laplace"]) == 0
+    assert "draws what it states" in capsys.readouterr().out
+
+
+def test_the_miners_of_a_study_are_verified_without_its_data(tmp_path, capsys):
+    (tmp_path / "people.schema.toml").write_text(
+        '[[attribute]]\nname = "ill"\nkind = "boolean"\n[[attribute]]\nname = "old"\nkind = "boolean"\n'
+    )
+    (tmp_path / "study.toml").write_text(
+        '[data]\npath = "missing.csv"\nschema = "people.schema.toml"\n[privacy]\nepsilon = 1\n'
+        '[[step]]\nname = "tree"\nminer = "dp-id3"\nepsilon = 1\nparams = { target = "ill", max_depth = 1 }\n'
+    )
+    assert main(["verify", str(tmp_path / "study.toml"), *FEW]) == 0
+    assert "tree" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["dp-id33"], "no miner or mechanism is named 'dp-id33'; did you mean 'dp-id3'?"),
+        (["dp-id3", "--example", "maxx"], "'dp-id3' has no example 'maxx'; did you mean 'max'?"),
+        (["unexampled"], "has no examples to verify it on"),
+        (["dp-id3", "--replays", "5"], "--replays is 5"),
+        (["dp-id3", "--runs", "5"], "--runs is 5"),
+        (["dp-id3", "--relation", "swap"], "'swap' is unknown; accepted are add-or-remove-one, replace-one"),
+        (["nowhere.toml"], "there is no such file"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exits_2(arguments, sentence, capsys):
+    assert main(["verify", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
