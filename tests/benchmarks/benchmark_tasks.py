@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from dpframework_trees import DPID3, DPID3Classifier
+from dpframework_trees import DPID3, DPID3Classifier, DPTree
 from numpy.typing import NDArray
 
 import dpframework as dpf
@@ -117,9 +117,9 @@ class Task:
         np.savez(path, X=self.array(), y=self.y, lower=lower, upper=upper, classes=classes, **more)
 
 
-def fit_table(table: dpf.Table, miner: DPID3, *, seed: int | None) -> Any:
+def fit_table(table: dpf.Table, miner: DPID3 | DPTree, *, seed: int | None) -> Any:
     """Plan, check and run a study of one tree, and return the tree."""
-    study = dpf.Study(table.schema, epsilon=miner.epsilon)
+    study = dpf.Study(table.schema, epsilon=miner.epsilon, allow=["real-arithmetic", "mcmc-converged"])
     study.add("tree", miner)
     return study.run(table, seed=seed)["tree"].tree
 

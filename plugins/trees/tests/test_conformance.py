@@ -1,9 +1,13 @@
-"""DP-ID3 in all its variants, through the conformance suite that any plugin's miner goes through."""
+"""The miners in all their variants, through the conformance suite that any plugin's miner goes through."""
 
-from dpframework_trees import DPID3
+from dpframework_trees import DPID3, DPTree
 
 from dpframework.verify.conformance import MinerConformance
 
 
 class TestDPID3(MinerConformance):
     miner = DPID3
+
+
+class TestDPTree(MinerConformance):
+    miner = DPTree

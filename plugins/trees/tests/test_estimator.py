@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: scikit-learn's own checks, schemas, and shared budgets."""
+"""The scikit-learn estimators: scikit-learn's own checks, schemas, and shared budgets."""
 
 import pickle
 import warnings
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from dpframework_trees.estimator import DPID3Classifier, PrivacyWarning
+from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivacyWarning
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -34,7 +34,14 @@ def people(rows: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 # Unseeded fits are random, as privacy demands, and the estimator's tags say so: scikit-learn then skips the one
 # check that compares two fits.
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([DPID3Classifier(epsilon=100, random_state=0)])
+@parametrize_with_checks(
+    [
+        DPID3Classifier(epsilon=100, random_state=0),
+        DPTreeClassifier(epsilon=100, random_state=0),
+        DPTreeClassifier(epsilon=100, random_state=0, sampler="mcmc"),
+        DPTreeClassifier(epsilon=100, random_state=0, sampler="greedy"),
+    ]
+)
 def test_scikit_learns_checks_hold(estimator, check):
     check(estimator)
 
@@ -48,6 +55,26 @@ def test_with_a_public_schema_a_fit_is_private_and_warns_of_nothing():
     assert tree.plan_.total().epsilon == 20
     assert tree.classes_.tolist() == ["no", "yes"]
     assert (tree.predict(X) == y).mean() > 0.95
+
+
+@pytest.mark.parametrize(("sampler", "assumptions"), [("exact", 1), ("mcmc", 2), ("greedy", 0)])
+def test_a_sampled_tree_is_private_under_the_assumptions_of_its_sampler(sampler, assumptions):
+    X, y = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = DPTreeClassifier(epsilon="20", max_depth=2, sampler=sampler, schema=SCHEMA).fit(X, y)
+    assert tree.private_
+    assert len(tree.plan_.assumptions) == assumptions
+    assert tree.plan_.total().epsilon == 20
+    assert tree.classes_.tolist() == ["no", "yes"]
+    assert (tree.predict(X) == y).mean() > 0.95
+
+
+def test_more_work_than_the_exact_sampler_does_is_refused_with_the_way_out():
+    X, y = people()
+    with pytest.raises(dpf.InputError, match="use sampler = 'mcmc'"):
+        DPTreeClassifier(max_depth=8, schema=SCHEMA).fit(X, y)
+    assert DPTreeClassifier(max_depth=8, schema=SCHEMA, sampler="mcmc").fit(X, y).private_
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, lambda d: pl.from_pandas(pd.DataFrame(d))], ids=["pandas", "polars"])

@@ -1,4 +1,4 @@
-"""Decision trees for dpframework: DP-ID3."""
+"""Decision trees for dpframework: DP-ID3, and trees sampled as a whole."""
 
 from __future__ import annotations
 
@@ -7,30 +7,46 @@ from typing import TYPE_CHECKING, Any
 from dpframework.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from dpframework_trees.estimator import DPID3Classifier
+    from dpframework_trees.dptree import DPTree
+    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
     from dpframework_trees.id3 import DPID3
 
-__all__ = ["DPID3", "DPID3Classifier"]
+__all__ = ["DPID3", "DPID3Classifier", "DPTree", "DPTreeClassifier"]
 
 
 @hookimpl
 def dpframework_miners() -> list[type[Any]]:
     """Bring the tree miners."""
+    from dpframework_trees.dptree import DPTree
     from dpframework_trees.id3 import DPID3
+    from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
-    return [DPID3]
+    return [DPID3, DPTree, AltExpM, AltMCMC, MCMCTreePair]
+
+
+@hookimpl
+def dpframework_mechanisms() -> list[type[Any]]:
+    """Bring the samplers of whole trees."""
+    from dpframework_trees.pairing import MarkovChainPairs
+    from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
+
+    return [ExactTrees, MarkovChainTrees, MarkovChainPairs]
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn is an extra and slow to import: only who asks for the estimator needs it and waits for it
     if name == "DPID3":
         from dpframework_trees.id3 import DPID3
 
         return DPID3
-    if name == "DPID3Classifier":
+    if name == "DPTree":
+        from dpframework_trees.dptree import DPTree
+
+        return DPTree
+    if name in ("DPID3Classifier", "DPTreeClassifier"):
+        # scikit-learn is an extra and slow to import: only who asks for an estimator needs it and waits for it
         try:
-            from dpframework_trees.estimator import DPID3Classifier
+            from dpframework_trees import estimator
         except ModuleNotFoundError as error:
-            raise ImportError("DPID3Classifier needs scikit-learn: pip install 'dpframework[sklearn]'") from error
-        return DPID3Classifier
+            raise ImportError(f"{name} needs scikit-learn: pip install 'dpframework[sklearn]'") from error
+        return getattr(estimator, name)
     raise AttributeError(f"module 'dpframework_trees' has no attribute {name!r}")

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms import Calibration
 from dpframework_trees.splits import Split
 from dpframework_trees.tree import Inner, Leaf, TreeNode
 
@@ -34,6 +35,12 @@ class Grown:
     children: tuple[Grown, ...]
     classes: tuple[NDArray[np.float64], float] | None
     rows: tuple[float, float] | None
+
+
+def noise_variance(calibration: Calibration) -> float:
+    """Return the variance of discrete Laplace noise."""
+    q = math.exp(-1 / calibration.lattice_scale)
+    return max(2 * q / (1 - q) ** 2, 1e-12)  # a huge epsilon leaves no noise, and weights by variance need some
 
 
 Counts: TypeAlias = NDArray[np.float64]

@@ -1,9 +1,10 @@
-"""DP-ID3 as a scikit-learn classifier."""
+"""Trees as scikit-learn classifiers."""
 
 from __future__ import annotations
 
+import abc
 import warnings
-from typing import Any, final
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
@@ -16,11 +17,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from dpframework.accountant import Accountant
 from dpframework.errors import InputError, nearest
 from dpframework.inference import infer_schema
+from dpframework.miner import Miner
 from dpframework.privacy import Relation
 from dpframework.schema import Attribute, Categorical, Schema
 from dpframework.study import Study
 from dpframework.table import table_from_columns
+from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 
 CLASS = "class"
 
@@ -29,96 +33,18 @@ class PrivacyWarning(UserWarning):
     """A fit whose result is not covered by its claim of differential privacy."""
 
 
-@final
-class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """DP-ID3 decision tree classifier (see `dpframework_trees.DPID3` for the algorithm and its parameters).
+class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
+    """What the estimators of this plugin share: scikit-learn's conventions, schemas, and budgets."""
 
-    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+    epsilon: Any
+    schema: Schema | None
+    target: str | None
+    out_of_domain: str
+    relation: str
+    accountant: Accountant[Any] | None
+    random_state: int | np.random.RandomState | None
 
-    Parameters
-    ----------
-    epsilon
-        The budget of one fit.
-    max_depth, criterion, selection, splits, numeric, stopping, budget, pruning
-        As for the miner.
-    schema
-        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
-        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
-    target
-        The schema's name of the class; needed only if the schema has more attributes besides.
-    out_of_domain
-        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
-        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
-    relation
-        The neighbouring relation of the claim.
-    accountant
-        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
-        is refused. None lets each fit stand for itself.
-    random_state
-        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
-
-    Attributes
-    ----------
-    classes_
-        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
-    tree_
-        The fitted `DecisionTree`.
-    plan_
-        The plan of the fit.
-    private_
-        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
-        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
-        outside of it. Public cuts make scaling needless.
-    schema_
-        The schema of the columns and the class.
-
-    Examples
-    --------
-    >>> import dpframework as dpf
-    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
-    >>> X = [[i % 10] for i in range(1000)]
-    >>> y = ["yes" if i % 10 >= 5 else "no" for i in range(1000)]
-    >>> tree = DPID3Classifier(epsilon=10, max_depth=1, schema=schema, random_state=0).fit(X, y)
-    >>> tree.predict([[2], [7]]).tolist()
-    ['no', 'yes']
-    """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        max_depth: int = 5,
-        criterion: str = "norm",
-        selection: str = "permute-and-flip",
-        splits: str = "binary",
-        numeric: str = "candidates",
-        stopping: str = "none",
-        budget: str = "growing",
-        pruning: bool = True,
-        schema: Schema | None = None,
-        target: str | None = None,
-        out_of_domain: str = "clamp",
-        relation: str = Relation.ADD_OR_REMOVE_ONE.value,
-        accountant: Accountant[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_depth = max_depth
-        self.criterion = criterion
-        self.selection = selection
-        self.splits = splits
-        self.numeric = numeric
-        self.stopping = stopping
-        self.budget = budget
-        self.pruning = pruning
-        self.schema = schema
-        self.target = target
-        self.out_of_domain = out_of_domain
-        self.relation = relation
-        self.accountant = accountant
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: ArrayLike) -> DPID3Classifier:
+    def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit a tree.
 
         Parameters
@@ -145,19 +71,7 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = table_from_columns(by_name, schema, out_of_domain=self.out_of_domain, source="X and y")
         self.classes_, self._order = _ordered_classes(schema[target], classes.dtype)
         study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
-        miner = DPID3(
-            target=target,
-            epsilon=self.epsilon,
-            max_depth=self.max_depth,
-            criterion=self.criterion,
-            selection=self.selection,
-            splits=self.splits,
-            numeric=self.numeric,
-            stopping=self.stopping,
-            budget=self.budget,
-            pruning=self.pruning,
-        )
-        study.add("tree", miner)
+        study.add("tree", self._miner(target))
         results = study.run(table, seed=self._seed(), accountant=self.accountant)
         self.tree_ = results["tree"].tree
         self.plan_ = results.plan
@@ -268,10 +182,17 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return features, self.target or next(iter(others), None)
 
+    @abc.abstractmethod
+    def _miner(self, target: str) -> Miner:
+        """Return the miner of a fit, for a class of that name."""
+
+    @abc.abstractmethod
+    def _assumed(self) -> tuple[str, ...]:
+        """Return the assumptions that a choice of parameters makes, and that it therefore allows."""
+
     def _allowed(self, schema: Schema) -> list[str]:
-        # an inferred schema was warned of; a density was asked for by name
-        inferred = ["schema-inferred-from-data"] if schema.inferred else []
-        return [*inferred, "real-arithmetic"] if self.numeric == "density" else inferred
+        inferred = ["schema-inferred-from-data"] if schema.inferred else []  # of which there was a warning
+        return [*inferred, *self._assumed()]
 
     def _seed(self) -> int | None:
         if self.random_state is None:
@@ -286,6 +207,215 @@ class DPID3Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+@final
+class DPID3Classifier(TreeClassifier):
+    """DP-ID3 decision tree classifier (see `dpframework_trees.DPID3` for the algorithm and its parameters).
+
+    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of one fit.
+    max_depth, criterion, selection, splits, numeric, stopping, budget, pruning
+        As for the miner.
+    schema
+        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
+        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
+    target
+        The schema's name of the class; needed only if the schema has more attributes besides.
+    out_of_domain
+        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
+        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
+    relation
+        The neighbouring relation of the claim.
+    accountant
+        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
+        is refused. None lets each fit stand for itself.
+    random_state
+        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
+    tree_
+        The fitted `DecisionTree`.
+    plan_
+        The plan of the fit.
+    private_
+        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
+        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
+        outside of it. Public cuts make scaling needless.
+    schema_
+        The schema of the columns and the class.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
+    >>> X = [[i % 10] for i in range(1000)]
+    >>> y = ["yes" if i % 10 >= 5 else "no" for i in range(1000)]
+    >>> tree = DPID3Classifier(epsilon=10, max_depth=1, schema=schema, random_state=0).fit(X, y)
+    >>> tree.predict([[2], [7]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        max_depth: int = 5,
+        criterion: str = "norm",
+        selection: str = "permute-and-flip",
+        splits: str = "binary",
+        numeric: str = "candidates",
+        stopping: str = "none",
+        budget: str = "growing",
+        pruning: bool = True,
+        schema: Schema | None = None,
+        target: str | None = None,
+        out_of_domain: str = "clamp",
+        relation: str = Relation.ADD_OR_REMOVE_ONE.value,
+        accountant: Accountant[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_depth = max_depth
+        self.criterion = criterion
+        self.selection = selection
+        self.splits = splits
+        self.numeric = numeric
+        self.stopping = stopping
+        self.budget = budget
+        self.pruning = pruning
+        self.schema = schema
+        self.target = target
+        self.out_of_domain = out_of_domain
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _miner(self, target: str) -> DPID3:
+        return DPID3(
+            target=target,
+            epsilon=self.epsilon,
+            max_depth=self.max_depth,
+            criterion=self.criterion,
+            selection=self.selection,
+            splits=self.splits,
+            numeric=self.numeric,
+            stopping=self.stopping,
+            budget=self.budget,
+            pruning=self.pruning,
+        )
+
+    def _assumed(self) -> tuple[str, ...]:
+        return ("real-arithmetic",) if self.numeric == "density" else ()
+
+
+@final
+class DPTreeClassifier(TreeClassifier):
+    """Classifier: a tree of fixed depth sampled as a whole (see `dpframework_trees.DPTree` for the parameters).
+
+    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+    Choosing a sampler allows what it assumes: real arithmetic, and for "mcmc" that the walk has converged.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of one fit.
+    max_depth, sampler, criterion, iterations, counts_share, pruning
+        As for the miner.
+    schema
+        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
+        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
+    target
+        The schema's name of the class; needed only if the schema has more attributes besides.
+    out_of_domain
+        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
+        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
+    relation
+        The neighbouring relation of the claim.
+    accountant
+        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
+        is refused. None lets each fit stand for itself.
+    random_state
+        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
+    tree_
+        The fitted `DecisionTree`.
+    plan_
+        The plan of the fit.
+    private_
+        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
+        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
+        outside of it. Public cuts make scaling needless.
+    schema_
+        The schema of the columns and the class.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
+    >>> X = [[i % 10] for i in range(1000)]
+    >>> y = ["yes" if i % 10 >= 5 else "no" for i in range(1000)]
+    >>> tree = DPTreeClassifier(epsilon=10, max_depth=1, schema=schema, random_state=0).fit(X, y)
+    >>> tree.predict([[2], [7]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        max_depth: int = 3,
+        sampler: str = "exact",
+        criterion: str = "norm",
+        iterations: int = 10_000,
+        counts_share: float | str = 0.4,
+        pruning: bool = True,
+        schema: Schema | None = None,
+        target: str | None = None,
+        out_of_domain: str = "clamp",
+        relation: str = Relation.ADD_OR_REMOVE_ONE.value,
+        accountant: Accountant[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_depth = max_depth
+        self.sampler = sampler
+        self.criterion = criterion
+        self.iterations = iterations
+        self.counts_share = counts_share
+        self.pruning = pruning
+        self.schema = schema
+        self.target = target
+        self.out_of_domain = out_of_domain
+        self.relation = relation
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _miner(self, target: str) -> DPTree:
+        return DPTree(
+            target=target,
+            epsilon=self.epsilon,
+            max_depth=self.max_depth,
+            sampler=self.sampler,
+            criterion=self.criterion,
+            iterations=self.iterations,
+            counts_share=self.counts_share,
+            pruning=self.pruning,
+        )
+
+    def _assumed(self) -> tuple[str, ...]:
+        return {"exact": ExactTrees.assumptions, "mcmc": MarkovChainTrees.assumptions}.get(self.sampler, ())
 
 
 def _plain(column: Any) -> Any:

@@ -15,16 +15,15 @@ What differs from the paper by default, and why (`DPID3.published` restores the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
 import numpy as np
 
-from dpframework.errors import InputError, nearest
+from dpframework.errors import InputError
 from dpframework.mechanisms import (
-    Calibration,
     DiscreteLaplace,
     Exponential,
     ExponentialInterval,
@@ -39,7 +38,15 @@ from dpframework.queries import Count, Histogram
 from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, criterion_named
-from dpframework_trees.estimates import Grown, consistent, finished
+from dpframework_trees.estimates import Grown, consistent, finished, noise_variance
+from dpframework_trees.parameters import (
+    class_and_attributes,
+    known_criterion,
+    names,
+    nothing_to_split,
+    one_of,
+    whole_number,
+)
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of
 from dpframework_trees.tree import DecisionTree, TreeResult
@@ -48,29 +55,6 @@ SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")
 SPLITS = ("binary", "multiway")
 NUMERIC = ("candidates", "grid", "density")
 STOPPING = ("none", "noisy-count")
-
-
-def _one_of(known: tuple[str, ...]) -> Any:
-    def check(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
-        if value not in known:
-            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
-
-    return check
-
-
-def _criterion(instance: Any, attribute: Any, value: str) -> None:
-    criterion_named(value)
-
-
-def _depth(instance: Any, attribute: Any, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 64:
-        raise InputError(f"max_depth is {value!r}; a whole number from 1 to 64 is needed")
-
-
-def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        raise InputError(f"attributes is one text, {value!r}; give a list of names")
-    return None if value is None else tuple(value)
 
 
 @final
@@ -114,13 +98,13 @@ class DPID3(Miner):
     name = "dp-id3"
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
-    max_depth: int = attrs.field(default=5, validator=_depth)
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=_names)
-    criterion: str = attrs.field(default="norm", validator=_criterion)
-    selection: str = attrs.field(default="permute-and-flip", validator=_one_of(SELECTIONS))
-    splits: str = attrs.field(default="binary", validator=_one_of(SPLITS))
-    numeric: str = attrs.field(default="candidates", validator=_one_of(NUMERIC))
-    stopping: str = attrs.field(default="none", validator=_one_of(STOPPING))
+    max_depth: int = attrs.field(default=5, validator=whole_number(64))
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=names)
+    criterion: str = attrs.field(default="norm", validator=known_criterion)
+    selection: str = attrs.field(default="permute-and-flip", validator=one_of(SELECTIONS))
+    splits: str = attrs.field(default="binary", validator=one_of(SPLITS))
+    numeric: str = attrs.field(default="candidates", validator=one_of(NUMERIC))
+    stopping: str = attrs.field(default="none", validator=one_of(STOPPING))
     budget: str = "growing"
     pruning: bool = True
 
@@ -204,26 +188,17 @@ class _Growth:
     @classmethod
     def of(cls, miner: DPID3, schema: Schema) -> _Growth:
         """Resolve, refusing what cannot be mined."""
-        target = schema[miner.target]
-        if target.size < 2:
-            raise InputError(f"target '{target.name}' has a single class; a tree needs two or more")
-        names = miner.attributes if miner.attributes is not None else tuple(n for n in schema.names if n != target.name)
-        if target.name in names:
-            raise InputError(f"target '{target.name}' is also among the attributes to split on; leave it out")
-        if len(set(names)) < len(names):
-            raise InputError("attributes names an attribute twice; name each once")
-        attributes = [schema[name] for name in names]
+        target, split_on = class_and_attributes(schema, miner.target, miner.attributes)
+        attributes = [schema[name] for name in split_on]
         numerics = tuple(a for a in attributes if isinstance(a, Numeric))
         points = miner.numeric != "candidates"
         if miner.selection == "noisy-counts" and points:
             raise InputError("selection 'noisy-counts' reads public cuts off its tables; use numeric = 'candidates'")
         candidates = Candidates.of_schema(
-            schema, names, multiway=miner.splits == "multiway", cuts=miner.numeric != "density"
+            schema, split_on, multiway=miner.splits == "multiway", cuts=miner.numeric != "density"
         )
         if not len(candidates) and not (miner.numeric == "density" and numerics):
-            raise InputError(
-                f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
-            )
+            raise nothing_to_split(target)
         spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
         depth = min(miner.max_depth, len(candidates.split_on)) if spent else miner.max_depth
         criterion = criterion_named(miner.criterion)
@@ -307,12 +282,12 @@ class _Growth:
         ends = level == self.depth or not self._splittable(usable, region)
         if self.stops:
             counted = float(table.release("count"))
-            rows = (counted, _variance(table.calibration("count")))
+            rows = (counted, noise_variance(table.calibration("count")))
             ends = ends or counted < self.threshold_of_count(level, self.most_children(usable))
         split = None if ends else self.split(table, level, region, usable)
         if split is None:
             noisy = np.asarray(table.release("classes"), dtype=np.float64)
-            return Grown(None, (), (noisy, _variance(table.calibration("classes"))), rows)
+            return Grown(None, (), (noisy, noise_variance(table.calibration("classes"))), rows)
         left = candidates.without(split) if isinstance(split, Multiway) else candidates
         parts = zip(table.partition(cut_of(split)), region.children(split), strict=True)
         return Grown(split, tuple(self.grow(part, level + 1, inner, left) for part, inner in parts), None, rows)
@@ -355,9 +330,3 @@ class _Growth:
 
 def _point(attribute: Attribute) -> str:
     return f"threshold of {attribute.name}"
-
-
-def _variance(calibration: Calibration) -> float:
-    """Return the variance of discrete Laplace noise."""
-    q = math.exp(-1 / calibration.lattice_scale)
-    return max(2 * q / (1 - q) ** 2, 1e-12)  # a huge epsilon leaves no noise, and weights by variance need some

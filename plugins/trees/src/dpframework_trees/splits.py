@@ -198,6 +198,15 @@ class Candidates(Sequence[Split]):
         position = self.schema.index(split.attribute)
         return self._at(self.attributes[self.owner] != position) if len(self.owner) else self
 
+    def without_tests(self, taken: Sequence[Literal]) -> Candidates:
+        """Return the candidates other than those, and on other attributes than theirs if there are any."""
+        positions = [self.schema.index(test.attribute) for test in taken]
+        others = ~np.isin(self.attributes[self.owner], positions)
+        if others.any():
+            return self._at(others)
+        left = np.array([self[k] not in taken for k in range(len(self))])
+        return self._at(left) if left.any() else self
+
     def with_thresholds(self, thresholds: Mapping[str, float]) -> Candidates:
         """Return these candidates and one off-grid threshold for each of some numeric attributes."""
         positions = np.array([self.schema.index(name) for name in thresholds], dtype=np.int64)

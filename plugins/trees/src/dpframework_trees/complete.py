@@ -1,0 +1,85 @@
+"""Complete trees of a fixed depth: every node asks one of some public tests, in heap order.
+
+The children of node k are 2 k + 1, where its test holds, and 2 k + 2; after 2**depth - 1 tests come 2**depth leaves. A
+test on a missing value does not hold, so every row falls in one leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.patterns import And, Description, Literal, Not
+from dpframework.shard import Shard
+from dpframework_trees.splits import Candidates
+
+
+@attrs.frozen(eq=False)
+class CompleteTree:
+    """A tree whose tests have been released.
+
+    Attributes
+    ----------
+    candidates
+        The tests that it may ask: binary ones, on the schema's grid.
+    tests
+        For each node, the position of its test, shape (2**depth - 1,).
+    """
+
+    candidates: Candidates
+    tests: NDArray[np.int64]
+
+    @property
+    def depth(self) -> int:
+        """The number of levels."""
+        return int(len(self.tests) + 1).bit_length() - 1
+
+    @property
+    def leaves(self) -> int:
+        """The number of leaves."""
+        return len(self.tests) + 1
+
+    def test(self, node: int) -> Literal:
+        """Return what a node asks."""
+        literal = self.candidates[int(self.tests[node])]
+        assert isinstance(literal, Literal)
+        return literal
+
+    def path(self, leaf: int) -> Iterator[tuple[Literal, bool]]:
+        """Yield each test on the way to a leaf, from the root, and whether it holds there."""
+        node, steps = leaf + len(self.tests), []
+        while node:
+            parent = (node - 1) // 2
+            steps.append((self.test(parent), node == 2 * parent + 1))
+            node = parent
+        yield from reversed(steps)
+
+    def description(self, leaf: int) -> Description:
+        """Return what holds in a leaf, without tests that follow from others on its way."""
+        kept: dict[str, Description] = {}
+        for test, holds in self.path(leaf):
+            part: Description = test if holds else Not(test)
+            kept.setdefault(str(part), part)
+        parts = tuple(kept.values())
+        return parts[0] if len(parts) == 1 else And(parts)
+
+    def leaf_codes(self, shard: Shard) -> NDArray[np.int64]:
+        """Return the leaf that each row falls in, shape (rows,)."""
+        from dpframework_trees.kernels import add_leaf_codes
+
+        leaves = np.zeros(len(shard.index), dtype=np.int64)
+        chosen = self.candidates
+        owner = chosen.owner[self.tests]
+        add_leaf_codes(
+            shard.matrix,
+            shard.index,
+            chosen.attributes[owner],
+            chosen.kinds[self.tests],
+            chosen.codes[self.tests],
+            self.depth,
+            leaves,
+        )
+        return leaves

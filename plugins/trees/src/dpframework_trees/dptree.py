@@ -1,0 +1,215 @@
+"""A classification tree of fixed depth sampled as a whole, then counted.
+
+Source: Bai, Yao and Jiang (KDD 2017) for a tree drawn by the exponential mechanism on all trees of a depth, by a Markov
+chain; the exact sampler is ours (see `sampling`). Claim: pure epsilon under either neighbouring relation, with real
+arithmetic assumed of both samplers, and of the chain that it has converged; `greedy` assumes nothing.
+
+All samplers have the same tests: public values and cuts. A test on a missing value does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
+from dpframework.miner import Example, Miner
+from dpframework.plan import Node, Released, parallel, sequential, step
+from dpframework.privacy import exact, positive
+from dpframework.private_table import PrivateTable
+from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema
+from dpframework_trees.complete import CompleteTree
+from dpframework_trees.criteria import Criterion, criterion_named
+from dpframework_trees.estimates import Grown, consistent, finished, noise_variance
+from dpframework_trees.parameters import (
+    class_and_attributes,
+    known_criterion,
+    names,
+    nothing_to_split,
+    one_of,
+    whole_number,
+)
+from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, iterations, require_feasible
+from dpframework_trees.splits import Candidates, Region, cut_of
+from dpframework_trees.tree import DecisionTree, TreeResult
+
+SAMPLERS = ("exact", "mcmc", "greedy")
+
+
+def _share(value: Any) -> Fraction:
+    share = exact(value, "counts_share")
+    if not 0 < share < 1:
+        raise InputError(f"counts_share is {value}; a number between 0 and 1 is needed")
+    return share
+
+
+@final
+@attrs.frozen
+class DPTree(Miner):
+    """A classification tree of fixed depth sampled as a whole, with noisy leaf counts (Bai, Yao and Jiang 2017).
+
+    Parameters
+    ----------
+    target
+        The class attribute.
+    epsilon
+        The budget of the whole tree.
+    max_depth
+        The number of tests on each path, before pruning.
+    sampler
+        "exact": draws from the exponential mechanism on all trees, for the depths and numbers of tests that it can
+        (assumes real arithmetic); "mcmc": walks towards that for a fixed number of steps (assumes that it has
+        converged); "greedy": selects test after test, every level with an equal share, siblings in parallel.
+    criterion
+        What a leaf scores: "norm" (the 3-norm of class counts), "max", "gini" (as purity), or "information-gain".
+    attributes
+        The attributes to split on; by default all but the target.
+    iterations
+        The number of steps of "mcmc".
+    counts_share
+        The share of the budget that the leaves' class counts get.
+    pruning
+        Whether the finished tree is pruned on its noisy counts (C4.5's error-based pruning).
+
+    Examples
+    --------
+    >>> DPTree(target="income", epsilon=1.0).sampler
+    'exact'
+    """
+
+    name = "dp-tree"
+    target: str
+    epsilon: Fraction = attrs.field(converter=positive)
+    max_depth: int = attrs.field(default=3, validator=whole_number(10))
+    sampler: str = attrs.field(default="exact", validator=one_of(SAMPLERS))
+    criterion: str = attrs.field(default="norm", validator=known_criterion)
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=names)
+    iterations: int = attrs.field(default=10_000, validator=iterations)
+    counts_share: Fraction = attrs.field(default=Fraction(2, 5), converter=_share)
+    pruning: bool = True
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return each sampler, the exact one at two depths, and each criterion with a sensitivity of its own."""
+        variants: dict[str, dict[str, Any]] = {
+            "exact": {},
+            "deeper": {"max_depth": 2},
+            "gini": {"criterion": "gini"},
+            "information-gain": {"criterion": "information-gain"},
+            "mcmc": {"sampler": "mcmc", "iterations": 2000},
+            "greedy": {"sampler": "greedy", "max_depth": 2},
+        }
+        schema = Schema(
+            [
+                Categorical("colour", ["red", "green", "blue"], missing=True),
+                Numeric("size", 0, 8, cuts=[3, 5]),
+                Boolean("ripe"),
+                Categorical("grade", ["good", "bad"]),
+            ],
+            max_rows=40,
+        )
+        return {
+            name: Example(schema, cls(target="grade", epsilon=2, **{"max_depth": 1, **v}))
+            for name, v in variants.items()
+        }
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the tree, then the class counts of its leaves."""
+        resolved = _Resolved.of(self, schema)
+        counts = LeavesByClass(resolved.target, 2**self.max_depth)
+        leaves = step("leaves", counts, DiscreteLaplace(self.epsilon * self.counts_share), uses=["tree"])
+        return sequential(resolved.tree_plan(), leaves)
+
+    def mine(self, table: PrivateTable) -> TreeResult:
+        """Release the tree and its counts, and finish it by post-processing."""
+        resolved = _Resolved.of(self, table.schema)
+        if self.sampler == "greedy":
+            tree = resolved.grow(table.scope("tree"))
+        else:
+            tree = CompleteTree(resolved.tests, table.release("tree"))
+        counts = np.asarray(table.release("leaves", tree=tree), dtype=np.float64)
+        grown = _grown(tree, counts, noise_variance(table.calibration("leaves")), Region.whole(table.schema), 0)
+        uniform = np.full(resolved.target.size, 1 / resolved.target.size)
+        root = finished(consistent(grown), uniform, prune=self.pruning)
+        return TreeResult(DecisionTree.over(root, resolved.target, table.schema))
+
+
+@attrs.frozen(eq=False)
+class _Resolved:
+    """A miner's parameters, resolved on a schema."""
+
+    miner: DPTree
+    criterion: Criterion
+    target: Attribute
+    tests: Candidates
+    rows: tuple[int | None, bool]  # a public bound, and whether it is the exact number
+
+    @classmethod
+    def of(cls, miner: DPTree, schema: Schema) -> _Resolved:
+        """Resolve, refusing what cannot be mined."""
+        target, split_on = class_and_attributes(schema, miner.target, miner.attributes)
+        tests = Candidates.of_schema(schema, split_on, multiway=False, cuts=True)
+        if not len(tests):
+            raise nothing_to_split(target)
+        if miner.sampler == "exact":
+            require_feasible(len(tests), miner.max_depth)
+        criterion = criterion_named(miner.criterion)
+        criterion.sensitivity(schema.row_bound)
+        return cls(miner, criterion, target, tests, (schema.row_bound, schema.rows is not None))
+
+    def tree_plan(self) -> Node:
+        """Plan the release of all tests at once, or level by level."""
+        miner = self.miner
+        epsilon = miner.epsilon * (1 - miner.counts_share)
+        if miner.sampler != "greedy":
+            scores = TreeScores(self.criterion, self.target, self.tests, miner.max_depth, *self.rows)
+            sampler = ExactTrees(epsilon) if miner.sampler == "exact" else MarkovChainTrees(epsilon, miner.iterations)
+            return step("tree", scores, sampler)
+        scores_of_node = SplitScores(self.criterion, self.target, len(self.tests), *self.rows)
+        level = PermuteAndFlip(epsilon / miner.max_depth)
+        node: Node = step("split", scores_of_node, level)
+        for _ in range(miner.max_depth - 1):
+            node = sequential(step("split", scores_of_node, level), parallel(node, by=Released("split")))
+        return sequential(node, name="tree")
+
+    def grow(self, table: PrivateTable) -> CompleteTree:
+        """Release the tests of a tree, node by node from the root.
+
+        Where the path leaves no test with two outcomes, none matters: no release is made there or below.
+        """
+        chosen = np.zeros(2**self.miner.max_depth - 1, dtype=np.int64)
+        positions = {test: k for k, test in enumerate(self.tests)}
+        below = {0: (table, Region.whole(table.schema))}
+        for node in range(len(chosen)):
+            if node not in below:
+                continue
+            part, region = below.pop(node)
+            usable = self.tests.possible(region)
+            if not len(usable):
+                continue
+            test = usable[0] if len(usable) == 1 else part.release("split", candidates=usable)
+            chosen[node] = positions[test]
+            if 2 * node + 1 < len(chosen):
+                parts = zip(part.partition(cut_of(test)), region.children(test), strict=True)
+                below.update(zip((2 * node + 1, 2 * node + 2), parts, strict=True))
+        return CompleteTree(self.tests, chosen)
+
+
+def _grown(tree: CompleteTree, counts: NDArray[np.float64], variance: float, region: Region, node: int) -> Grown:
+    """Return the tree below a node, without the tests that have one outcome on their path, and their other side."""
+    if node >= len(tree.tests):
+        return Grown(None, (), (counts[node - len(tree.tests)], variance), None)
+    test = tree.test(node)
+    children = [
+        _grown(tree, counts, variance, part, 2 * node + 1 + side)
+        for side, part in enumerate(region.children(test))
+        if part.allows(test.attribute)
+    ]
+    return children[0] if len(children) == 1 else Grown(test, tuple(children), None, None)

@@ -1,0 +1,252 @@
+"""Pairs of trees sampled together: their scores with known sensitivities, and the walk over them.
+
+Source: Mihelčić and Miettinen 2023, section 4.4. The first tree is scored by the classes of a starting attribute, the
+second by the leaves of the first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.mechanisms import Calibration
+from dpframework.privacy import float_above, rational_above
+from dpframework.queries import Norm, Sensitivity
+from dpframework.randomness import Randomness
+from dpframework_trees.criteria import Criterion, criterion_named
+from dpframework_trees.sampling import STEPS_AT_ONCE, Bits, WholeTrees, iterations, log_sum, placed
+
+MOST_PAIRS = 50_000  # whose weights are added up for a log-density
+
+Tests = NDArray[np.int64]
+
+
+@final
+@attrs.frozen
+class PairScore:
+    """How the scores G of the first and H of the second tree make the score of the pair.
+
+    Attributes
+    ----------
+    name
+        "gain", "product" or "published".
+    criterion
+        What scores a leaf.
+    text
+        What it is.
+    """
+
+    name: str
+    criterion: Criterion
+    text: str
+
+    @property
+    def product(self) -> bool:
+        """Whether it is the published product rather than the gain."""
+        return self.name != "gain"
+
+    @property
+    def normalised(self) -> bool:
+        """Whether it is divided by the number of rows."""
+        return self.name == "published"
+
+    def sensitivity(self, rows: int | None) -> Sensitivity:
+        """Return the linf sensitivity of the scores; `rows` is the public number of rows, if there is one.
+
+        `gain` is (G + H - N) / 2 with N the norm of the sizes of the first tree's leaves: what H is without a second
+        tree. (Without N the best first tree would be one that puts all rows in one leaf.) G, H and N are norms of
+        counts, or sums of them in each of which a row is counted once: a row that is added changes each by something
+        in [0, 1], and the score by something in [-1/2, 1]; one that is replaced, by 3/2 at most.
+
+        `product` is n times the published score, G (1 + H / n) / 2 with purities G and H of n rows. Let a row that is
+        added change them by g and h in (-1, 1]; with a = G / n and b = H / n in [0, 1] the score changes by
+
+            g / 2 + (n (a h + b g - a b) + g h) / (2 (n + 1)),
+
+        which lies in (-2, 1]: at most 1/2 + (n + 1) / (2 (n + 1)) at a = b = g = h = 1, and above -1/2 - 3/2 since
+        a h + b g - a b > -3. A replacement changes it by less than 3: for n rows by n times the largest, over
+        k + m = n - 1, of 1 - (1 - 2 m / ((m + 1) n)) (1 - k / ((k + 1) n)), found and confirmed by brute force.
+
+        `published` is the paper's: normalised to [0, 1], so 1 under either relation (its Lemma 1). Valid, and useless:
+        no single row moves it by more than 3 / n.
+        """
+        source = f"{self.text}: derived in pairing.py"
+        if self.name == "gain":
+            return Sensitivity(Norm.LINF, 1, Fraction(3, 2), source=source)
+        if self.name == "published":
+            return Sensitivity(Norm.LINF, 1, 1, source="Mihelčić and Miettinen 2023, Lemma 1: scores lie in [0, 1]")
+        replaced = Fraction(3) if rows is None else rational_above(rows * largest_replacement(rows))
+        return Sensitivity(Norm.LINF, 2, replaced, source=source)
+
+
+def largest_replacement(rows: int) -> float:
+    """Return by how much replacing a row can change the normalised product score of `rows` rows.
+
+    Examples
+    --------
+    >>> round(10 * largest_replacement(10), 2)
+    2.34
+    """
+    n = rows
+
+    def change(k: int) -> float:
+        m = n - 1 - k
+        return 1 - (1 - 2 * m / ((m + 1) * n)) * (1 - k / ((k + 1) * n))
+
+    # the largest is where m + 1 = sqrt(2) (k + 1), but for rounding and terms that vanish with n
+    near = round(n / (1 + math.sqrt(2)))
+    return max(change(k) for k in (range(n) if n < 5000 else range(near - 200, near + 200)))
+
+
+def pair_score_named(name: str) -> PairScore:
+    """Return a score of pairs by name."""
+    if name == "gain":
+        return PairScore(name, criterion_named("norm"), "half of the first tree's norm score and the second's gain")
+    return PairScore(
+        name,
+        criterion_named("gini"),
+        "purity of the first tree times half of one plus the share of the second's"
+        + (", normalised as published" if name == "published" else ""),
+    )
+
+
+@attrs.frozen(eq=False)
+class PairData:
+    """The rows as a sampler of pairs reads them: the answer of a `PairScores` query.
+
+    Attributes
+    ----------
+    first_bits, second_bits
+        One bit a row for each test of either tree's view that holds, shape (tests, words).
+    class_bits
+        One bit a row for each class, shape (classes, words).
+    depth
+        Of either tree.
+    pair_score
+        How a pair is scored.
+    """
+
+    first_bits: Bits
+    second_bits: Bits
+    class_bits: Bits
+    depth: int
+    pair_score: PairScore
+
+    @property
+    def rows(self) -> Bits:
+        """The set of all rows."""
+        return np.asarray(np.bitwise_or.reduce(self.class_bits, axis=0))
+
+    @property
+    def unit(self) -> float:
+        """What the score is divided by: the number of rows, if it is normalised."""
+        from dpframework_trees.kernels import common
+
+        return max(float(common(self.rows, self.rows)), 1.0) if self.pair_score.normalised else 1.0
+
+    def some_pairs(self, most: int) -> Iterator[tuple[Tests, Tests]]:
+        """Yield every pair of trees if they are `most` or fewer, else as many of them, always the same."""
+        nodes = 2**self.depth - 1
+        bits = (self.first_bits, self.second_bits)
+        if (len(bits[0]) * len(bits[1])) ** nodes <= most:
+            trees = [[np.array(t) for t in itertools.product(range(len(b)), repeat=nodes)] for b in bits]
+            yield from itertools.product(*trees)
+            return
+        rng = np.random.default_rng(0)
+        for _ in range(most):
+            yield rng.integers(0, len(bits[0]), nodes), rng.integers(0, len(bits[1]), nodes)
+
+    def score(self, first: Tests, second: Tests) -> float:
+        """Return a pair's score."""
+        from dpframework_trees.kernels import common, leaf_counts, pair_score
+
+        inner = len(first)
+        of_first, of_second = (placed(b, t, self.rows)[0][0] for b, t in self._sides(first, second))
+        counts = np.zeros((inner + 1, len(self.class_bits)), dtype=np.int64)
+        leaf_counts(np.stack([of_first, of_first]), np.zeros(2 * inner + 1, dtype=np.int8), self.class_bits, counts)
+        joint = np.array([[common(a, b) for a in of_first[inner:]] for b in of_second[inner:]], dtype=np.int64)
+        together = self.pair_score
+        return float(pair_score(counts, joint, together.criterion.code, together.product)) / self.unit
+
+    def _sides(self, first: Tests, second: Tests) -> tuple[tuple[Bits, Tests], tuple[Bits, Tests]]:
+        return (self.first_bits, first), (self.second_bits, second)
+
+
+@final
+@attrs.frozen
+class MarkovChainPairs(WholeTrees):
+    """Walks over pairs of complete trees for a fixed number of steps (Metropolis and Hastings).
+
+    A step proposes a uniformly drawn test for a uniformly drawn node of either tree: as likely as its reverse.
+
+    Attributes
+    ----------
+    iterations
+        The number of steps.
+    """
+
+    name: ClassVar[str] = "markov-chain-pairs"
+    assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged", "real-arithmetic")
+    iterations: int = attrs.field(default=10_000, validator=iterations)
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
+        """Walk; return the tests of both trees, shape (2, nodes)."""
+        from dpframework_trees.kernels import walk_pairs
+
+        data, rng = _pair_data(answer, calibration), randomness.generator
+        nodes = 2**data.depth - 1
+        trees = np.stack([rng.integers(0, len(b), nodes) for b in (data.first_bits, data.second_bits)])
+        first, second = trees
+        rows = data.rows
+        of_first, of_second = placed(data.first_bits, first, rows), placed(data.second_bits, second, rows)
+        for done in range(0, self.iterations, STEPS_AT_ONCE):
+            steps = min(STEPS_AT_ONCE, self.iterations - done)
+            chosen = rng.integers(0, 2 * nodes, steps)
+            tests = np.where(chosen < nodes, len(data.first_bits), len(data.second_bits))
+            walk_pairs(
+                data.first_bits,
+                data.second_bits,
+                data.class_bits,
+                data.pair_score.criterion.code,
+                data.pair_score.product,
+                float_above(calibration.scale) * data.unit,
+                first,
+                second,
+                of_first[0],
+                of_second[0],
+                of_first[1],
+                of_second[1],
+                chosen,
+                rng.integers(0, tests),
+                np.log(1 - rng.random(steps)),
+            )
+        return trees
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return that of a walk that has converged, the exponential mechanism's: by adding up all pairs.
+
+        Raises
+        ------
+        InputError
+            If there are too many pairs.
+        """
+        data, scale = _pair_data(answer, calibration), float_above(calibration.scale)
+        number = (len(data.first_bits) * len(data.second_bits)) ** (2**data.depth - 1)
+        if number > MOST_PAIRS:
+            raise InputError(f"the weights of {number} pairs of trees cannot be added up; {MOST_PAIRS} can")
+        weights = np.array([data.score(*pair) for pair in data.some_pairs(MOST_PAIRS)]) / scale
+        return data.score(*output) / scale - log_sum(weights)
+
+
+def _pair_data(answer: Any, calibration: Calibration) -> PairData:
+    if not isinstance(answer, PairData):
+        raise InputError(f"the query '{calibration.facts.text}' must answer with PairData for a sampler of pairs")
+    return answer

@@ -1,0 +1,72 @@
+"""What tree miners' parameters have in common: how they are checked, and what they mean on a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from dpframework.errors import InputError, nearest
+from dpframework.schema import Attribute, Schema
+from dpframework_trees.criteria import criterion_named
+
+
+def one_of(known: tuple[str, ...]) -> Any:
+    """Return a validator of a choice."""
+
+    def check(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
+        if value not in known:
+            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
+
+    return check
+
+
+def whole_number(most: int) -> Any:
+    """Return a validator of a whole number from 1 to `most`."""
+
+    def check(instance: Any, attribute: attrs.Attribute[int], value: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise InputError(f"{attribute.name} is {value!r}; a whole number from 1 to {most} is needed")
+
+    return check
+
+
+def known_criterion(instance: Any, attribute: Any, value: str) -> None:
+    """Validate a criterion's name."""
+    criterion_named(value)
+
+
+def names(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Convert a list of attributes' names."""
+    if isinstance(value, str):
+        raise InputError(f"attributes is one text, {value!r}; give a list of names")
+    return None if value is None else tuple(value)
+
+
+def class_and_attributes(
+    schema: Schema, target: str, attributes: tuple[str, ...] | None
+) -> tuple[Attribute, tuple[str, ...]]:
+    """Return the class attribute, and the names of those to split on: by default all others.
+
+    Raises
+    ------
+    InputError
+        If the class has a single value, or is among those to split on, or one of them is named twice.
+    """
+    of_class = schema[target]
+    if of_class.size < 2:
+        raise InputError(f"target '{of_class.name}' has a single class; a tree needs two or more")
+    split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != of_class.name)
+    if of_class.name in split_on:
+        raise InputError(f"target '{of_class.name}' is also among the attributes to split on; leave it out")
+    if len(set(split_on)) < len(split_on):
+        raise InputError("attributes names an attribute twice; name each once")
+    return of_class, split_on
+
+
+def nothing_to_split(target: Attribute) -> InputError:
+    """Return what to raise where there is no candidate split."""
+    return InputError(
+        f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
+    )

@@ -1,0 +1,340 @@
+"""Redescriptions from trees: sensitivities by brute force, what a pair of trees says, and what the miners find."""
+
+import itertools
+import json
+from fractions import Fraction
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_trees.complete import CompleteTree
+from dpframework_trees.extraction import Constraints, description_of, extract
+from dpframework_trees.kernels import child_score, pair_score
+from dpframework_trees.pairing import MarkovChainPairs, PairData, largest_replacement, pair_score_named
+from dpframework_trees.queries import Associations, JointLeaves, PairScores
+from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
+from dpframework_trees.sampling import placed
+from dpframework_trees.splits import Candidates
+
+import dpframework as dpf
+from dpframework.clinic import clinic_schema, clinic_table
+from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
+from dpframework.verify.samplers import Probe
+from dpframework.verify.tables import SmallTables, Universe
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("wolf", view="left"),
+        dpf.Categorical("zone", ["north", "middle", "south"], view="left", missing=True),
+        dpf.Boolean("snow", view="right"),
+        dpf.Numeric("rain", 0, 8, cuts=[3, 5], view="right"),
+    ]
+)
+LEFT = Candidates.of_schema(SCHEMA, ["wolf", "zone"], multiway=False, cuts=True)
+RIGHT = Candidates.of_schema(SCHEMA, ["snow", "rain"], multiway=False, cuts=True)
+UNIVERSE = Universe(SCHEMA)
+ENGINE = SmallTables(UNIVERSE)
+MINERS = (AltExpM, AltMCMC, MCMCTreePair)
+ALLOWED = ["mcmc-converged", "real-arithmetic"]
+
+
+def tree(candidates: Candidates, *tests: int) -> CompleteTree:
+    return CompleteTree(candidates, np.array(tests))
+
+
+class TestAltExpM(MinerConformance):
+    miner = AltExpM
+    replays = 1_500
+
+
+class TestAltMCMC(MinerConformance):
+    miner = AltMCMC
+    replays = 1_500
+
+
+class TestMCMCTreePair(MinerConformance):
+    miner = MCMCTreePair
+    replays = 1_500
+
+
+class TestQueries(QueryConformance):
+    pairs = 600
+    queries: ClassVar = {
+        "joint leaves": (JointLeaves(4, 2), SCHEMA, {"left": tree(LEFT, 0, 1, 2), "right": tree(RIGHT, 1)}),
+        "associations": (Associations(LEFT, RIGHT), SCHEMA, {"candidates": LEFT}),
+        "gain": (PairScores(pair_score_named("gain"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
+        "product": (PairScores(pair_score_named("product"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
+        "published": (PairScores(pair_score_named("published"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
+    }
+
+
+def pair_answer(rows: int = 40) -> tuple[PairScores, PairData]:
+    query = PairScores(pair_score_named("gain"), SCHEMA["wolf"], RIGHT, LEFT, 1, None)
+    kinds = np.random.default_rng(3).integers(0, UNIVERSE.kinds, rows).tolist()
+    return query, query.evaluate(ENGINE, ENGINE.hold(bytes(kinds)))
+
+
+class TestWalkOverPairs(MechanismConformance):
+    mechanisms: ClassVar = [MarkovChainPairs(2, 400)]
+    probes: ClassVar = [Probe(pair_answer()[0].facts(), lambda scale: pair_answer()[1])]
+
+
+def purities(table: np.ndarray) -> tuple[float, float, float]:
+    """Return G and H of two trees and their product score, from counts[leaf of the first, of the second, class]."""
+    counts, joint = table.sum(axis=1), table.sum(axis=2).T
+    of_first = sum(child_score(leaf, 2) for leaf in counts)
+    of_second = sum(child_score(leaf, 2) for leaf in joint)
+    return of_first, of_second, pair_score(counts, np.ascontiguousarray(joint), 2, True)
+
+
+def tables_of(rows: int):
+    """Yield every table of two leaves, two leaves and two classes, as counts."""
+    for bars in itertools.combinations(range(rows + 7), 7):
+        edges = (-1, *bars, rows + 7)
+        yield np.diff(edges) - 1
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 6])
+def test_the_pair_score_changes_by_less_than_three_rows_share_when_one_is_replaced(rows):
+    """The largest over all pairs of neighbours of two leaves a side and two classes is the formula's."""
+    scores = {tuple(t): purities(t.reshape(2, 2, 2))[2] / rows for t in tables_of(rows)}
+    largest = 0.0
+    for table, score in scores.items():
+        for out, into in itertools.permutations(range(8), 2):
+            if table[out]:
+                other = list(table)
+                other[out] -= 1
+                other[into] += 1
+                largest = max(largest, abs(score - scores[tuple(other)]))
+    assert largest <= largest_replacement(rows) + 1e-12
+    assert largest == pytest.approx(largest_replacement(rows))
+    assert rows * largest_replacement(rows) < 3
+
+
+def test_the_worst_case_of_ten_rows_is_the_known_one():
+    assert 10 * largest_replacement(10) == pytest.approx(2.34, abs=0.005)
+    assert 2.9 < 10**6 * largest_replacement(10**6) < 3
+    assert largest_replacement(6_000) == pytest.approx(
+        max(1 - (1 - 2 * (5999 - k) / ((6000 - k) * 6000)) * (1 - k / ((k + 1) * 6000)) for k in range(6000))
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+def test_the_unnormalised_pair_score_changes_by_at_most_two_when_a_row_is_added(rows):
+    scores = {tuple(t): purities(t.reshape(2, 2, 2))[2] for n in (rows, rows + 1) for t in tables_of(n)}
+    changes = [
+        scores[tuple(np.add(table, np.eye(8, dtype=int)[into]))] - score
+        for table, score in scores.items()
+        if sum(table) == rows
+        for into in range(8)
+    ]
+    assert min(changes) > -2
+    assert max(changes) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("rows", [2, 5, 9])
+def test_worst_cases_of_one_tree(rows):
+    """The Gini score of two leaves changes by 2 (n - 1) / n; normalised and replaced, by 2 (n - 1) / n**2."""
+    replaced = gini_added = purity_added = 0.0
+    for left in itertools.product(range(rows), repeat=2):
+        if sum(left) > rows - 1:
+            continue
+        for k in range(rows - sum(left)):
+            sides = np.array([left, (k, rows - 1 - sum(left) - k)])
+            after = [sides + moved.reshape(2, 2) for moved in np.eye(4, dtype=int)]
+            purity = [sum(child_score(np.ascontiguousarray(s), 2) for s in table) for table in (sides, *after)]
+            replaced = max(replaced, max(purity[1:]) - min(purity[1:]))
+            purity_added = max(purity_added, *(abs(p - purity[0]) for p in purity[1:]))
+            # Gini is purity less the number of rows
+            gini_added = max(gini_added, *(abs(p - purity[0] - 1) for p in purity[1:]))
+    assert purity_added == pytest.approx(1)
+    assert gini_added == pytest.approx(2 * (rows - 1) / rows)
+    assert replaced == pytest.approx(2 * (rows - 1) / rows)
+    assert replaced / rows == pytest.approx(2 * (rows - 1) / rows**2)
+
+
+def test_a_walks_score_is_that_of_the_pair_it_ends_in():
+    query, data = pair_answer()
+    pairs = list(data.some_pairs(10_000))
+    assert len(pairs) == query.size == len(LEFT) * len(RIGHT)
+    first, second = pairs[5]
+    members, which = placed(data.first_bits, first, data.rows)
+    assert members.shape[1] == len(which) == 3
+    assert data.score(first, second) == query.numbers(data)[5]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_union_of_leaves_is_described_by_what_holds_in_it(seed):
+    rng = np.random.default_rng(seed)
+    grown = tree(LEFT, *rng.integers(0, len(LEFT), 7))
+    chosen = rng.random(8) < rng.choice([0.2, 0.5, 0.8])
+    shard = UNIVERSE.shard(bytes(range(UNIVERSE.kinds)))
+    inside = chosen[grown.leaf_codes(shard)]
+    described = description_of(grown, chosen)
+    if described is None:
+        assert inside.all() or not inside.any()
+    else:
+        assert (described.holds(shard) == inside).all()
+        assert (dpf.patterns.description_from_dict(described.to_dict()).holds(shard) == inside).all()
+
+
+def test_leaves_are_the_paths_to_them():
+    grown = tree(LEFT, 0, 1, 2)
+    shard = UNIVERSE.shard(bytes(range(UNIVERSE.kinds)))
+    for leaf in range(4):
+        assert (grown.description(leaf).holds(shard) == (grown.leaf_codes(shard) == leaf)).all()
+
+
+def test_extraction_finds_leaves_that_match_and_counts_add_up():
+    trees = {dpf.View.LEFT: tree(LEFT, 0), dpf.View.RIGHT: tree(RIGHT, 0)}
+    found, looked_at = extract(trees, np.array([[400, 10], [5, 600]]), 8.0, Constraints())
+    best = max(found, key=lambda one: one.support.value)
+    assert looked_at >= 4
+    assert {(str(one.left), str(one.right)) for one in found} == {
+        ("wolf = true", "snow = true"),
+        ("wolf != true", "snow != true"),
+    }
+    assert (best.support.value, best.left_only.value, best.right_only.value, best.rows.value) == (600, 5, 10, 1015)
+    assert best.support.variance == 8
+    assert best.rows.variance == 32
+
+
+def test_constraints_are_met_by_all_that_is_returned():
+    rng = np.random.default_rng(0)
+    trees = {dpf.View.LEFT: tree(LEFT, 0, 1, 2), dpf.View.RIGHT: tree(RIGHT, 0, 1, 2)}
+    constraints = Constraints(min_jaccard=0.3, min_support=50, max_support=0.6, max_p_value=1e-3)
+    counts = rng.integers(0, 40, (4, 4)) + 150 * np.eye(4, dtype=int)
+    found, _ = extract(trees, counts, 2.0, constraints)
+    assert found
+    for one in found:
+        assert one.jaccard >= 0.3
+        assert 50 <= one.support.value <= 0.6 * counts.sum()
+        assert one.p_value <= 1e-3
+
+
+@pytest.mark.parametrize("relation", list(dpf.Relation))
+@pytest.mark.parametrize("settings", [{}, {"starts": ["wolf", "rain"]}, {"starts": 3, "max_depth": 1}])
+@pytest.mark.parametrize("miner", MINERS)
+def test_the_plan_costs_exactly_epsilon(miner, settings, relation):
+    study = dpf.Study(SCHEMA, epsilon=1, relation=relation, allow=ALLOWED)
+    study.add("found", miner("0.7", **settings))
+    assert study.plan().total().epsilon == Fraction(7, 10)
+    assert not study.plan().refusals()
+
+
+def test_the_published_budgets_are_the_papers():
+    # epsilon / (InTr (2 RMIter + 1)) for each tree and table; omega of a start's share for the pair, the rest for it
+    plan = dpf.Study(SCHEMA, epsilon=1)
+    plan.add_plan("alt", AltExpM(1, starts=["wolf", "rain"], rounds=3, sensitivity="published").plan(SCHEMA))
+    epsilons = {path.split("/")[-1]: step.mechanism.epsilon for path, step in plan.plan().placed_steps()}
+    assert epsilons["leaves 3"] == Fraction(1, 14)
+    assert epsilons["split"] == Fraction(1, 28)
+    pair = dpf.Study(SCHEMA, epsilon=1)
+    pair.add_plan("pair", MCMCTreePair(1, starts=["wolf", "rain"], tree_share="0.1").plan(SCHEMA))
+    assert {step.name: step.mechanism.epsilon for step in pair.plan().steps()} == {
+        "pair": Fraction(1, 20),
+        "leaves": Fraction(9, 20),
+    }
+
+
+@pytest.mark.parametrize("settings", [{}, {"starts": ["wolf"]}, {"sensitivity": "published", "starts": ["wolf"]}])
+@pytest.mark.parametrize("miner", MINERS)
+def test_a_planted_redescription_is_found_when_the_budget_is_large(miner, settings):
+    rng = np.random.default_rng(5)
+    wolf = rng.integers(0, 2, 3_000)
+    rain = np.where(wolf, rng.integers(1, 3, 3_000), 0)
+    codes = np.stack([wolf, rng.integers(0, 4, 3_000), rng.integers(0, 2, 3_000), rain])
+    study = dpf.Study(SCHEMA, epsilon=300, allow=ALLOWED)
+    study.add("found", miner(300, max_depth=1, **settings))
+    found = study.run(dpf.Table.from_codes(SCHEMA, codes), seed=1)["found"]
+    best = found[0]
+    assert {str(best.left), str(best.right)} <= {"wolf = true", "wolf != true", "rain < 3", "rain >= 3"}
+    assert best.jaccard > 0.98
+    assert all(found.trusted)
+    assert json.loads(found.to_json())["redescriptions"]
+
+
+def test_the_clinic_has_redescriptions_that_can_be_trusted():
+    study = dpf.Study(clinic_schema(), epsilon=1, allow=ALLOWED)
+    study.add("found", AltMCMC(1))
+    found = study.run(clinic_table(4_000), seed=0)["found"]
+    assert len(found.pruned()) > 0
+    assert "Jaccard" in str(found)
+
+
+BAD = [
+    (lambda m: m(1).plan(dpf.Schema([dpf.Boolean("a", view="left")])), "no attribute of the right view"),
+    (lambda m: m(1, max_depth=0), "max_depth is 0; a whole number from 1 to 6"),
+    (lambda m: m(1, starts=0), "starts is 0; give a positive number"),
+    (lambda m: m(1, starts="wolf"), "starts is 'wolf'"),
+    (lambda m: m(1, starts=["wolff"]).plan(SCHEMA), "did you mean 'wolf'"),
+    (lambda m: m(1, starts=["wolf", "wolf"]).plan(SCHEMA), "starts names an attribute twice"),
+    (lambda m: m(0), "epsilon"),
+    (lambda m: m(1, sensitivity="loose"), "sensitivity 'loose' is unknown"),
+    (lambda m: m(1, constraints={"min_jacard": 0.5}), "constraint 'min_jacard' is unknown; did you mean 'min_jaccard'"),
+    (lambda m: m(1, constraints={"max_support": 2}), "max_support is 2; a number from 0 to 1"),
+    (lambda m: m(1, constraints={"min_support": -1}), "min_support is -1; a number of rows"),
+]
+
+
+@pytest.mark.parametrize("miner", MINERS)
+@pytest.mark.parametrize(("refused", "sentence"), BAD)
+def test_bad_input_is_one_sentence(refused, sentence, miner):
+    with pytest.raises(dpf.InputError, match=sentence) as caught:
+        refused(miner)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_starting_attribute_of_one_value_or_of_no_view_is_refused():
+    attributes = [*SCHEMA, dpf.Categorical("one", ["x"], view="left"), dpf.Boolean("nowhere")]
+    schema = attrs.evolve(SCHEMA, attributes=attributes)
+    with pytest.raises(dpf.InputError, match="'one' has one value only"):
+        AltExpM(1, starts=["one"]).plan(schema)
+    with pytest.raises(dpf.InputError, match="'nowhere' belongs to no view"):
+        AltExpM(1, starts=["nowhere"]).plan(schema)
+    untestable = dpf.Schema([dpf.Categorical("one", ["x"], view="left"), dpf.Boolean("b", view="right")])
+    with pytest.raises(dpf.InputError, match="no attribute of the left view has two values or a cut"):
+        AltExpM(1, starts=["b"]).plan(untestable)
+
+
+def test_an_exact_sampler_that_would_take_too_long_says_how_much_and_offers_another():
+    schema = dpf.Schema([*(dpf.Boolean(f"a{k}", view="left") for k in range(700)), dpf.Boolean("b", view="right")])
+    with pytest.raises(dpf.InputError, match=r"pairs of tests for depth 3 and 700 tests.*sampler = 'mcmc'"):
+        AltMCMC(1, max_depth=3, starts=["b"]).plan(schema)
+    AltMCMC(1, max_depth=3, starts=["b"], sampler="mcmc").plan(schema)
+
+
+def test_cuts_taken_from_the_data_are_refused_by_the_checks():
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    views = [
+        pl.DataFrame({"wolf": rng.random(60) < 0.5}),
+        pl.DataFrame({"rain": rng.normal(size=60)}),
+    ]
+    schema = dpf.infer_two_view_schema(*views, numeric="quantile")
+    study = dpf.Study(schema, epsilon=1, allow=ALLOWED)
+    study.add("found", AltMCMC(1))
+    assert {finding.code for finding in study.plan().refusals()} == {"DP006"}
+    # a neighbour has other cuts: a transcript of one table cannot be replayed on the other
+    other = dpf.infer_two_view_schema(*(view.head(59) for view in views), numeric="quantile")
+    assert other.fingerprint != schema.fingerprint
+
+
+def test_selected_starts_differ_and_come_from_either_view():
+    views = ("left", "right") * 5
+    schema = dpf.Schema([dpf.Boolean(f"a{k}", view=view) for k, view in enumerate(views)])
+    codes = np.random.default_rng(1).integers(0, 2, (10, 400))
+    study = dpf.Study(schema, epsilon=50, allow=ALLOWED)
+    study.add("found", AltExpM(50, starts=4))
+    starts = []
+
+    class Starts(dpf.Observer):
+        def released(self, release):
+            if release.charge.path.endswith("start"):
+                starts.append(release.value)
+
+    study.run(dpf.Table.from_codes(schema, codes), seed=0, observers=[Starts()])
+    assert [schema[test.attribute].view.value for test in starts] == ["left", "right", "left", "right"]
+    assert len(set(map(str, starts))) == 4
