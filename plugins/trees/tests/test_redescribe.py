@@ -338,3 +338,12 @@ def test_selected_starts_differ_and_come_from_either_view():
     study.run(dpf.Table.from_codes(schema, codes), seed=0, observers=[Starts()])
     assert [schema[test.attribute].view.value for test in starts] == ["left", "right", "left", "right"]
     assert len(set(map(str, starts))) == 4
+
+
+@pytest.mark.parametrize("miner", MINERS)
+def test_a_budget_that_cannot_carry_the_trees_is_a_warning(miner):
+    schema = attrs.evolve(SCHEMA, max_rows=2_000)
+    for epsilon, warned in ((2, False), ("0.01", True)):
+        study = dpf.Study(schema, epsilon=2, allow=ALLOWED)
+        study.add("found", miner(epsilon))
+        assert ("DP007" in {finding.code for finding in study.plan().check()}) is warned

@@ -12,7 +12,8 @@ Claim: pure epsilon under either relation. What differs from the paper by defaul
   because scores settle;
 - scores are 3-norms of class counts: one-sided with sensitivity 1, where the paper has 2 (one tree) or n (a pair);
 - one noisy table of leaves by leaves, at the whole of its budget, gives all supports;
-- trees are shallow: at a small epsilon the number of deep trees is more than the exponent can overcome (`preview`).
+- trees are shallow: at a small epsilon the number of deep trees is more than the exponent can overcome. Where the
+  schema bounds the rows, a plan whose scores drown is warned of (DP007).
 """
 
 from __future__ import annotations
@@ -292,9 +293,10 @@ class AltExpM(_Alternating):
         epsilon = self.share / self.max_depth
         tight = self.sensitivity == "tight"
         selector: PureMechanism = PermuteAndFlip(epsilon) if tight else Exponential(epsilon)
-        node: Node = step("split", scores, selector)
+        split = step("split", scores, selector, threshold=schema.row_bound)
+        node: Node = split
         for _ in range(self.max_depth - 1):
-            node = sequential(step("split", scores, selector), parallel(node, by=Released("split")))
+            node = sequential(split, parallel(node, by=Released("split")))
         return sequential(node, name=name)
 
     def grow(self, table: PrivateTable, name: str, view: View, target: Attribute) -> CompleteTree:
@@ -346,8 +348,8 @@ class AltMCMC(_Alternating):
         scores = TreeScores(self.criterion, target, tests, self.max_depth, schema.row_bound)
         if self.sampler == "exact":
             require_feasible(len(tests), self.max_depth)
-            return step(name, scores, ExactTrees(self.share))
-        return step(name, scores, MarkovChainTrees(self.share, self.iterations))
+            return step(name, scores, ExactTrees(self.share), threshold=schema.row_bound)
+        return step(name, scores, MarkovChainTrees(self.share, self.iterations), threshold=schema.row_bound)
 
     def grow(self, table: PrivateTable, name: str, view: View, target: Attribute) -> CompleteTree:
         """Release a whole tree."""
@@ -403,7 +405,8 @@ class MCMCTreePair(_TreeRedescriptions):
             first, second = self.tests(schema, OTHER[start.view]), self.tests(schema, start.view)
             for_trees = each * self.tree_share / (2 if start.selected else 1)
             scores = PairScores(score, start.target, first, second, self.max_depth, schema.rows)
-            pair = step("pair", scores, MarkovChainPairs(for_trees, self.iterations))
+            most = 1 if score.normalised else schema.row_bound
+            pair = step("pair", scores, MarkovChainPairs(for_trees, self.iterations), threshold=most)
             counts = JointLeaves(2**self.max_depth, 2**self.max_depth)
             table = step("leaves", counts, DiscreteLaplace(each * (1 - self.tree_share)), uses=["pair"])
             scopes.append(sequential(*self.selection(schema, start, for_trees), pair, table, name=start.scope))
