@@ -66,6 +66,11 @@ class Miner(abc.ABC):
         A result is written to JSON by its `to_dict` method, if it has one, and shown by `str`.
         """
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return name and parameters, JSON-safe: what a plan holds of the miner, so that its hash binds them."""
+        parameters = {a.name: _written(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
+        return {"miner": self.name, "parameters": parameters}
+
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return small studies to verify this miner on, by name: one a variant whose privacy has a reason of its own.
@@ -73,3 +78,16 @@ class Miner(abc.ABC):
         By default there are none; `dpframework verify` then needs a study file.
         """
         return {}
+
+
+def _written(value: Any) -> Any:
+    """Return a parameter JSON-safe; fractions exactly, other objects by what they hold."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _written(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(part) for part in value]
+    if attrs.has(type(value)):
+        return {a.name: _written(getattr(value, a.name)) for a in attrs.fields(type(value))}
+    return str(value)

@@ -268,7 +268,8 @@ class Study:
         if not self._nodes:
             raise InputError("the study has no step; add a miner")
         root = sequential(*self._nodes.values())
-        return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema)
+        miners = {name: miner.to_dict() for name, miner in self._miners.items()}
+        return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema, miners=miners)
 
     def checked_plan(self) -> StudyPlan:
         """Return the plan, if its checks pass.

@@ -185,4 +185,6 @@ def test_links_of_the_page_lead_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_tests_that_the_page_names_exist(page):
     for path, name in re.findall(r"`((?:tests|plugins)/[\w/]+\.py)::(\w+)`", page.read_text(encoding="utf-8")):
-        assert re.search(rf"^def {name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), f"{path}::{name}"
+        assert re.search(rf"^(def|class) {name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
+            f"{path}::{name}"
+        )

@@ -359,3 +359,15 @@ def test_what_was_found_before_a_miner_fails_is_kept_with_what_was_spent(error):
     assert list(caught.value.results) == ["mode"]
     assert caught.value.results.spent.epsilon == Fraction(3, 4)
     assert [charge.path for charge in caught.value.results.charges] == ["mode/mode", "bad/count"]
+
+
+def test_the_hash_binds_miners_and_their_parameters():
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall"), dpf.Boolean("hiv")])
+    plans = []
+    for attribute in ("tall", "hiv"):
+        study = dpf.Study(schema, epsilon=1, allow=["real-arithmetic"])
+        study.add("tree", dpf.miner("dp-id3", target="ill", attributes=[attribute], epsilon=1))
+        plans.append(study.plan())
+    assert plans[0].hash != plans[1].hash
+    assert plans[0].content()["root"] == plans[1].content()["root"]
+    assert dpf.StudyPlan.from_json(plans[0].to_json()) == plans[0]

@@ -280,9 +280,9 @@ def test_public_facts_on_the_rows_bound_the_tables():
 
 def test_a_universe_holds_every_kind_of_row_and_agrees_with_its_tables():
     universe = Universe(SCHEMA)
-    assert universe.kinds == 3 * 2 * 5  # two values a bin, and missing
+    assert universe.kinds == 3 * 2 * 6  # two values a bin, the upper bound, and missing
     table = universe.table(bytes(range(universe.kinds)))
-    assert table.codes.shape == (3, 30)
+    assert table.codes.shape == (3, 36)
     assert len({tuple(column) for column in np.vstack([table.codes, table.values["age"]]).T.tolist()}) >= 24
     assert Universe(dpf.Schema([dpf.Categorical(str(k), list("abcdef")) for k in range(6)])).kinds > 200
 

@@ -6,6 +6,7 @@ bugs in samplers, whose tests are wrong with a probability of at most 1e-6 each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -430,6 +431,51 @@ class CountsBins(Counts):
         return BinnedByMedian(self.right)
 
 
+# A part that reads the rows of other parts
+
+
+@attrs.frozen
+class CountsBlock(Query):
+    """Counts the block that a part lies in, rather than the part."""
+
+    name = "counts-block"
+    right: bool
+
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(3)
+
+    def count(self, shard, **inputs):
+        row = shard.matrix[shard.schema.index("town")]
+        return np.bincount(row[shard.index] if self.right else row, minlength=3)
+
+
+@attrs.frozen
+class CountsBlocks(Counts):
+    right: bool = False
+
+    def query(self):
+        return CountsBlock(self.right)
+
+
+# A log-density that is not a number where noise is missing
+
+
+@attrs.frozen
+class QuietZeros(DiscreteLaplace):
+    """Releases zeros exactly, and states no density for them."""
+
+    name = "quiet-zeros"
+
+    def log_density(self, answer, output, calibration):
+        return math.nan if (np.asarray(answer) == 0).any() else super().log_density(answer, output, calibration)
+
+
+class QuietCounts(Counts):
+    def mechanism(self):
+        return QuietZeros(self.epsilon)
+
+
 def of_miner(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
     return lambda right: problems_of(make(right))
 
@@ -456,6 +502,8 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "a failure on the data": of_miner(lambda right: FailsOnData(right=right)),
     "a wrong sign in a selection key": of_sampler(WrongSign(1), Exponential(1)),
     "a wrong sign, density and all": of_sampler(WrongSignThroughout(1), Exponential(1)),
+    "a part that reads other parts": of_miner(lambda right: CountsBlocks(right=right)),
+    "a density that is not a number": of_miner(lambda right: Counts() if right else QuietCounts()),
     "bins from the data": of_miner(lambda right: CountsBins(right=right)),
 }
 

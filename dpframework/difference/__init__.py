@@ -50,6 +50,7 @@ def difference(before: Plan, after: Plan, checks: Iterable[Check] = BUILT_IN) ->
         *_of(Topic.BUDGET, whole.budget_changes(before, after)),
         *_of(Topic.RELATION, whole.relation_changes(before, after)),
         *_of(Topic.SCHEMA, whole.schema_changes(before, after)),
+        *_of(Topic.MINERS, whole.miner_changes(before, after)),
         *_of(Topic.ASSUMPTIONS, whole.assumption_changes(before, after)),
         *_of(Topic.COMPOSITION, nodes.composition_changes(tree, *views)),
         *_of(Topic.STEPS, nodes.step_changes(tree, *views)),

@@ -29,6 +29,7 @@ class Topic(enum.StrEnum):
     BUDGET = "budget"
     RELATION = "relation"
     SCHEMA = "schema"
+    MINERS = "miners"
     ASSUMPTIONS = "assumptions"
     COMPOSITION = "composition"
     STEPS = "steps"

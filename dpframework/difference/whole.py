@@ -135,6 +135,20 @@ def _attributes(before: Schema, after: Schema) -> Iterator[str]:
         yield "the attributes stand in another order"
 
 
+def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare each part's miner and its parameters."""
+    for name in dict.fromkeys((*before.miners, *after.miners)):
+        old, new = before.miners.get(name), after.miners.get(name)
+        if old is None or new is None:
+            yield f"'{name}' {'added' if old is None else 'removed'}"
+        elif old["miner"] != new["miner"]:
+            yield f"'{name}': miner {from_to(old['miner'], new['miner'])}"
+        else:
+            changes = [text for _, text in changed(old["parameters"], new["parameters"])]
+            if changes:
+                yield f"'{name}': {'; '.join(changes)}"
+
+
 def assumption_changes(before: Plan, after: Plan) -> Iterator[str]:
     """Compare what the claims assume, and who does."""
     old, new = before.assumptions, after.assumptions

@@ -335,6 +335,8 @@ class Books:
             case "ledger":
                 self.id = content["id"]
             case "data set":
+                if content["data_set"] in self.data_sets:
+                    raise ValueError("a data set is opened once")
                 self.data_sets[content["data_set"]] = DataSet(
                     content["data_set"],
                     Relation.parse(content["relation"]),

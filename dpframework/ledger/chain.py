@@ -135,7 +135,11 @@ class Transaction:
             previous, number, time, kind, content
         ):
             raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
-        return Entry(number, time, kind, json.loads(content), previous, claimed)
+        try:
+            held = json.loads(content)
+        except (ValueError, RecursionError):
+            raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes") from None
+        return Entry(number, time, kind, held, previous, claimed)
 
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
         """Add an entry after the head, which `read` has moved to the end; on the disk once the transaction ends."""

@@ -84,6 +84,18 @@ class Equals(Literal):
         return f"{self.attribute} = {self.value}"
 
 
+def threshold_text(threshold: float) -> str:
+    """Write a number to six digits if that is all of it, else in full: two thresholds never read alike.
+
+    Examples
+    --------
+    >>> threshold_text(30.0), threshold_text(1700030000.0)
+    ('30', '1700030000.0')
+    """
+    short = f"{threshold:.6g}"
+    return short if float(short) == threshold else repr(threshold)
+
+
 @attrs.frozen
 class Below(Literal):
     """The numeric attribute is below a threshold; read off the codes where the threshold is a public cut.
@@ -110,8 +122,8 @@ class Below(Literal):
         return {"below": [self.attribute, self.threshold]}
 
     def __str__(self) -> str:
-        """Write `attribute < threshold`, to six digits."""
-        return f"{self.attribute} < {self.threshold:.6g}"
+        """Write `attribute < threshold`, to six digits, or as many as tell it from others."""
+        return f"{self.attribute} < {threshold_text(self.threshold)}"
 
 
 @attrs.frozen
@@ -135,7 +147,7 @@ class Not(Description):
     def __str__(self) -> str:
         """Write a negated literal the way it is read."""
         if isinstance(self.part, Below):
-            return f"{self.part.attribute} >= {self.part.threshold:.6g}"
+            return f"{self.part.attribute} >= {threshold_text(self.part.threshold)}"
         if isinstance(self.part, Equals):
             return f"{self.part.attribute} != {self.part.value}"
         return f"not ({self.part})"

@@ -204,8 +204,13 @@ def _form(count: Noisy | None) -> dict[str, float] | None:
 
 def _noise(both: Noisy, apart: Noisy, j: float) -> tuple[float, float]:
     """Return the deviation of the noise of (1 - j) both - j apart, and half of its larger step: noise is whole rows."""
-    first, second = (1 - j) * heavy_deviation(both.variance), j * heavy_deviation(apart.variance)
-    return math.hypot(first, second), max((1 - j) * (both.variance > 0), j * (apart.variance > 0)) / 2
+    return _mixed(heavy_deviation(both.variance), heavy_deviation(apart.variance), j)
+
+
+def _mixed(first: float, second: float, j: float) -> tuple[float, float]:
+    """See `_noise`; the deviations of both counts are given."""
+    step = max((1 - j) * (first > 0), j * (second > 0)) / 2
+    return math.hypot((1 - j) * first, j * second), step
 
 
 def _least(both: Noisy, apart: Noisy, most: float) -> float:
@@ -214,9 +219,10 @@ def _least(both: Noisy, apart: Noisy, most: float) -> float:
     Of exact counts this difference is positive just if the Jaccard index is above j. It is linear in j and the reach
     of noise convex: before the first such j it is beyond that reach, and nowhere after.
     """
+    first, second = heavy_deviation(both.variance), heavy_deviation(apart.variance)
 
     def beyond(j: float) -> bool:
-        deviation, step = _noise(both, apart, j)
+        deviation, step = _mixed(first, second, j)
         return (1 - j) * both.value - j * apart.value > most * deviation + step
 
     low, high = 0.0, 1.0
@@ -228,9 +234,9 @@ def _least(both: Noisy, apart: Noisy, most: float) -> float:
     return low
 
 
-def _rank(redescription: Redescription) -> tuple[float, float, str]:
+def _rank(redescription: Redescription) -> tuple[float, float, str, str]:
     low, _ = redescription.jaccard_interval()
-    return -low, -redescription.both.value, str(redescription)
+    return -low, -redescription.both.value, str(redescription.left), str(redescription.right)
 
 
 def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:

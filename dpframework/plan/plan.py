@@ -89,6 +89,9 @@ class Plan:
         What it may spend.
     schema
         The schema itself; None for a plan read from a file, which holds the facts only.
+    miners
+        For each part of a study its miner's name and parameters, JSON-safe: what is claimed of a step may be the same
+        for other attributes, and an approval must not be.
     """
 
     root: Node = attrs.field(converter=distinct)
@@ -96,6 +99,7 @@ class Plan:
     facts: PublicFacts
     budget: Budget
     schema: Schema | None = None
+    miners: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step once, from the top, left to right."""
@@ -154,6 +158,7 @@ class Plan:
                 "delta": str(self.budget.delta),
                 "allow": list(self.budget.allow),
             },
+            "miners": dict(self.miners),
             "root": node_to_dict(self.root, self.calibration),
         }
 

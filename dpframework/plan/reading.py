@@ -113,6 +113,7 @@ def plan_from_json(
             Relation.parse(form["relation"]),
             PublicFacts(**form["schema"]),
             Budget(**form["budget"]),
+            miners=dict(form["miners"]),
         )
         claimed = form.pop("hash")
         hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it

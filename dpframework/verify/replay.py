@@ -7,6 +7,7 @@ miner, which is many times faster: what the search for the worst case needs.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -14,6 +15,7 @@ import attrs
 
 from dpframework.accountant.run import Charge
 from dpframework.randomness import SeededRandomness
+from dpframework.study import to_json_safe
 from dpframework.verify.sameness import same
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows
@@ -90,6 +92,8 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
         return Replayed(-math.inf, str(diverged))
     if gate.position[0] < len(transcript.events):
         return Replayed(-math.inf, f"it ends before '{transcript.events[gate.position[0]]}'")
+    if any(map(math.isnan, gate.densities)):
+        return Replayed(-math.inf, "a mechanism's log-density is not a number")
     return Replayed(math.fsum(gate.densities), _difference(outcome, transcript.outcome))
 
 
@@ -99,9 +103,14 @@ def _difference(outcome: Outcome, recorded: Outcome) -> str | None:
         return "it fails on one table and not, or otherwise, on the other"
     if outcome.printed != recorded.printed:
         return "it prints, logs or warns of something else with the same releases"
-    if not same(outcome.result, recorded.result) or str(outcome.result) != str(recorded.result):
+    if not same(outcome.result, recorded.result) or _text(outcome.result) != _text(recorded.result):
         return "its result differs with the same releases: something else than releases is in it"
     return None
+
+
+def _text(result: Any) -> str:
+    """Return what a reader sees of a result, as text and as JSON, without addresses in memory."""
+    return re.sub(r" at 0x[0-9a-f]+", "", f"{result} {to_json_safe(result)}")
 
 
 @final
@@ -161,7 +170,12 @@ class Weigher:
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the absolute difference of two sums of log-densities, release by release; 0 if neither is possible."""
+    """Return the absolute difference of two sums of log-densities, release by release; 0 if neither is possible.
+
+    A density that is not a number counts as a violation: infinitely much.
+    """
+    if any(map(math.isnan, one)) or any(map(math.isnan, other)):
+        return math.inf
     impossible_here, impossible_there = -math.inf in one, -math.inf in other
     if impossible_here or impossible_there:
         return 0.0 if impossible_here and impossible_there else math.inf

@@ -30,7 +30,8 @@ MOST_KINDS = 255  # a kind is a byte
 class Universe:
     """Some kinds of rows that a schema allows: all of them if they are few, else a sample.
 
-    A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too.
+    A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too, and its
+    upper bound.
 
     Parameters
     ----------
@@ -61,13 +62,18 @@ class Universe:
     def shard(self, rows: Rows) -> Shard:
         """Return a table's rows as a shard."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
-        raw = {name: column[kinds] for name, column in self._values.items()}
-        return Shard(self.schema, self._codes[:, kinds], raw, np.arange(len(kinds), dtype=np.int32))
+        # a part is some rows of a block: a query that reads the others too must show it here
+        block = np.repeat(kinds, 2)
+        block[::2] = (kinds + 1) % self.kinds
+        raw = {name: column[block] for name, column in self._values.items()}
+        index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
+        return Shard(self.schema, np.ascontiguousarray(self._codes[:, block]), raw, index)
 
     def table(self, rows: Rows) -> Table:
         """Return a table as a study takes it."""
-        shard = self.shard(rows)
-        return Table.from_codes(self.schema, shard.matrix, shard.raw)
+        kinds = np.frombuffer(rows, dtype=np.uint8)
+        values = {name: column[kinds] for name, column in self._values.items()}
+        return Table.from_codes(self.schema, self._codes[:, kinds], values)
 
     def describe(self, rows: Rows) -> list[str]:
         """Write each row for a reader, with how often it occurs."""
@@ -92,7 +98,8 @@ def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.
     edges = np.array([attribute.lower, *attribute.interior_cuts, attribute.upper])
     bins = np.arange(len(edges) - 1)
     inside = edges[:-1] + np.diff(edges) * rng.uniform(0.1, 0.9, len(bins))
-    codes, values = np.concatenate([bins, bins]), np.concatenate([edges[:-1], inside])
+    codes = np.concatenate([bins, bins, bins[-1:]])
+    values = np.concatenate([edges[:-1], inside, edges[-1:]])
     if attribute.missing:
         codes, values = np.append(codes, attribute.size - 1), np.append(values, np.nan)
     return codes, values

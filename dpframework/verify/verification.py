@@ -23,6 +23,7 @@ from dpframework.verify.tables import Held, Rows
 from dpframework.verify.tail import TailReport, check_tail
 from dpframework.verify.transcript import Extended, Made, Parted, record
 
+SAMPLED = 2  # mechanisms of one name, with different parameters
 Told = Callable[[str], None]
 
 
@@ -165,7 +166,7 @@ def verify_examples(
     """
     audits: list[Audited] = []
     sensitivities: dict[Any, SensitivityReport] = {}
-    samplers: dict[str, SamplerReport] = {}
+    samplers: dict[Mechanism, SamplerReport] = {}
     for example_name, example in examples.items():
         for relation in relations:
             subject = Subject(example.miner, example.schema, relation)
@@ -185,9 +186,10 @@ def verify_examples(
                         pairs=max(replays // 8, 60),
                         seed=seed,
                     )
-                if asked.mechanism.name not in samplers:
+                alike = sum(1 for mechanism in samplers if mechanism.name == asked.mechanism.name)
+                if asked.mechanism not in samplers and alike < SAMPLED:
                     tell(f"sampling {asked.mechanism.name}")
-                    samplers[asked.mechanism.name] = check_sampler(asked.mechanism, given=_probes(subject, asked))
+                    samplers[asked.mechanism] = check_sampler(asked.mechanism, given=_probes(subject, asked))
     return Verification(name, tuple(audits), tuple(sensitivities.values()), tuple(samplers.values()))
 
 

@@ -268,6 +268,13 @@ BAD = [
     (lambda m: m(1, max_depth=0), "max_depth is 0; a whole number from 1 to 6"),
     (lambda m: m(1, starts=0), "starts is 0; give a positive number"),
     (lambda m: m(1, starts="wolf"), "starts is 'wolf'"),
+    (lambda m: m(1, starts=[]), r"starts is \[\]; give a positive number"),
+    (lambda m: m(1, starts=1.5), "starts is 1.5"),
+    (lambda m: m(1, starts=[["wolf"]]), "give a positive number of tests, or a list of attributes' names"),
+    (
+        lambda m: m(1).plan(attrs.evolve(SCHEMA, attributes=[*SCHEMA, dpf.Boolean("starting test", view="left")])),
+        "'starting test' has the name of one that the miner derives",
+    ),
     (lambda m: m(1, starts=["wolff"]).plan(SCHEMA), "did you mean 'wolf'"),
     (lambda m: m(1, starts=["wolf", "wolf"]).plan(SCHEMA), "starts names an attribute twice"),
     (lambda m: m(0), "epsilon"),
@@ -347,3 +354,19 @@ def test_a_budget_that_cannot_carry_the_trees_is_a_warning(miner):
         study = dpf.Study(schema, epsilon=2, allow=ALLOWED)
         study.add("found", miner(epsilon))
         assert ("DP007" in {finding.code for finding in study.plan().check()}) is warned
+
+
+def test_thresholds_that_differ_beyond_six_digits_are_told_apart():
+    schema = dpf.Schema(
+        [
+            dpf.Numeric("seen", 1_700_000_000, 1_700_060_000, cuts=[1_700_030_000, 1_700_033_000], view="left"),
+            dpf.Boolean("b", view="right"),
+        ]
+    )
+    tests = Candidates.of_schema(schema, ["seen"], multiway=False, cuts=True)
+    grown = CompleteTree(tests, np.array([1, 0, 0]))
+    universe = Universe(schema)
+    shard = universe.shard(bytes(range(universe.kinds)))
+    assert str(tests[0]) != str(tests[1])
+    for leaf in range(4):
+        assert (grown.description(leaf).holds(shard) == (grown.leaf_codes(shard) == leaf)).all()

@@ -1,4 +1,4 @@
-"""Decision trees for dpframework: DP-ID3, and trees sampled as a whole."""
+"""Decision trees for dpframework: DP-ID3, trees sampled as a whole, and redescriptions from pairs of trees."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from dpframework_trees.dptree import DPTree
     from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
     from dpframework_trees.id3 import DPID3
+    from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
-__all__ = ["DPID3", "DPID3Classifier", "DPTree", "DPTreeClassifier"]
+__all__ = ["DPID3", "AltExpM", "AltMCMC", "DPID3Classifier", "DPTree", "DPTreeClassifier", "MCMCTreePair"]
 
 
 @hookimpl
@@ -42,6 +43,10 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees.dptree import DPTree
 
         return DPTree
+    if name in ("AltExpM", "AltMCMC", "MCMCTreePair"):
+        from dpframework_trees import redescribe
+
+        return getattr(redescribe, name)
     if name in ("DPID3Classifier", "DPTreeClassifier"):
         # scikit-learn is an extra and slow to import: only who asks for an estimator needs it and waits for it
         try:

@@ -59,11 +59,7 @@ class CompleteTree:
 
     def description(self, leaf: int) -> Description:
         """Return what holds in a leaf, without tests that follow from others on its way."""
-        kept: dict[str, Description] = {}
-        for test, holds in self.path(leaf):
-            part: Description = test if holds else Not(test)
-            kept.setdefault(str(part), part)
-        parts = tuple(kept.values())
+        parts = tuple(dict.fromkeys(test if holds else Not(test) for test, holds in self.path(leaf)))
         return parts[0] if len(parts) == 1 else And(parts)
 
     def leaf_codes(self, shard: Shard) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.errors import InputError
-from dpframework.patterns import And, Description, Noisy, Not, Or, Redescription
+from dpframework.patterns import And, Description, Literal, Noisy, Not, Or, Redescription
 from dpframework.schema import View
 from dpframework_trees.complete import CompleteTree
 
@@ -69,16 +69,18 @@ def description_of(tree: CompleteTree, leaves: NDArray[np.bool_]) -> Description
     return described if isinstance(described, Description) else None
 
 
-def _described(tree: CompleteTree, leaves: NDArray[np.bool_], node: int, known: dict[str, bool]) -> Description | bool:
+def _described(
+    tree: CompleteTree, leaves: NDArray[np.bool_], node: int, known: dict[Literal, bool]
+) -> Description | bool:
     """Describe the leaves below a node, given the outcomes of the tests above it."""
     if node >= len(tree.tests):
         return bool(leaves[node - len(tree.tests)])
     test = tree.test(node)
-    if str(test) in known:  # asked before: one side is empty
-        return _described(tree, leaves, 2 * node + (1 if known[str(test)] else 2), known)
-    held = _described(tree, leaves, 2 * node + 1, {**known, str(test): True})
-    rest = _described(tree, leaves, 2 * node + 2, {**known, str(test): False})
-    if str(held) == str(rest):
+    if test in known:  # asked before: one side is empty
+        return _described(tree, leaves, 2 * node + (1 if known[test] else 2), known)
+    held = _described(tree, leaves, 2 * node + 1, {**known, test: True})
+    rest = _described(tree, leaves, 2 * node + 2, {**known, test: False})
+    if held == rest:
         return held
     if isinstance(held, bool) and isinstance(rest, bool):
         return test if held else Not(test)
@@ -114,7 +116,7 @@ def extract(
     left, right = trees[View.LEFT], trees[View.RIGHT]
     unions = np.zeros((4 * left.leaves * right.leaves, left.leaves + right.leaves), dtype=np.bool_)
     looked_at = grow_unions(np.asarray(counts, dtype=np.float64), variance, MOST_ADDED, unions)
-    found: dict[tuple[str, str], Redescription] = {}
+    found: dict[tuple[Description, Description], Redescription] = {}
     rows = Noisy(float(counts.sum()), variance * counts.size)
     for union in np.unique(unions, axis=0):
         of_left, of_right = union[: left.leaves], union[left.leaves :]
@@ -134,7 +136,7 @@ def extract(
             rows=rows,
         )
         if fulfils(redescription, constraints):
-            found.setdefault((str(sides[0]), str(sides[1])), redescription)
+            found.setdefault((sides[0], sides[1]), redescription)
     return list(found.values()), looked_at
 
 

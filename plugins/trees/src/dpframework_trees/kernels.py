@@ -577,7 +577,7 @@ def best_associations(
     tests: NDArray[np.int64],
     scores: NDArray[np.float64],
 ) -> None:
-    """Fill in, for each of some tests t, the largest |n_tu - n_t n_u / n| over the other view's tests u.
+    """Fill in, for each of some tests t, the largest abs(n_tu - n_t n_u / n) over the other view's tests u.
 
     n_tu is the number of rows that both hold for, n that of all rows.
     """

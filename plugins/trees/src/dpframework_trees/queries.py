@@ -335,7 +335,7 @@ class JointLeaves(Query):
 class Associations(CandidateScores):
     """How well each test of one view is associated with its best partner of the other view.
 
-    The score of a test t is the largest |n_tu - n_t n_u / n| over tests u of the other view: by how many rows their
+    The score of a test t is the largest abs(n_tu - n_t n_u / n) over tests u of the other view: by how many rows their
     common support exceeds, or falls short of, that of independent tests. Near n / 4 for a test that holds for half of
     the rows and has an equal, or a negation, on the other side; near 0 for tests that hold for few or nearly all.
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpframework.errors import InputError, nearest
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
 from dpframework.miner import Example, Miner
-from dpframework.patterns import Cases, Literal, Redescription, Redescriptions
+from dpframework.patterns import Cases, Description, Literal, Redescription, Redescriptions
 from dpframework.plan import Node, Released, parallel, sequential, step
 from dpframework.privacy import exact, positive
 from dpframework.private_table import PrivateTable
@@ -45,13 +45,17 @@ from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, iterations,
 from dpframework_trees.splits import Candidates, cut_of
 
 SENSITIVITIES = ("tight", "published")
+STARTING_TEST = "starting test"
 OTHER = {View.LEFT: View.RIGHT, View.RIGHT: View.LEFT}
 
 
 def _starts(value: int | Iterable[str]) -> int | tuple[str, ...]:
-    if isinstance(value, bool | str) or (isinstance(value, int) and value < 1):
-        raise InputError(f"starts is {value!r}; give a positive number of attributes, or a list of their names")
-    return value if isinstance(value, int) else tuple(value)
+    many = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    if not many or not all(isinstance(name, str) for name in many):
+        raise InputError(f"starts is {value!r}; give a positive number of tests, or a list of attributes' names")
+    return many
 
 
 def _constraints(value: Constraints | Mapping[str, float]) -> Constraints:
@@ -118,6 +122,11 @@ class _TreeRedescriptions(Miner):
     sensitivity: str = attrs.field(default="tight", validator=one_of(SENSITIVITIES))
 
     @property
+    def derived_names(self) -> tuple[str, ...]:
+        """The names of the attributes that are derived."""
+        return (STARTING_TEST,)
+
+    @property
     def number(self) -> int:
         """How many starts there are."""
         return self.starts if isinstance(self.starts, int) else len(self.starts)
@@ -133,8 +142,11 @@ class _TreeRedescriptions(Miner):
         for view in View:
             if not schema.view(view):
                 raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+        for name in self.derived_names:
+            if name in schema:
+                raise InputError(f"attribute '{name}' has the name of one that the miner derives; rename it")
         if isinstance(self.starts, int):
-            sides = Categorical("starting test", ["holds", "does not hold"])
+            sides = Categorical(STARTING_TEST, ["holds", "does not hold"])
             return [Start(k, (View.LEFT, View.RIGHT)[k % 2], sides, selected=True) for k in range(self.starts)]
         if len(set(self.starts)) < len(self.starts):
             raise InputError("starts names an attribute twice; name each once")
@@ -182,7 +194,7 @@ class _TreeRedescriptions(Miner):
 
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release trees and tables, start by start; the rest is post-processing."""
-        found: dict[tuple[str, str], Redescription] = {}
+        found: dict[tuple[Description, Description], Redescription] = {}
         looked_at = 0
         taken: list[Literal] = []
         for start in self.starts_on(table.schema):
@@ -190,7 +202,7 @@ class _TreeRedescriptions(Miner):
             for redescriptions, number in self.mine_from(begun, start):
                 looked_at += number
                 for one in redescriptions:
-                    sides = str(one.left), str(one.right)
+                    sides = one.left, one.right
                     if sides not in found or found[sides].support.variance > one.support.variance:
                         found[sides] = one
         return Redescriptions(found.values(), looked_at)
@@ -242,6 +254,11 @@ class _Alternating(_TreeRedescriptions):
                 target, view = self.leaves_attribute(i + 1), OTHER[view]
             scopes.append(sequential(*parts, name=start.scope))
         return sequential(*scopes)
+
+    @property
+    def derived_names(self) -> tuple[str, ...]:
+        """The names of the attributes that are derived."""
+        return (STARTING_TEST, *(self.leaves_attribute(k + 1).name for k in range(self.rounds)))
 
     def leaves_attribute(self, number: int) -> Attribute:
         """Return the derived attribute that says which leaf of a tree a row is in."""
@@ -304,12 +321,12 @@ class AltExpM(_Alternating):
         tests = self.tests(table.schema, view)
         chosen = np.zeros(2**self.max_depth - 1, dtype=np.int64)
         parts = {0: table.scope(name)}
-        positions = {str(tests[k]): k for k in range(len(tests))}
+        positions = {tests[k]: k for k in range(len(tests))}
         for node in range(len(chosen)):
             part = parts.pop(node)
             # a choice among one needs no release
             split = tests[0] if len(tests) == 1 else part.release("split", candidates=tests)
-            chosen[node] = positions[str(split)]
+            chosen[node] = positions[split]
             if 2 * node + 1 < len(chosen):
                 parts[2 * node + 1], parts[2 * node + 2] = part.partition(cut_of(split))
         return CompleteTree(tests, chosen)

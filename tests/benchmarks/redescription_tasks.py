@@ -1,0 +1,64 @@
+"""Two-view tables to mine redescriptions from, and what is true of the redescriptions that were found."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+import dpframework as dpf
+from dpframework.clinic import clinic_table
+from dpframework.patterns import Redescription
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FILES = {
+    "species": ("species_climate_SA/left_species.csv", "species_climate_SA/right_climate.csv"),
+    "teeth": ("teeth_climate/left_dental_traits.csv", "teeth_climate/right_climate.csv"),
+}
+TASKS = (*FILES, "clinic")
+
+
+def default_data() -> Path:
+    """Return the folder of real data sets: $DPFRAMEWORK_DATA, or the shared one beside the repository."""
+    return Path(os.environ.get("DPFRAMEWORK_DATA", REPOSITORY.parent / "shared" / "data"))
+
+
+def two_view_table(left: Path, right: Path, *, key: str | None = None, bins: int = 16) -> dpf.Table:
+    """Read two files on a grid of equal bins between the bounds that they have; its row count is public."""
+    schema = dpf.infer_two_view_schema(left, right, id=key, bins=bins)
+    table = dpf.read_two_views(left, right, schema, id=key)
+    # taken for public facts: what is compared are miners, on one grid
+    public = attrs.evolve(schema, inferred=(), rows=table.codes.shape[1])
+    return dpf.Table.from_codes(public, table.codes, table.values)
+
+
+def task(name: str, data: Path) -> dpf.Table:
+    """Return the table of one of `TASKS`, its row count public."""
+    if name == "clinic":
+        table = clinic_table()
+        return dpf.Table.from_codes(attrs.evolve(table.schema, rows=table.codes.shape[1]), table.codes, table.values)
+    left, right = (data / file for file in FILES[name])
+    return two_view_table(left, right, key="id")
+
+
+def repeated(table: dpf.Table, times: int) -> dpf.Table:
+    """Return a table with its rows repeated."""
+    schema = attrs.evolve(table.schema, rows=table.codes.shape[1] * times)
+    values = {name: np.tile(column, times) for name, column in table.values.items()}
+    return dpf.Table.from_codes(schema, np.tile(table.codes, times), values)
+
+
+def truth(table: dpf.Table, found: Redescription) -> Redescription:
+    """Return a redescription with exact counts."""
+    (shard,) = dpf.InMemory().load(table)
+    left, right = found.left.holds(shard), found.right.holds(shard)
+    return Redescription(
+        found.left,
+        found.right,
+        both=int((left & right).sum()),
+        left_only=int((left & ~right).sum()),
+        right_only=int((~left & right).sum()),
+        rows=shard.rows,
+    )
