@@ -35,7 +35,11 @@ default_role = "code"
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True}
+autodoc_default_options = {
+    "members": True,
+    # made by scikit-learn, whose words they speak
+    "exclude-members": "set_fit_request, set_predict_request, set_predict_proba_request, set_score_request",
+}
 autosummary_generate = False  # its tables lead to pages that are there
 maximum_signature_line_length = 88
 napoleon_google_docstring = False
@@ -54,9 +58,9 @@ nitpick_ignore_regex = [
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls
-    (r"py:.*", r"dpframework(_trees)?\.[\w.]+\._\w+"),
+    (r"py:.*", r"dpframework(_trees|_greedy|_distance)?\.[\w.]+\._\w+"),
     # type variables
-    (r"py:.*", r"(dpframework(_trees)?\.[\w.]+\.)?[A-Z]"),
+    (r"py:.*", r"(dpframework(_trees|_greedy|_distance)?\.[\w.]+\.)?[A-Z]"),
 ]
 
 html_theme = "furo"

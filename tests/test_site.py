@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dpframework_greedy
 import dpframework_trees
 import pytest
 import typer
@@ -34,7 +35,7 @@ READERS = ["Analyst", "Auditor", "Researcher"]
 
 def public_modules() -> Iterator[str]:
     """Name the modules that the reference is to hold: the command line has a page of its own."""
-    for package in (dpf, dpframework_trees):
+    for package in (dpf, dpframework_trees, dpframework_greedy):
         yield package.__name__
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             parts = found.name.split(".")

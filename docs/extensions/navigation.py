@@ -3,14 +3,21 @@
 from typing import Any
 
 READERS = {
-    "Analyst": ["tutorial-analyst", "study-format", "examples/adult/README", "examples/mushroom/README"],
+    "Analyst": [
+        "tutorial-analyst",
+        "redescriptions",
+        "distances",
+        "study-format",
+        "examples/adult/README",
+        "examples/mushroom/README",
+    ],
     "Auditor": ["tutorial-auditor", "composition", "plan-format", "checks", "soundness", "verify", "ledger"],
     "Researcher": ["tutorial-researcher", "examples/dpframework-example/README", "hooks"],
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
     study schema table patterns queries mechanisms plan accountant checks engines miner observers ledger verify
-    reports errors demo trees
+    reports errors demo trees greedy distance
 """
 BELOW = {"checks": ["checks/*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}
 

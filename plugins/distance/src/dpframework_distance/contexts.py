@@ -1,0 +1,72 @@
+"""Context selection on tables that may be read freely: noisy ones, or exact ones where nothing is private.
+
+Sources: DILCA's M and RR (Ienco, Pensa and Meo 2012), MaxRelevance and MaxDependency (Peng, Long and Ding 2005), as in
+the paper's section 3. Positions of attributes throughout; su[x, y] is the symmetric uncertainty of x and y.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+def entropy_of(histogram: NDArray[np.float64]) -> float:
+    """Return the entropy, in bits, of counts taken as shares of their sum; negative counts are taken as 0.
+
+    Examples
+    --------
+    >>> entropy_of(np.array([5, 5, -1]))
+    1.0
+    """
+    known = np.maximum(histogram, 0).astype(np.float64)
+    shares = known[known > 0] / max(known.sum(), 1e-300)
+    return float(-(shares * np.log2(shares)).sum()) + 0.0
+
+
+def symmetric_uncertainty(first: float, second: float, joint: float) -> float:
+    """Return SU = 2 (H(X) + H(Y) - H(X, Y)) / (H(X) + H(Y)), 0 where the denominator is not positive.
+
+    The entropies may be multiples of entropies by one number, and noisy.
+    """
+    return 2 * (first + second - joint) / (first + second) if first + second > 0 else 0.0
+
+
+def above_the_mean(su: Matrix, target: int) -> tuple[int, ...]:
+    """Return M: the attributes whose symmetric uncertainty with the target is at least their mean."""
+    others = np.delete(np.arange(len(su)), target)
+    values = su[others, target]
+    best = others[values >= values.mean()]
+    return tuple(int(k) for k in best) or (int(others[np.argmax(values)]),)  # a mean may be rounded above all of them
+
+
+def relevant_not_redundant(su: Matrix, target: int) -> tuple[int, ...]:
+    """Return RR: from the most relevant on, each that says more of the target than of any attribute taken before.
+
+    That is, the symmetric uncertainty with the target exceeds that with each of them.
+    """
+    others = [int(k) for k in np.argsort(-su[:, target], kind="stable") if k != target]
+    context = [others[0]]
+    for k in others[1:]:
+        if su[k, target] > su[k, context].max():
+            context.append(k)
+    return tuple(sorted(context))
+
+
+def su_matrix(entropies: NDArray[np.float64], joint: Matrix) -> Matrix:
+    """Return the symmetric uncertainty of every pair, 0 on the diagonal.
+
+    Parameters
+    ----------
+    entropies
+        Of each attribute, shape (attributes,).
+    joint
+        Of each pair, symmetric.
+    """
+    number = len(entropies)
+    su = np.zeros((number, number))
+    for a in range(number):
+        for b in range(a + 1, number):
+            su[a, b] = su[b, a] = symmetric_uncertainty(entropies[a], entropies[b], joint[a, b])
+    return su

@@ -1,0 +1,201 @@
+"""The result: a distance between each two values of each attribute, learned from its context."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError, nearest
+from dpframework.schema import Attribute, Schema
+
+
+@final
+@attrs.frozen(eq=False)
+class ValueDistances:
+    """The distances between the values of one attribute.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    context
+        The names of the attributes that the distances were learned from.
+    matrix
+        Shape (codes, codes), symmetric, 0 on the diagonal, between 0 and 1.
+    """
+
+    attribute: Attribute
+    context: tuple[str, ...]
+    matrix: NDArray[np.float64]
+
+    def between(self, one: str, other: str) -> float:
+        """Return the distance between two values, given by their labels.
+
+        Raises
+        ------
+        InputError
+            If the attribute has no such value; names the nearest one.
+        """
+        labels = self.attribute.labels
+        for value in (one, other):
+            if value not in labels:
+                raise InputError(f"attribute '{self.attribute.name}' has no value {value!r}; {nearest(value, labels)}")
+        return float(self.matrix[labels.index(one), labels.index(other)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "attribute": self.attribute.name,
+            "values": list(self.attribute.labels),
+            "context": list(self.context),
+            "distances": self.matrix.tolist(),
+        }
+
+    def to_csv(self) -> str:
+        """Write the matrix as CSV, with the values in the first row and column."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([self.attribute.name, *self.attribute.labels])
+        for label, row in zip(self.attribute.labels, self.matrix.tolist(), strict=True):
+            writer.writerow([label, *row])
+        return out.getvalue()
+
+    def heat_map(self, axes: Any = None) -> Any:
+        """Draw the matrix with matplotlib, values in the schema's order, and return the axes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        if axes is None:
+            try:
+                from matplotlib import pyplot
+            except ModuleNotFoundError as error:
+                raise ImportError("a heat map needs matplotlib: pip install 'dpframework[plot]'") from error
+            side = min(2 + 0.3 * len(self.matrix), 14)
+            axes = pyplot.figure(figsize=(side + 1, side), layout="constrained").subplots()
+        image = axes.imshow(self.matrix, vmin=0, cmap="viridis")
+        positions = range(len(self.matrix))
+        axes.set_xticks(positions, self.attribute.labels, rotation=90)
+        axes.set_yticks(positions, self.attribute.labels)
+        context = ", ".join(self.context)
+        axes.set_title(f"{self.attribute.name}, from {context}", wrap=True)
+        axes.figure.colorbar(image, ax=axes, label="distance")
+        return axes
+
+    def __str__(self) -> str:
+        """Write the matrix as a table, two digits a distance."""
+        labels = [label if len(label) <= 18 else label[:17] + "…" for label in self.attribute.labels]
+        left = max(map(len, labels))
+        widths = [max(len(label), 4) for label in labels]
+        lines = [f"{self.attribute.name}, from {', '.join(self.context)}"]
+        lines.append(" ".join([" " * left, *(f"{label:>{w}}" for label, w in zip(labels, widths, strict=True))]))
+        for label, row in zip(labels, self.matrix.tolist(), strict=True):
+            cells = (f"{value:>{w}.2f}" for value, w in zip(row, widths, strict=True))
+            lines.append(" ".join([f"{label:<{left}}", *cells]))
+        return "\n".join(line.rstrip() for line in lines)
+
+
+@final
+@attrs.frozen(eq=False)
+class LearnedDistances(Mapping[str, ValueDistances]):
+    """The distances of several attributes' values, by attribute.
+
+    Attributes
+    ----------
+    schema
+        The public facts of the attributes that were looked at.
+    learned
+        One an attribute that was a target.
+    covered
+        Whether they came from planned releases; False for the baseline that reads the rows freely.
+    """
+
+    schema: Schema
+    learned: Mapping[str, ValueDistances]
+    covered: bool = True
+
+    def __getitem__(self, name: str) -> ValueDistances:
+        """Return one attribute's distances."""
+        if name not in self.learned:
+            raise InputError(f"no distances of attribute {name!r} were learned; {nearest(name, self.learned)}")
+        return self.learned[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether an attribute's distances were learned."""
+        return name in self.learned
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the attributes' names."""
+        return iter(self.learned)
+
+    def __len__(self) -> int:
+        """Return the number of attributes."""
+        return len(self.learned)
+
+    @property
+    def contexts(self) -> dict[str, tuple[str, ...]]:
+        """Each attribute's context."""
+        return {name: distances.context for name, distances in self.learned.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        facts = {} if self.covered else {"private": False}
+        return {**facts, "distances": [distances.to_dict() for distances in self.learned.values()]}
+
+    def to_json(self) -> str:
+        """Write all of it, with the schema, as JSON: `from_json` reads it back."""
+        return json.dumps({"schema": self.schema.to_dict(), **self.to_dict()}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "distances") -> LearnedDistances:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        InputError
+            If the text is not that.
+        """
+        try:
+            form = json.loads(text)
+            schema = Schema.from_dict(form["schema"])
+            learned = {}
+            for one in form["distances"]:
+                attribute, matrix = schema[one["attribute"]], np.asarray(one["distances"], dtype=np.float64)
+                if matrix.shape != (attribute.size, attribute.size) or not bool((matrix >= 0).all()):
+                    raise InputError(f"{source}: attribute '{attribute.name}' needs one distance a pair of its values")
+                learned[attribute.name] = ValueDistances(attribute, tuple(one["context"]), matrix)
+            return cls(schema, learned, form.get("private", True))
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{source}: not learned distances in JSON; give what to_json wrote") from None
+
+    def write_csv(self, folder: Path | str) -> None:
+        """Write one CSV file an attribute into a folder that exists.
+
+        Raises
+        ------
+        InputError
+            If the folder does not exist.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder; make it first")
+        for number, (name, distances) in enumerate(self.learned.items(), start=1):
+            safe = "".join(c if c.isalnum() or c in " ._-" else "_" for c in name)
+            (folder / f"{number:02d} {safe}.csv").write_text(distances.to_csv(), encoding="utf-8")
+
+    def __str__(self) -> str:
+        """Write one table an attribute."""
+        head = "" if self.covered else "not private\n\n"
+        return head + "\n\n".join(map(str, self.learned.values()))

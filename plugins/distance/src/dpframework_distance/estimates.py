@@ -1,0 +1,154 @@
+"""From noisy joint histograms to distances: all post-processing.
+
+Equation 1 of the paper: with P(y|x) for each value x of each attribute X of the context,
+
+    d(y, z)**2 = sum over X, x of (P(y|x) - P(z|x))**2 / sum over X of |X|
+
+so a value y is a point, and the distance is Euclidean: what is done to the estimates of P leaves it a metric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import Calibration
+
+Array = NDArray[np.float64]
+
+
+@attrs.frozen(eq=False)
+class NoisyPair:
+    """A released joint histogram of two attributes.
+
+    Attributes
+    ----------
+    first, second
+        The attributes' names.
+    counts
+        Shape (codes of the first, codes of the second).
+    variance
+        Of the noise of each count; 0 for exact counts.
+    """
+
+    first: str
+    second: str
+    counts: Array
+    variance: float
+
+    def of(self, name: str) -> Array:
+        """Return the noisy counts with that attribute's values in rows."""
+        return self.counts if name == self.first else self.counts.T
+
+    def marginal(self, name: str) -> tuple[Array, float]:
+        """Return the noisy histogram of one of the two, and the variance of each of its counts."""
+        table = self.of(name)
+        return table.sum(axis=1), self.variance * table.shape[1]
+
+
+def noise_variance(calibration: Calibration) -> float:
+    """Return the variance of the noise of a released count: Gaussian, or two-sided geometric."""
+    if calibration.mechanism.name == "gaussian":
+        return float(calibration.scale)
+    q = math.exp(-1 / calibration.lattice_scale)
+    return 2 * q / (1 - q) ** 2
+
+
+def on_simplex(values: Array, total: float) -> Array:
+    """Return the closest non-negative numbers with that sum, along the last axis.
+
+    Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
+
+    Examples
+    --------
+    >>> on_simplex(np.array([3.0, 1.0, -2.0]), 3.0)
+    array([2.5, 0.5, 0. ])
+    """
+    ordered = -np.sort(-values, axis=-1)
+    lacking = (np.cumsum(ordered, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    kept = np.maximum((ordered > lacking).sum(axis=-1, keepdims=True), 1)
+    return np.maximum(values - np.take_along_axis(lacking, kept - 1, axis=-1), 0.0)
+
+
+def histograms(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
+    """Return each attribute's histogram as all released tables together say: non-negative, of one sum.
+
+    A table's marginals are weighted by the inverse of their variance.
+
+    Parameters
+    ----------
+    pairs
+        What was released.
+    rows
+        The number of rows, where it is public; else it is estimated too.
+    """
+    sums: dict[str, Array] = {}
+    weights: dict[str, float] = {}
+    total = total_weight = 0.0
+    for pair in pairs:
+        weight = 1 / max(pair.variance * pair.counts.size, 1e-12)
+        total, total_weight = total + weight * pair.counts.sum(), total_weight + weight
+        for name in (pair.first, pair.second):
+            marginal, variance = pair.marginal(name)
+            weight = 1 / max(variance, 1e-12)
+            sums[name] = sums.get(name, 0) + weight * marginal
+            weights[name] = weights.get(name, 0.0) + weight
+    known = float(rows) if rows is not None else max(total / total_weight, 1.0)
+    return {name: on_simplex(summed / weights[name], known) for name, summed in sums.items()}
+
+
+def as_published(pair: NoisyPair, target: str) -> Array:
+    """Return P(y|x), shape (y, x), as the paper's authors do: negative counts are 0, then shares of each column."""
+    table = np.maximum(pair.of(target), 0.0)
+    columns = table.sum(axis=0)
+    return table / np.where(columns > 0, columns, 1.0)
+
+
+def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Array:
+    """Return P(y|x), shape (y, x), with what is known of the marginals and of the noise.
+
+    The table is first made to agree with the marginals. Then each column x is shrunk towards the target's own shares:
+    with n_x its size and v the energy of the noise in a column, its deviation is multiplied by
+
+        S n_x**2 / (S n_x**2 + v),    S = 1 - sum over y of P(y)**2
+
+    (empirical Bayes, Efron and Morris 1973), where S is the mean energy of P(y|x) - P(y) if each x went with one y:
+    rare values often do, and common ones keep their deviation anyway. If the table as a whole deviates from
+    independence by no more than noise would, S is 0. A column that deviates by more than three standard deviations of
+    the noise's energy speaks for itself, by 1 - v / |deviation|**2 (James and Stein 1961), where that shrinks less.
+    Last, it is moved to the closest shares. A value x that seems to have no rows says nothing.
+    """
+    other = pair.second if target == pair.first else pair.first
+    table, of_target, of_other = pair.of(target), marginals[target], marginals[other]
+    table = table + ((of_target - table.sum(axis=1)) / table.shape[1])[:, np.newaxis]
+    table = table + (of_other - table.sum(axis=0)) / table.shape[0]
+    shares = (of_target / of_target.sum())[:, np.newaxis]
+    seen = of_other > 0
+    sizes = of_other[seen]
+    deviations = table[:, seen] - shares * sizes
+    free = len(shares) - 1  # a column's deviations add up to 0
+    noise, energy = free * pair.variance, np.square(deviations).sum(axis=0)
+    dependent = energy.sum() > noise * max(len(sizes) - 1, 1)
+    signal = (1 - np.square(shares).sum() if dependent else 0.0) * np.square(sizes)
+    kept = signal / np.maximum(signal + noise, 1e-300)
+    telling = energy > noise * (1 + 3 * math.sqrt(2 / free))
+    kept = np.where(telling, np.maximum(kept, 1 - noise / np.maximum(energy, 1e-300)), kept)
+    given = np.zeros(table.shape)
+    given[:, seen] = on_simplex((shares + kept * deviations / sizes).T, 1.0).T
+    return given
+
+
+def points_of(conditionals: Sequence[Array]) -> Array:
+    """Return each value as a point, so that Euclidean distance is equation 1; shape (values, coordinates)."""
+    together = np.concatenate(list(conditionals), axis=1)
+    return np.asarray(together / math.sqrt(together.shape[1]))
+
+
+def distances_between(points: Array) -> Array:
+    """Return the Euclidean distance of each two points, symmetric, 0 on the diagonal."""
+    squares = np.square(points[:, np.newaxis] - points[np.newaxis]).sum(axis=2)
+    return np.asarray(np.sqrt(squares))

@@ -1,0 +1,202 @@
+"""A metric between rows, from the distances between values: the root of the sum of their squares over attributes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.table import Table, table_from_columns, table_from_frame
+from dpframework_distance.distances import LearnedDistances
+from dpframework_distance.embedding import coordinates
+
+BLOCK = 1024  # rows: two blocks' distances fit the processor's cache
+MOST_PAIRS = 1 << 27  # that are written out unless asked for: 1 GiB
+
+#: Rows as a table, a dataframe, columns by name, or codes of shape (rows, attributes).
+RowsLike: TypeAlias = Any
+
+
+@final
+@attrs.frozen(eq=False, slots=False)
+class CategoricalMetric:
+    """Distances between rows: sqrt(sum over attributes of d(value, value)**2) (Ienco, Pensa and Meo 2012).
+
+    The metric is public, if its distances are; the rows that it is applied to are whoever's they are, and a distance
+    between two of them is not private.
+
+    Attributes
+    ----------
+    distances
+        The learned distances of each attribute's values; the metric looks at these attributes.
+    """
+
+    distances: LearnedDistances
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse distances of no attribute."""
+        if not len(self.distances):
+            raise InputError("a metric needs the distances of at least one attribute")
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that it looks at."""
+        return tuple(self.distances)
+
+    def encode(self, rows: RowsLike) -> NDArray[np.int64]:
+        """Return rows as codes of the metric's attributes, shape (rows, attributes).
+
+        Parameters
+        ----------
+        rows
+            A `Table` with these attributes, a dataframe, a mapping of columns, or such codes already.
+
+        Raises
+        ------
+        InputError
+            If an attribute lacks, or a value is not in its domain.
+        """
+        if not isinstance(rows, Table | np.ndarray):
+            if isinstance(rows, Mapping) and (lacking := [name for name in self.attributes if name not in rows]):
+                raise InputError(f"the columns lack attribute '{lacking[0]}', which the metric looks at")
+            schema = attrs.evolve(self.distances.schema.select(self.attributes), rows=None, max_rows=None)
+            read = table_from_columns if isinstance(rows, Mapping) else table_from_frame
+            rows = read(rows, schema)
+        if isinstance(rows, Table):
+            for name in self.attributes:
+                if rows.schema[name] != self.distances[name].attribute:
+                    raise InputError(f"attribute '{name}' of the table is not the one whose distances were learned")
+            return np.asarray(rows.codes[[rows.schema.index(name) for name in self.attributes]].T, dtype=np.int64)
+        sizes = np.array([self.distances[name].attribute.size for name in self.attributes])
+        if rows.ndim != 2 or rows.shape[1] != len(sizes) or rows.dtype.kind not in "iu":
+            raise InputError(f"codes must be integers of shape (rows, {len(sizes)}), one column an attribute")
+        codes: NDArray[np.int64] = rows.astype(np.int64)
+        if len(codes) and not bool(((codes >= 0) & (codes < sizes)).all()):
+            raise InputError("a code is outside its attribute's domain; encode the rows with the metric's schema")
+        return codes
+
+    @functools.cached_property
+    def _squares(self) -> list[NDArray[np.float64]]:
+        return [np.square(self.distances[name].matrix) for name in self.attributes]
+
+    def blocks(
+        self, rows: RowsLike, others: RowsLike | None = None, *, block: int = BLOCK
+    ) -> Iterator[tuple[slice, slice, NDArray[np.float64]]]:
+        """Yield the distances between blocks of rows, with where they belong, so that memory grows with one block only.
+
+        Without `others` they are between the rows themselves, and each pair of blocks comes once.
+        """
+        left = self.encode(rows)
+        right = left if others is None else self.encode(others)
+        for i in range(0, len(left), block):
+            for j in range(i if others is None else 0, len(right), block):
+                here, there = slice(i, min(i + block, len(left))), slice(j, min(j + block, len(right)))
+                yield here, there, self._between(left[here], right[there])
+
+    def _between(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
+        from dpframework_distance.kernels import add_squares
+
+        total = np.zeros((len(left), len(right)))
+        for k, squares in enumerate(self._squares):
+            add_squares(np.ascontiguousarray(left[:, k]), np.ascontiguousarray(right[:, k]), squares, total)
+        return np.sqrt(total)
+
+    def pairwise(
+        self, rows: RowsLike, others: RowsLike | None = None, *, large: bool = False, dtype: Any = np.float64
+    ) -> NDArray[Any]:
+        """Return all distances, shape (rows, others).
+
+        Parameters
+        ----------
+        rows, others
+            See `encode`; without `others`, the distances between the rows themselves.
+        large
+            Allow a matrix of more than 2**27 distances (1 GiB in float64).
+        dtype
+            Of the matrix: float32 halves it.
+
+        Raises
+        ------
+        InputError
+            If the matrix is that large, and was not asked for.
+        """
+        left = self.encode(rows)
+        right = left if others is None else self.encode(others)
+        _require_asked(len(left) * len(right), large)
+        matrix = np.empty((len(left), len(right)), dtype=dtype)
+        for here, there, found in self.blocks(left, None if others is None else right):
+            matrix[here, there] = found
+            if others is None:
+                matrix[there, here] = found.T
+        return matrix
+
+    def condensed(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
+        """Return the distances between the rows as scipy keeps them: each pair once, shape (n (n - 1) / 2,).
+
+        Raises
+        ------
+        InputError
+            As `pairwise`.
+        """
+        codes = self.encode(rows)
+        n = len(codes)
+        _require_asked(n * (n - 1) // 2, large)
+        flat = np.empty(n * (n - 1) // 2)
+        for here, there, found in self.blocks(codes):
+            for i in range(here.start, here.stop):
+                first = max(there.start, i + 1)
+                begin = n * i - i * (i + 1) // 2 + first - i - 1
+                flat[begin : begin + there.stop - first] = found[i - here.start, first - there.start :]
+        return flat
+
+    def linkage(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
+        """Return Ward's clustering of the rows, as scipy's linkage matrix.
+
+        Raises
+        ------
+        InputError
+            As `pairwise`.
+        """
+        from scipy.cluster.hierarchy import ward
+
+        return np.asarray(ward(self.condensed(rows, large=large)))
+
+    def clusters(self, rows: RowsLike, number: int, *, large: bool = False) -> NDArray[np.int64]:
+        """Return the cluster of each row, from 0, where Ward's clustering is cut into so many.
+
+        Raises
+        ------
+        InputError
+            As `pairwise`, or if `number` is not from 1 to the number of rows.
+        """
+        from scipy.cluster.hierarchy import fcluster
+
+        codes = self.encode(rows)
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(codes):
+            raise InputError(f"number is {number!r}; a whole number of clusters, at most the number of rows, is needed")
+        if len(codes) == 1:
+            return np.zeros(1, dtype=np.int64)
+        return np.asarray(fcluster(self.linkage(codes, large=large), number, criterion="maxclust") - 1, dtype=np.int64)
+
+    @functools.cached_property
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        """Each attribute's values as points, whose Euclidean distances are the learned ones (see `embedding`)."""
+        return tuple(coordinates(self.distances[name].matrix) for name in self.attributes)
+
+    def embed(self, rows: RowsLike) -> NDArray[np.float64]:
+        """Return rows as points, whose Euclidean distances are those of the metric; shape (rows, dimensions)."""
+        codes = self.encode(rows)
+        return np.concatenate([points[codes[:, k]] for k, points in enumerate(self.points)], axis=1)
+
+
+def _require_asked(pairs: int, large: bool) -> None:
+    if pairs > MOST_PAIRS and not large:
+        raise InputError(
+            f"{pairs:,} distances take {pairs * 8 / 2**30:.1f} GiB; go through blocks(), embed the rows, or set "
+            "large=True"
+        )

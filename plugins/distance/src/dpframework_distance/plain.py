@@ -1,0 +1,104 @@
+"""DILCA without privacy: the baseline that DP-DILCA is compared with. It reads the rows freely, and says so."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.engines import InMemory
+from dpframework.errors import InputError, nearest
+from dpframework.schema import Attribute
+from dpframework.shard import Shard
+from dpframework.table import Table
+from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
+from dpframework_distance.distances import LearnedDistances, ValueDistances
+from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_of
+from dpframework_distance.miner import DPDilca, attributes_and_targets
+from dpframework_distance.queries import ContextScores
+from dpframework_distance.sensitivities import RowBounds
+from dpframework_distance.subsets import kept_counts, require_few_cells, subsets
+
+PLAIN_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
+
+
+def dilca(
+    table: Table,
+    *,
+    context: str = "mean-su",
+    k: int = 3,
+    target: str | None = None,
+    attributes: tuple[str, ...] | None = None,
+) -> LearnedDistances:
+    """Learn distances without privacy (Ienco, Pensa and Meo 2012): for comparison, on data that is not secret.
+
+    Parameters
+    ----------
+    table
+        The rows, read freely.
+    context
+        "mean-su" (DILCA's M), "relevant-redundant" (its RR), "max-relevance" or "max-dependency".
+    k
+        The number of attributes in a context, for the last two.
+    target, attributes
+        See `DPDilca`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is wrong.
+    """
+    if context not in PLAIN_CONTEXTS:
+        raise InputError(f"context {context!r} is unknown; {nearest(str(context), PLAIN_CONTEXTS)}")
+    same = "baseline" if context == "relevant-redundant" else context
+    asked = DPDilca(1, target=target, context=same, k=k, attributes=attributes)
+    among, targets = attributes_and_targets(asked, table.schema)
+    (shard,) = InMemory().load(table)
+    require_few_cells(among, 2, None)
+    layout = subsets(tuple(a.size for a in among), 2)
+    counts = kept_counts(shard, among, 2, None)
+    pairs = {(a, b): layout.histogram(counts, a, b).astype(np.float64) for a, b in layout.position}
+    if context in ("mean-su", "relevant-redundant"):
+        su = _su(pairs, len(among))
+        choose = above_the_mean if context == "mean-su" else relevant_not_redundant
+        contexts = {t: choose(su, t) for t in targets}
+    elif context == "max-relevance":
+        contexts = {t: _largest(_scores(shard, among, t, 1), k) for t in targets}
+    else:
+        require_few_cells(among, k + 1, targets[0] if len(targets) == 1 else None)
+        contexts = {t: _largest(_scores(shard, among, t, k, alone=len(targets) == 1), 1) for t in targets}
+    learned = {}
+    for t, chosen in contexts.items():
+        given = [
+            as_published(
+                NoisyPair(among[min(t, x)].name, among[max(t, x)].name, pairs[min(t, x), max(t, x)], 0.0), among[t].name
+            )
+            for x in chosen
+        ]
+        names = tuple(among[x].name for x in chosen)
+        learned[among[t].name] = ValueDistances(among[t], names, distances_between(points_of(given)))
+    return LearnedDistances(table.schema.select([a.name for a in among]), learned, covered=False)
+
+
+def _su(pairs: dict[tuple[int, int], NDArray[np.float64]], number: int) -> NDArray[np.float64]:
+    alone, joint = np.zeros(number), np.zeros((number, number))
+    for (a, b), table in pairs.items():
+        alone[a], alone[b] = entropy_of(table.sum(axis=1)), entropy_of(table.sum(axis=0))
+        joint[a, b] = joint[b, a] = entropy_of(table.ravel())
+    return su_matrix(alone, joint)
+
+
+def _scores(
+    shard: Shard, among: tuple[Attribute, ...], target: int, size: int, *, alone: bool = False
+) -> dict[tuple[int, ...], float]:
+    """Return the score of each context, by the positions of its attributes."""
+    query = ContextScores(among, target, size, RowBounds(1, None), alone)
+    position = {attribute.name: k for k, attribute in enumerate(among)}
+    scores = query.answer(query.count(shard))
+    contexts = [tuple(position[name] for name in context) for context in query.candidates()]
+    return dict(zip(contexts, scores.tolist(), strict=True))
+
+
+def _largest(scores: dict[tuple[int, ...], float], number: int) -> tuple[int, ...]:
+    """Return the attributes of the best contexts."""
+    best = sorted(scores, key=lambda context: -scores[context])[:number]
+    return tuple(sorted(k for context in best for k in context))

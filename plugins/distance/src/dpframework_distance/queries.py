@@ -1,0 +1,322 @@
+"""Queries of the distance plugin: scores of contexts, entropies, and joint histograms of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final, overload
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.queries import CandidateScores, Query, Sensitivity, histogram_sensitivities
+from dpframework.schema import Attribute
+from dpframework.shard import Shard
+from dpframework_distance.sensitivities import RowBounds
+from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+def _terms(counts: Counts, layout: Subsets) -> NDArray[np.float64]:
+    """Return f(n) = n log2(n) for every n up to the number of rows: the sum over any one histogram."""
+    rows = int(counts[: layout.offsets[1]].sum())
+    numbers = np.arange(rows + 1, dtype=np.float64)
+    numbers[1:] *= np.log2(numbers[1:])
+    return numbers
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Contexts(Sequence[tuple[str, ...]]):
+    """Candidate contexts: names are made for those that are asked for, since there may be very many.
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric.
+    members
+        The positions of each context's attributes, shape (contexts, size).
+    """
+
+    of: tuple[Attribute, ...]
+    members: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of contexts."""
+        return len(self.members)
+
+    @overload
+    def __getitem__(self, position: int) -> tuple[str, ...]: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> Contexts: ...
+
+    def __getitem__(self, position: int | slice) -> tuple[str, ...] | Contexts:
+        """Return a context as names of attributes."""
+        if isinstance(position, slice):
+            return Contexts(self.of, self.members[position])
+        return tuple(self.of[k].name for k in self.members[position])
+
+
+@final
+@attrs.frozen
+class ContextScores(CandidateScores):
+    """-N H(Y|S), N times the paper's I'(Y, S), for each context S of a size: how well it determines the target Y.
+
+    The largest is that of the largest mutual information with the target. What has been chosen before is given at run
+    time (`chosen`), and is in no candidate.
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric.
+    target
+        The position of Y among them.
+    context_size
+        The number of attributes in S.
+    bounds
+        What is public of the number of rows.
+    alone
+        Whether no other target needs these joint histograms; else those of all targets are counted at once.
+    """
+
+    name = "context-scores"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    target: int
+    context_size: int
+    bounds: RowBounds
+    alone: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name the target and the size."""
+        what = "attribute" if self.context_size == 1 else f"{self.context_size} attributes"
+        return f"information of each {what} on {self.of[self.target].name}"
+
+    @property
+    def size(self) -> int:
+        """The number of contexts."""
+        return len(self._layout.members)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self.bounds.of_scores()
+
+    @property
+    def _layout(self) -> Subsets:
+        return subsets(tuple(a.size for a in self.of), self.context_size + 1, self.target)
+
+    def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
+        """Return the contexts, each as names of attributes."""
+        members = self._layout.members[self._possible(inputs)]
+        return Contexts(self.of, members[members != self.target].reshape(len(members), -1))
+
+    def _possible(self, inputs: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Return which contexts hold nothing that has been chosen before."""
+        chosen = [k for k, attribute in enumerate(self.of) if attribute.name in inputs.get("chosen", ())]
+        return np.asarray(~np.isin(self._layout.members, chosen).any(axis=1))
+
+    def count(self, shard: Shard, **inputs: Any) -> Counts:
+        """Return this block's joint histograms of each context with the target."""
+        return joint_counts(shard, self.of, self.context_size + 1, self.target, self.alone)
+
+    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
+        """Return the scores, shape (candidates,)."""
+        from dpframework_distance.kernels import conditional_scores
+
+        layout = self._layout
+        scores = np.zeros(len(layout.members))
+        terms = _terms(counts, layout)
+        conditional_scores(counts, layout.sizes, layout.members, layout.offsets[:-1], self.target, terms, scores)
+        return scores[self._possible(inputs)]
+
+
+@final
+@attrs.frozen
+class CommonContextScores(CandidateScores):
+    """For each context S of a size, the sum of -N H(Y|S without Y) over all attributes Y: how well it determines them.
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric, all of them targets.
+    context_size
+        The number of attributes in S, two or more.
+    bounds
+        What is public of the number of rows.
+    """
+
+    name = "common-context-scores"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    context_size: int
+    bounds: RowBounds
+
+    @property
+    def text(self) -> str:
+        """Name the size."""
+        return f"information of each {self.context_size} attributes on all others"
+
+    @property
+    def size(self) -> int:
+        """The number of contexts."""
+        return len(self._layout(0).members)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`, for one term: here are m, k of them of attributes in S.
+
+        A row that is added lowers the terms of Y not in S by g(n_S) - g(n_SY) and those of Y in S by g(n of S without
+        Y) - g(n_S). With a = g(n_S) the first are at most a each and the second at most G - a each, so together at most
+        (m - k) a + k (G - a), for a in [0, G] at most max(m - k, k) G.
+        """
+        inside = self.context_size
+        return self.bounds.of_scores(max(len(self.of) - inside, inside))
+
+    def _layout(self, more: int) -> Subsets:
+        return subsets(tuple(a.size for a in self.of), self.context_size + more)
+
+    def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
+        """Return the contexts, each as names of attributes."""
+        return Contexts(self.of, self._layout(0).members)
+
+    def count(self, shard: Shard, **inputs: Any) -> Counts:
+        """Return this block's joint histograms of contexts, then of contexts with each target."""
+        return np.concatenate([kept_counts(shard, self.of, self.context_size + more, None) for more in (0, 1)])
+
+    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
+        """Return the scores, shape (contexts,)."""
+        from dpframework_distance.kernels import conditional_scores
+
+        scores = np.zeros(self.size)
+        inside, outside = self._layout(0), self._layout(1)
+        terms = _terms(counts, inside)
+        end = inside.offsets[-1]
+        for layout, part in ((inside, counts[:end]), (outside, counts[end:])):
+            for target in range(len(self.of)):
+                which = holding(layout, target)
+                members = layout.members[which]
+                of_target = np.zeros(len(which))
+                conditional_scores(part, layout.sizes, members, layout.offsets[which], target, terms, of_target)
+                if layout is inside:
+                    scores[which] += of_target
+                else:
+                    rest = members[members != target].reshape(len(which), -1)
+                    scores[[inside.position[tuple(context)] for context in rest.tolist()]] += of_target
+        return scores
+
+
+@final
+@attrs.frozen
+class Entropies(Query):
+    """N H of each attribute, then of each of some pairs.
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric.
+    target
+        The position of the attribute whose pairs they are; None for all pairs.
+    bounds
+        What is public of the number of rows.
+    """
+
+    name = "entropies"
+    integer = False
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    target: int | None
+    bounds: RowBounds
+
+    @property
+    def text(self) -> str:
+        """Name the target, if there is one."""
+        of = "all pairs" if self.target is None else f"the pairs with {self.of[self.target].name}"
+        return f"entropies of all attributes and of {of}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def size(self) -> int:
+        """One an attribute, one a pair."""
+        return len(self.of) + len(self._layout.members)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self.bounds.of_entropies(self.size)
+
+    @property
+    def _layout(self) -> Subsets:
+        return subsets(tuple(a.size for a in self.of), 2, self.target)
+
+    @property
+    def listed(self) -> list[tuple[int, int]]:
+        """The pairs, by position, in the order of the answer."""
+        return [(a, b) for a, b in self._layout.members.tolist()]
+
+    def count(self, shard: Shard, **inputs: Any) -> Counts:
+        """Return this block's joint histograms of the pairs."""
+        return joint_counts(shard, self.of, 2, self.target, alone=True)
+
+    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
+        """Return the entropies, those of attributes first."""
+        layout = self._layout
+        terms = _terms(counts, layout)
+        tables = {pair: layout.histogram(counts, *pair) for pair in self.listed}
+        alone = [
+            next(table.sum(axis=1 if pair[0] == k else 0) for pair, table in tables.items() if k in pair)
+            for k in range(len(self.of))
+        ]
+        sums = [terms[histogram].sum() for histogram in (*alone, *tables.values())]
+        return np.asarray(terms[-1] - np.array(sums))
+
+
+@final
+@attrs.frozen
+class PairCounts(Query):
+    """The joint histogram of two attributes; which two is given at run time (`pair`, by name).
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric.
+    target
+        The position of one of the two, where that is known beforehand.
+    """
+
+    name = "pair-counts"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    target: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Name the target, if there is one."""
+        if self.target is None:
+            return "joint histogram of a target and an attribute of its context"
+        return f"joint histogram of {self.of[self.target].name} and an attribute of its context"
+
+    @property
+    def size(self) -> int:
+        """The largest number of cells."""
+        sizes = [a.size for a in self.of]
+        if self.target is None:
+            return int(np.prod(sorted(sizes)[-2:]))
+        return sizes[self.target] * max(size for k, size in enumerate(sizes) if k != self.target)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Counts of disjoint cells."""
+        return histogram_sensitivities(self.size)
+
+    def count(self, shard: Shard, **inputs: Any) -> Counts:
+        """Return this block's joint histogram, shape (codes of the first, codes of the second)."""
+        names = [a.name for a in self.of]
+        first, second = (names.index(name) for name in inputs["pair"])
+        layout = subsets(tuple(a.size for a in self.of), 2, self.target)
+        return layout.histogram(kept_counts(shard, self.of, 2, self.target), first, second).astype(np.int64)

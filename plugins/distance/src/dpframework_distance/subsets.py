@@ -1,0 +1,174 @@
+"""All subsets of a size of some attributes, and their joint histograms, counted once a block of rows.
+
+Several steps of a plan read the same histograms: those of each pair, and of each context with each of its targets. They
+are counted at the first of these steps and kept, on the private side, as long as the block of rows itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.schema import Attribute
+from dpframework.shard import Shard
+
+MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
+
+Counts: TypeAlias = NDArray[np.int32]  # there are fewer than 2**31 rows: see `RowBounds`
+
+
+# Not slotted: the cached property needs an instance dictionary.
+@attrs.frozen(eq=False, slots=False)
+class Subsets:
+    """Some subsets of attributes, and where the joint histogram of each lies among the counts of all.
+
+    Attributes
+    ----------
+    sizes
+        The number of codes of each attribute, shape (attributes,).
+    members
+        The attributes of each subset by position, increasing, in lexicographic order, shape (subsets, order).
+    offsets
+        Where each histogram begins, and the end, shape (subsets + 1,).
+    """
+
+    sizes: NDArray[np.int64]
+    members: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @functools.cached_property
+    def position(self) -> dict[tuple[int, ...], int]:
+        """The position of each subset."""
+        return {tuple(subset): k for k, subset in enumerate(self.members.tolist())}
+
+    def histogram(self, counts: NDArray[Any], *of: int) -> NDArray[Any]:
+        """Return the joint histogram of these attributes, axes in the order in which they are given."""
+        ordered = sorted(of)
+        k = self.position[tuple(ordered)]
+        shape = tuple(int(self.sizes[a]) for a in ordered)
+        table = counts[self.offsets[k] : self.offsets[k + 1]].reshape(shape)
+        return table.transpose([ordered.index(a) for a in of])
+
+
+@functools.lru_cache(maxsize=64)
+def subsets(sizes: tuple[int, ...], order: int, containing: int | None = None) -> Subsets:
+    """Return all subsets of `order` attributes, or those that hold one of them."""
+    others = [k for k in range(len(sizes)) if k != containing]
+    free = order if containing is None else order - 1
+    number = math.comb(len(others), free)
+    listed = itertools.chain.from_iterable(itertools.combinations(others, free))
+    members = np.fromiter(listed, dtype=np.int64, count=number * free).reshape(number, free)
+    if containing is not None:
+        members = np.sort(np.concatenate([members, np.full((number, 1), containing)], axis=1), axis=1)
+        members = members[np.lexsort(members.T[::-1])]
+    widths = np.asarray(sizes, dtype=np.int64)
+    cells = widths[members].prod(axis=1)
+    return Subsets(widths, members, np.concatenate([[0], np.cumsum(cells)]))
+
+
+def number_of_cells(sizes: Sequence[int], order: int, containing: int | None = None) -> int:
+    """Return the number of cells of all those joint histograms, without listing the subsets.
+
+    The sum over subsets of the product of their sizes is a coefficient of the product of (1 + size z).
+
+    Examples
+    --------
+    >>> number_of_cells([2, 3, 5], 2), number_of_cells([2, 3, 5], 2, containing=0)
+    (31, 16)
+    """
+    taken = [size for k, size in enumerate(sizes) if k != containing]
+    order, factor = (order, 1) if containing is None else (order - 1, sizes[containing])
+    sums = [1] + [0] * order
+    for size in taken:
+        for k in range(order, 0, -1):
+            sums[k] += sums[k - 1] * size
+    return sums[order] * factor
+
+
+def require_few_cells(attributes: Sequence[Attribute], order: int, containing: int | None) -> None:
+    """Refuse more joint histograms than memory allows.
+
+    Raises
+    ------
+    InputError
+        Says how many subsets and cells there are, and what context size would do.
+    """
+    sizes = [attribute.size for attribute in attributes]
+    cells = number_of_cells(sizes, order, containing)
+    if cells <= MOST_CELLS:
+        return
+    free = len(sizes) if containing is None else len(sizes) - 1
+    number = math.comb(free, order if containing is None else order - 1)
+    fitting = next((k for k in range(order - 2, 0, -1) if number_of_cells(sizes, k + 1, containing) <= MOST_CELLS), 0)
+    remedy = f"set k = {fitting} or less" if fitting else "use fewer attributes, or attributes with fewer values"
+    raise InputError(
+        f"k = {order - 1} needs {number:,} joint histograms with {cells:,} cells, more than the {MOST_CELLS:,} that "
+        f"memory allows; {remedy}, or take context = 'max-relevance'"
+    )
+
+
+_COUNTED: weakref.WeakKeyDictionary[Shard, dict[tuple[object, ...], Counts]] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def kept_counts(shard: Shard, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
+    """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once."""
+    key = (tuple(a.name for a in attributes), order, containing)
+    with _LOCK:
+        kept = _COUNTED.setdefault(shard, {})
+        if key in kept:
+            return kept[key]
+    from dpframework_distance.kernels import add_joint_counts
+
+    layout = subsets(tuple(a.size for a in attributes), order, containing)
+    codes = np.stack([shard.codes(attribute.name) for attribute in attributes])
+    counts = np.zeros(layout.offsets[-1], dtype=np.int32)
+    add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, counts)
+    counts.flags.writeable = False
+    with _LOCK:
+        kept[key] = counts
+    return counts
+
+
+def joint_counts(shard: Shard, attributes: Sequence[Attribute], order: int, target: int | None, alone: bool) -> Counts:
+    """Return a block's joint histograms that hold the target (or all, if it is None), as `subsets` lists them.
+
+    Parameters
+    ----------
+    shard
+        The block of rows.
+    attributes
+        The attributes.
+    order
+        How many attributes a histogram has.
+    target
+        The position of the attribute that they hold.
+    alone
+        Whether no other step needs histograms without the target; else all are counted, and kept for those steps.
+    """
+    if alone or target is None:
+        return kept_counts(shard, attributes, order, target)
+    from dpframework_distance.kernels import gather
+
+    counts = kept_counts(shard, attributes, order, None)
+    sizes = tuple(a.size for a in attributes)
+    every, held = subsets(sizes, order), subsets(sizes, order, target)
+    gathered = np.empty(held.offsets[-1], dtype=np.int32)
+    gather(counts, every.offsets, holding(every, target), gathered)
+    return gathered
+
+
+@functools.lru_cache(maxsize=256)
+def holding(layout: Subsets, target: int) -> NDArray[np.int64]:
+    """Return which subsets hold an attribute, by position."""
+    return np.flatnonzero((layout.members == target).any(axis=1))

@@ -1,0 +1,117 @@
+"""DP-DILCA for scikit-learn: a transformer whose output's Euclidean distance is the learned metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpframework.errors import InputError
+from dpframework.privacy import Relation
+from dpframework.schema import Schema
+from dpframework.study import Study
+from dpframework.table import Table, table_from_columns, table_from_frame
+from dpframework_distance.distances import LearnedDistances
+from dpframework_distance.metric import CategoricalMetric
+from dpframework_distance.miner import DPDilca
+
+
+class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Embed categorical rows, so that Euclidean distance is a learned metric.
+
+    Either the distances are given, as a study has learned them, and fitting costs nothing; or they are learned by
+    fitting, at the cost of epsilon: then every fit on the same people adds up.
+
+    Parameters
+    ----------
+    distances
+        Distances that have been learned; None to learn them by `fit`.
+    schema
+        The public facts of the columns, to learn by.
+    epsilon
+        The budget of a fit.
+    relation
+        "replace-one" (`rows` in the schema is then the number of rows of the fit) or "add-or-remove-one".
+    context, k
+        See `DPDilca`.
+    random_state
+        For experiments only: a seed makes the fit reproducible, and not private.
+
+    Attributes
+    ----------
+    distances_
+        The learned distances.
+    metric_
+        Their `CategoricalMetric`.
+    n_features_in_
+        The number of columns of the fit.
+    """
+
+    def __init__(
+        self,
+        distances: LearnedDistances | None = None,
+        *,
+        schema: Schema | None = None,
+        epsilon: Any = 1.0,
+        relation: str = "add-or-remove-one",
+        context: str = "max-dependency",
+        k: int = 3,
+        random_state: int | None = None,
+    ) -> None:
+        self.distances = distances
+        self.schema = schema
+        self.epsilon = epsilon
+        self.relation = relation
+        self.context = context
+        self.k = k
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ValueEmbedding:  # noqa: N803
+        """Take the distances that were given, or learn them from the rows.
+
+        Parameters
+        ----------
+        X
+            Rows: a `Table`, a dataframe or a mapping of columns with the schema's names.
+        y
+            Not looked at.
+
+        Raises
+        ------
+        InputError
+            If there is neither distances nor a schema, or the rows do not fit it.
+        """
+        self.distances_ = self.distances if self.distances is not None else self._learned(X)
+        self.metric_ = CategoricalMetric(self.distances_)
+        self.n_features_in_ = len(self.metric_.attributes)
+        return self
+
+    def _learned(self, rows: Any) -> LearnedDistances:
+        if self.schema is None:
+            raise InputError("give distances that were learned, or a schema to learn them by")
+        if not isinstance(rows, Table):
+            rows = (table_from_columns if isinstance(rows, dict) else table_from_frame)(rows, self.schema)
+        study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation))
+        study.add("embedding", DPDilca(self.epsilon, context=self.context, k=self.k))
+        learned: LearnedDistances = study.run(rows, seed=self.random_state)["embedding"]
+        return learned
+
+    def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return rows as points, shape (rows, dimensions).
+
+        Raises
+        ------
+        InputError
+            If the rows lack an attribute or hold a value outside its domain.
+        """
+        check_is_fitted(self)
+        return self.metric_.embed(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return names of the coordinates: the attribute, and a number."""
+        check_is_fitted(self)
+        sized = zip(self.metric_.attributes, self.metric_.points, strict=True)
+        return np.array([f"{name}_{k}" for name, points in sized for k in range(points.shape[1])], dtype=object)

@@ -1,0 +1,44 @@
+"""DP-DILCA in all its variants, and its queries, through the suites that any plugin goes through."""
+
+from dpframework_distance import DPDilca
+from dpframework_distance.queries import CommonContextScores, ContextScores, Entropies, PairCounts
+from dpframework_distance.sensitivities import RowBounds
+
+import dpframework as dpf
+from dpframework.verify.conformance import MinerConformance, QueryConformance
+
+ATTRIBUTES = [
+    dpf.Boolean("ill"),
+    dpf.Categorical("town", ["A", "B", "C"]),
+    dpf.Boolean("smokes", missing=True),
+    dpf.Numeric("age", 0, 90, cuts=[40]),
+]
+COUNTED = dpf.Schema(ATTRIBUTES, rows=6)
+BOUNDED = dpf.Schema(ATTRIBUTES, max_rows=9)
+BOTH = dpf.Schema(ATTRIBUTES, rows=6, max_rows=7)
+
+
+QUERIES = {
+    "one attribute": (ContextScores(ATTRIBUTES, 1, 1, RowBounds.of(COUNTED)), COUNTED, {}),
+    "one more attribute": (ContextScores(ATTRIBUTES, 1, 1, RowBounds.of(BOUNDED)), BOUNDED, {"chosen": ("ill",)}),
+    "two attributes": (ContextScores(ATTRIBUTES, 1, 2, RowBounds.of(COUNTED)), COUNTED, {}),
+    "two attributes, one target": (ContextScores(ATTRIBUTES, 0, 2, RowBounds.of(BOTH), True), BOTH, {}),
+    "as published": (ContextScores(ATTRIBUTES, 1, 2, RowBounds.of(COUNTED, published=True)), COUNTED, {}),
+    "common": (CommonContextScores(ATTRIBUTES, 2, RowBounds.of(COUNTED)), COUNTED, {}),
+    "common, bounded": (CommonContextScores(ATTRIBUTES, 2, RowBounds.of(BOUNDED)), BOUNDED, {}),
+    "entropies": (Entropies(ATTRIBUTES, None, RowBounds.of(COUNTED)), COUNTED, {}),
+    "entropies of one target": (Entropies(ATTRIBUTES, 1, RowBounds.of(BOUNDED)), BOUNDED, {}),
+    "entropies as published": (Entropies(ATTRIBUTES, 1, RowBounds.of(COUNTED, published=True)), COUNTED, {}),
+    "pair": (PairCounts(ATTRIBUTES), BOUNDED, {"pair": ("town", "ill")}),
+    "pair of a target": (PairCounts(ATTRIBUTES, 1), BOUNDED, {"pair": ("age", "town")}),
+}
+
+
+class TestDPDilca(MinerConformance):
+    miner = DPDilca
+    replays = 2_000
+
+
+class TestQueries(QueryConformance):
+    pairs = 900
+    queries = QUERIES

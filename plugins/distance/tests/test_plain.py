@@ -1,0 +1,85 @@
+"""DILCA without privacy, against loops that follow its definitions."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from dpframework_distance import dilca
+
+import dpframework as dpf
+
+
+def entropy(rows):
+    return -sum(n / len(rows) * math.log2(n / len(rows)) for n in Counter(rows).values())
+
+
+@pytest.fixture(scope="module")
+def codes():
+    rng = np.random.default_rng(5)
+    base = rng.integers(0, 4, 500)
+    noise = rng.integers(0, 4, (6, 500))
+    return np.where(rng.random((6, 500)) < np.linspace(0.1, 0.9, 6)[:, None], noise, base)
+
+
+@pytest.fixture(scope="module")
+def table(codes):
+    return dpf.Table.from_codes(dpf.Schema([dpf.Categorical(f"a{k}", list("wxyz")) for k in range(6)]), codes)
+
+
+def joint(codes, *of):
+    return list(map(tuple, codes[list(of)].T.tolist()))
+
+
+def su(codes, a, b):
+    alone = entropy(joint(codes, a)) + entropy(joint(codes, b))
+    return 2 * (alone - entropy(joint(codes, a, b))) / alone
+
+
+def names(positions):
+    return tuple(f"a{k}" for k in positions)
+
+
+def test_mean_su(codes, table):
+    for t in range(6):
+        values = {k: su(codes, k, t) for k in range(6) if k != t}
+        mean = sum(values.values()) / 5
+        assert dilca(table)[f"a{t}"].context == names(k for k, value in values.items() if value >= mean)
+
+
+def test_relevant_redundant(codes, table):
+    for t in range(6):
+        order = sorted((k for k in range(6) if k != t), key=lambda k: -su(codes, k, t))
+        context = order[:1]
+        context += [k for k in order[1:] if su(codes, k, t) > max(su(codes, k, c) for c in order[:1])]
+        found = dilca(table, context="relevant-redundant")[f"a{t}"].context
+        assert set(found) <= set(names(context))
+        assert f"a{order[0]}" in found
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_max_dependency_and_relevance(codes, table, k):
+    def information(t, of):
+        return entropy(joint(codes, *of)) - entropy(joint(codes, *of, t))
+
+    for t in range(6):
+        others = [x for x in range(6) if x != t]
+        best = max(itertools.combinations(others, k), key=lambda of: information(t, of))
+        assert dilca(table, context="max-dependency", k=k)[f"a{t}"].context == names(best)
+        each = sorted(others, key=lambda x: -information(t, (x,)))[:k]
+        assert dilca(table, context="max-relevance", k=k)[f"a{t}"].context == names(sorted(each))
+        assert dilca(table, context="max-dependency", k=k, target=f"a{t}")[f"a{t}"].context == names(best)
+
+
+def test_distances_by_hand():
+    schema = dpf.Schema([dpf.Boolean("y"), dpf.Boolean("x")])
+    found = dilca(dpf.Table.from_codes(schema, [[0, 0, 0, 1], [0, 0, 1, 1]]), target="y")
+    # P(y|x=0) = (1, 0), P(y|x=1) = (1/2, 1/2): sqrt((1 + 0) / 2)
+    assert found["y"].matrix == pytest.approx(np.array([[0, 1], [1, 0]]) * math.sqrt(0.5))
+
+
+def test_bad_parameters_are_refused(table):
+    for parameters, sentence in (({"context": "M"}, "unknown"), ({"context": "max-dependency", "k": 9}, "k = 9")):
+        with pytest.raises(dpf.InputError, match=sentence):
+            dilca(table, **parameters)

@@ -1,0 +1,97 @@
+"""Greedy redescription mining without privacy: what Serenade is compared with, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+import numpy as np
+
+from dpframework.engines import Engine, InMemory, Rows
+from dpframework.errors import InputError
+from dpframework.patterns import Redescription, Redescriptions
+from dpframework.table import Table
+from dpframework_greedy.choices import Group, Pool
+from dpframework_greedy.language import Language, Redescribed
+from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, Cells, ExtensionScores, PairScores
+from dpframework_greedy.scores import Score
+
+FINE = 2.0**-40  # a lattice so fine that scores on it are scores
+
+
+def greedy_without_privacy(
+    table: Table,
+    *,
+    min_support: int,
+    max_support: int,
+    pairs: int = 20,
+    extensions: int = 4,
+    left: Iterable[str] | None = None,
+    right: Iterable[str] | None = None,
+) -> Redescriptions:
+    """Grow the best redescriptions, by exact counts: **not private**, for evaluation only.
+
+    The language, the constraints and the order of steps are Serenade's, the bounds on the support hard ones: the pairs
+    of attributes with the best initial pairs, each extended by what raises its Jaccard index most, until nothing does.
+
+    Parameters
+    ----------
+    table
+        The rows; what comes back tells exact counts of them.
+    min_support, max_support
+        The least number of rows in both supports, and the largest in either.
+    pairs
+        How many, at most.
+    extensions
+        Of each, at most.
+    left, right
+        Names of the attributes of each side; by default those of the schema's views.
+
+    Raises
+    ------
+    InputError
+        If the bounds are no bounds, or a side has no usable attribute.
+    """
+    if not 1 <= min_support < max_support:
+        raise InputError(f"min_support = {min_support} must be at least 1 and below max_support = {max_support}")
+    language = Language.of_schema(table.schema, left, right)
+    engine = InMemory()
+    rows = engine.load(table)
+    pool = PairScores(language, Score()).evaluate(engine, rows)
+    supports = np.arange(pool.rows + 1)
+    factor = np.stack([supports >= min_support, supports <= max_support]).astype(np.float64)
+    pool = attrs.evolve(pool, factor=factor)
+    best = [(*_best(pool, group), group.number) for group in pool.groups()]
+    found = []
+    for score, position, pair in sorted(best, reverse=True)[:pairs]:
+        if score > 0:
+            redescribed = language.pair(pair, position)
+            for _ in range(extensions):
+                grown = ExtensionScores(language, Score(), 1, 1).evaluate(engine, rows, pool=(redescribed,))
+                grown = attrs.evolve(grown, factor=factor)
+                better, position = _best(grown, grown.groups()[0])
+                if better <= score:
+                    break
+                score, redescribed = better, language.extended(redescribed, position)
+            found.append(counted(engine, rows, redescribed))
+    return Redescriptions(found)
+
+
+def _best(pool: Pool, group: Group) -> tuple[int, int]:
+    """Return the best score of a group, and the position that it belongs to."""
+    positions, scores = pool.scores(group, FINE, 0.0)
+    return int(scores.max()), int(positions[scores.argmax()])
+
+
+def counted(engine: Engine, rows: Rows, redescribed: Redescribed) -> Redescription:
+    """Return a redescription with exact counts: not private."""
+    cells = Cells().evaluate(engine, rows, redescribed=redescribed)
+    left, right = redescribed.descriptions
+    return Redescription(
+        left,
+        right,
+        both=int(cells[BOTH]),
+        left_only=int(cells[LEFT_ONLY]),
+        right_only=int(cells[RIGHT_ONLY]),
+        rows=int(cells.sum()),
+    )

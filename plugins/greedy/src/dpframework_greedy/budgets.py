@@ -1,0 +1,92 @@
+"""How a budget is shared between initial pairs, extensions and qualities, and how many of each it can carry.
+
+The five distributions are those of Karjalainen, Galbrun and Miettinen 2022, section 4.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.errors import InputError, nearest
+from dpframework.privacy import exact
+
+DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
+    "d1": ("1/3", "1/3", "1/3"),
+    "d2": ("0.45", "0.45", "0.1"),
+    "d3": ("0.6", "0.3", "0.1"),
+    "d4": ("0.3", "0.6", "0.1"),
+    "d5": ("0.25", "0.25", "0.5"),
+}
+MOST_PAIRS = 20  # the published number of initial pairs
+MOST_EXTENSIONS = 4  # of a pair, as published
+SERIOUS = Fraction(1, 2)  # of a score between 0 and 1: a pair further from the best says little
+WORTH = Fraction(1, 10)  # an extension gains less than that as a rule; choices further from the best cost more
+
+
+@final
+@attrs.frozen
+class Shares:
+    """The shares of a budget, which add up to 1.
+
+    Attributes
+    ----------
+    pairs, extensions, quality
+        Of the initial pairs, of all extensions, and of all qualities; that of the extensions may be 0.
+    """
+
+    pairs: Fraction
+    extensions: Fraction
+    quality: Fraction
+
+    @classmethod
+    def of(cls, given: Any) -> Shares:
+        """Read a distribution's name, or three shares.
+
+        Raises
+        ------
+        InputError
+            If there is no such distribution, or three shares do not add up to 1.
+
+        Examples
+        --------
+        >>> Shares.of("d3").pairs, Shares.of([0.5, 0, 0.5]).quality
+        (Fraction(3, 5), Fraction(1, 2))
+        """
+        if isinstance(given, Shares):
+            return given
+        if isinstance(given, str):
+            if given not in DISTRIBUTIONS:
+                raise InputError(f"budget {given!r} is unknown; {nearest(given, DISTRIBUTIONS)}, or give three shares")
+            given = DISTRIBUTIONS[given]
+        if not isinstance(given, Iterable):
+            raise InputError(f"budget is {given!r}; give a name from 'd1' to 'd5', or three shares that add up to 1")
+        shares = [exact(share, "each share of the budget") for share in given]
+        if len(shares) != 3 or sum(shares) != 1:
+            raise InputError("budget needs three shares, for pairs, extensions and quality, that add up to 1")
+        if shares[0] == 0 or shares[2] == 0:
+            raise InputError("budget gives the pairs or the quality nothing; only the extensions can do without")
+        return cls(*shares)
+
+    def without_extensions(self) -> Shares:
+        """Return the shares where nothing is extended: what that frees goes to the other two, in their proportion."""
+        rest = self.pairs + self.quality
+        return Shares(self.pairs / rest, Fraction(0), self.quality / rest)
+
+
+def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, candidates: int) -> int:
+    """Return how many choices an epsilon carries, each within a distance of the best score with probability 95 %.
+
+    A choice by the exponential mechanism at epsilon / n among m candidates is within n spread / epsilon ln(20 m) of the
+    best (McSherry and Talwar 2007, Theorem 6).
+
+    Examples
+    --------
+    >>> choices_within(Fraction(1, 2), Fraction(3, 5), Fraction(4, 1000), 10**6)
+    4
+    """
+    return math.floor(float(distance * epsilon / spread) / math.log(20 * candidates))

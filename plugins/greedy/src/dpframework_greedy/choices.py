@@ -1,0 +1,230 @@
+"""Choices made one after another, each by the exponential mechanism, from candidates that change with each choice.
+
+**What is released.** A pool holds groups of candidates, each candidate with a score. A round chooses one of all its
+candidates with probability proportional to exp(score / scale). What was chosen is released and changes the pool: the
+pool of a round is a function of the releases before it. So every round is an exponential mechanism, of spread / scale,
+and `rounds` of them compose to `rounds` times that: pure epsilon; bounded range, so zero-concentrated
+(spread / scale)**2 / 8 a round (McSherry and Talwar 2007; Cesar and Rogers 2021, Lemma 3.4).
+
+Without replacement, and with a pool that nothing else changes, that is one-shot top-k peeling: adding Gumbel noise
+once and taking the `rounds` largest has the same distribution (Durfee and Rogers 2019, Lemma 4.2).
+
+**What is reused, and why that is sound.** Serenade (Karjalainen, Galbrun and Miettinen 2022) remembers, for each
+redescription, its best extension with that extension's key, and lets it race again in later rounds. Its Lemma 2 takes
+that for a fresh draw, which it is not: a key that lost a round is known to be below the winner's, and the keys of
+extensions that entered later are not. In terms of arrival times, exponential with rate w = exp(score / scale) (a key is
+a function of one), a time that has not arrived by now is now plus a fresh one, by lack of memory: so remembered times
+and new ones race fairly only if the clock of what enters the pool starts when it enters. Then, and only then, each
+round is a fresh exponential mechanism. So reuse cannot save budget; it can only save time, and for that less is
+enough. With W(g) the sum of the weights w of a group g,
+
+    Pr[c] = (W(g) / sum of all W) (w(c) / W(g)) = w(c) / sum of all w    for a candidate c of g:
+
+a round chooses a group by W, then a candidate of that group. W is a function of the rows and of what was released,
+not a draw: it may be remembered from round to round as long as its group stays, and no claim depends on for how long.
+Both draws of a round are fresh. Only the chosen group has changed after a round, so only its W is computed anew.
+
+**Rounding.** Scores are rounded to an integer lattice of 2**-20 of their sensitivity, and so is the logarithm of W;
+then both draws are exact (OpenDP's noisy maximum with Gumbel noise). Each of the two roundings moves a log-probability
+by at most half a lattice step for the candidate and half for the normalizer, on either of two neighbouring tables: 4
+steps in all, and 12 more are allowed for evaluation in floating point.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, bounded_range_losses
+from dpframework.privacy import Pair, positive
+from dpframework.queries import Norm, QueryFacts
+from dpframework.randomness import Noise, Randomness
+
+Lattice: TypeAlias = "NDArray[np.int64]"
+ROUNDING = Fraction(16, 2**20)  # of the sensitivity, in a difference of two log-probabilities (see the module)
+
+
+@attrs.frozen(cache_hash=True)
+class Group:
+    """A group of candidates of a pool: a public value.
+
+    Attributes
+    ----------
+    number
+        What an output calls it; no two groups of a pool have the same.
+    what
+        What its candidates are made from: groups with the same number and the same of this have the same candidates.
+    """
+
+    number: int
+    what: Hashable = None
+
+
+class Pool(abc.ABC):
+    """Candidates in groups, and their scores on the private rows: what a query of successive choices answers with.
+
+    A pool is on the private side; its groups, the number of a group's candidates, and what a choice makes of it are
+    functions of public inputs and of choices alone.
+    """
+
+    @abc.abstractmethod
+    def groups(self) -> Sequence[Group]:
+        """Return the groups of this round."""
+
+    @abc.abstractmethod
+    def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
+        """Return scale ln(sum of exp(score / scale)) of each of some groups, in lattice steps of `unit`."""
+
+    @abc.abstractmethod
+    def scores(self, group: Group, unit: float, scale: float) -> tuple[Lattice, Lattice]:
+        """Return the positions of a group's candidates, and their scores, in lattice steps of `unit`.
+
+        A candidate of public weight p has a score that is `scale` ln(p) steps larger.
+        """
+
+    @abc.abstractmethod
+    def after(self, group: Group, position: int) -> Pool:
+        """Return the pool of the next round, once a candidate has been chosen."""
+
+
+def _rounds(instance: Any, attribute: Any, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"rounds is {value!r}; a positive whole number is needed")
+
+
+def _age(instance: Any, attribute: Any, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"max_age is {value!r}; a whole number from 0 is needed")
+
+
+@final
+@attrs.frozen
+class SuccessiveExponential(PureMechanism):
+    """Several choices, one after another, each by the exponential mechanism among the candidates of its round.
+
+    An output has a row for each round: the number of the chosen group, and the position of the candidate in it.
+
+    Attributes
+    ----------
+    rounds
+        How many choices; the epsilon is that of all of them.
+    max_age
+        For how many rounds the weight of a group is remembered. What is drawn does not depend on it.
+    within
+        How far from the best score a choice may be to be of use: what the preview counts by.
+    """
+
+    name: ClassVar[str] = "successive-exponential"
+    norm: ClassVar[Norm] = Norm.LINF
+    rounds: int = attrs.field(default=1, validator=_rounds)
+    max_age: int = attrs.field(default=40, validator=_age)
+    within: Fraction = attrs.field(default=Fraction(1, 2), converter=positive)
+
+    def problem(self, facts: QueryFacts) -> str | None:
+        """Ask for a linf sensitivity; how many candidates there are does not matter."""
+        if facts.sensitivity(Norm.LINF) is None:
+            return "needs a sensitivity in the linf norm, which the query does not declare"
+        return None
+
+    def change(self, facts: QueryFacts) -> Pair:
+        """Return the spread of the scores, rounding included, once for every round."""
+        declared = facts.sensitivity(Norm.LINF)
+        assert declared is not None  # `problem` has been asked
+        return declared.spread.map(lambda spread: spread * (1 + ROUNDING) * self.rounds)
+
+    def losses(self, change: Pair, scale: Fraction) -> Losses:
+        """Return rounds spread / scale, and an eighth of the square of spread / scale, for every round, as rho."""
+        total = bounded_range_losses(change, scale)
+        return Losses(total.pure, total.concentrated.map(lambda rho: rho / self.rounds))
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
+        """Draw a group by its weight, then one of its candidates; round by round."""
+        pool, unit, scale = _pool(answer, calibration), float(calibration.unit), calibration.lattice_scale
+        chosen = np.zeros((self.rounds, 2), dtype=np.int64)
+        remembered = _Remembered(self.max_age)
+        for k in range(self.rounds):
+            groups = pool.groups()
+            weights = remembered.log_weights(pool, groups, unit, scale)
+            group = groups[randomness.noisy_max(weights, scale, Noise.GUMBEL)]
+            positions, scores = pool.scores(group, unit, scale)
+            position = int(positions[randomness.noisy_max(scores, scale, Noise.GUMBEL)])
+            chosen[k] = group.number, position
+            pool = pool.after(group, position)
+        return chosen
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the sum, over the rounds, of the log-probabilities of the group and of its candidate."""
+        pool, unit, scale = _pool(answer, calibration), float(calibration.unit), calibration.lattice_scale
+        if np.shape(output) != (self.rounds, 2):
+            return -math.inf
+        remembered = _Remembered(self.max_age)
+        density = 0.0
+        for number, position in np.asarray(output).tolist():
+            groups = pool.groups()
+            numbers = [group.number for group in groups]
+            if number not in numbers:
+                return -math.inf
+            k = numbers.index(number)
+            weights = remembered.log_weights(pool, groups, unit, scale)
+            positions, scores = pool.scores(groups[k], unit, scale)
+            at = np.flatnonzero(positions == position)
+            if not len(at):
+                return -math.inf
+            density += log_share(weights, k, scale) + log_share(scores, int(at[0]), scale)
+            pool = pool.after(groups[k], position)
+        return density
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Bound each choice's gap to the best score (McSherry and Talwar 2007, Theorem 6)."""
+        scale, size = float(calibration.scale), max(calibration.facts.size or 1, 2)
+        expected, within = scale * math.log(size), scale * math.log(20 * size)
+        each = "" if self.rounds == 1 else f"{self.rounds} choices, each "
+        text = f"{each}a score within {within:.3g} of the best of {size} (95 %)"
+        if within > self.within:
+            carried = math.floor(self.rounds * float(self.within) / within)
+            number = {0: "no choice", 1: "one choice"}.get(carried, f"{carried} choices")
+            text += f"; this epsilon carries {number} within {float(self.within):g}"
+        return Preview(expected, within, text)
+
+
+def log_share(logs: Lattice, position: int, scale: float) -> float:
+    """Return the log of exp(logs[position] / scale) over the sum of all."""
+    relative = (logs - logs.max()) / scale
+    return float(relative[position] - np.log(np.exp(relative).sum()))
+
+
+class _Remembered:
+    """The log-weights of groups that stay in the pool."""
+
+    def __init__(self, max_age: int) -> None:
+        self._max_age = max_age
+        self._known: dict[Group, tuple[int, int]] = {}
+        self._round = 0
+
+    def log_weights(self, pool: Pool, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
+        """Return those of a round's groups, computing what is new or too old."""
+        self._round += 1
+        self._known = {
+            group: self._known[group]
+            for group in groups
+            if group in self._known and self._round - self._known[group][0] <= self._max_age
+        }
+        new = [group for group in groups if group not in self._known]
+        if new:
+            found = pool.log_weights(new, unit, scale).tolist()
+            self._known.update({group: (self._round, weight) for group, weight in zip(new, found, strict=True)})
+        return np.array([self._known[group][1] for group in groups], dtype=np.int64)
+
+
+def _pool(answer: Any, calibration: Calibration) -> Pool:
+    if not isinstance(answer, Pool):
+        raise InputError(f"the query '{calibration.facts.text}' must answer with a Pool for successive choices")
+    return answer

@@ -1,0 +1,321 @@
+"""The language of redescriptions: which literals and extensions there are, from the schema alone.
+
+Every literal is a range of codes of one attribute, or the complement of one: a value of a Boolean or categorical
+attribute, an interval between public cuts of a numeric one (its missing values lie with its last bin: they are where
+"below" does not hold). Nothing here sees a row.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.errors import InputError
+from dpframework.patterns import And, Below, Description, Equals, Not, Or
+from dpframework.schema import Attribute, Numeric, Schema, View
+from dpframework.shard import Shard
+
+Integers: TypeAlias = "NDArray[np.int64]"
+MOST_CELLS = 50_000_000  # of all joint histograms together: 400 MB
+MOST_CANDIDATES = 2_000_000_000  # for a pair of literals: some ten seconds
+UNEXTENDED = 0  # the position of the candidate that leaves a redescription as it is
+
+
+@final
+@attrs.frozen
+class Literal:
+    """A range of codes of an attribute, or its complement.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    first, last
+        The range, of codes with missing ones counted as the last bin of a numeric attribute.
+    negated
+        Whether the literal holds outside of it.
+
+    Examples
+    --------
+    >>> str(Literal(Numeric("age", 0, 9, cuts=[3, 6]), 1, 2, False).description)
+    'age >= 3'
+    """
+
+    attribute: Attribute
+    first: int
+    last: int
+    negated: bool
+
+    @property
+    def description(self) -> Description:
+        """The literal as a description."""
+        attribute = self.attribute
+        if not isinstance(attribute, Numeric):
+            value = Equals(attribute.name, attribute.labels[self.first])
+            return Not(value) if self.negated else value
+        cuts = attribute.interior_cuts
+        ends: list[Description] = []
+        if self.first > 0:
+            start = Below(attribute.name, cuts[self.first - 1])
+            ends.append(start if self.negated else Not(start))
+        if self.last < len(cuts):
+            end = Below(attribute.name, cuts[self.last])
+            ends.append(Not(end) if self.negated else end)
+        if len(ends) == 1:
+            return ends[0]
+        return Or(ends) if self.negated else And(ends)
+
+    def holds(self, shard: Shard) -> NDArray[np.bool_]:
+        """Tell for each row of a shard whether it holds, as its description does."""
+        codes = np.minimum(shard.codes(self.attribute.name), top_code(self.attribute))
+        return np.asarray(((codes >= self.first) & (codes <= self.last)) != self.negated)
+
+
+def top_code(attribute: Attribute) -> int:
+    """Return the last code that literals tell from others: of a numeric attribute its last bin."""
+    return len(attribute.interior_cuts) if isinstance(attribute, Numeric) else attribute.size - 1
+
+
+def tests_of(attribute: Attribute) -> Integers:
+    """Return every literal of an attribute as a row (first, last, negated), each set of codes once."""
+    top = top_code(attribute)
+    if isinstance(attribute, Numeric):
+        first, last = np.triu_indices(top + 1)
+        proper = (first > 0) | (last < top)
+        inner = (first > 0) & (last < top)  # the complement of a half-line is a half-line too
+        kept = [np.stack([first[of], last[of], np.full(of.sum(), k)], axis=1) for k, of in enumerate((proper, inner))]
+        return np.concatenate(kept).astype(np.int64)
+    codes = {0: range(0), 1: range(1, 2)}.get(top, range(top + 1))
+    return np.array([(code, code, negated) for code in codes for negated in (0, 1)], dtype=np.int64).reshape(-1, 3)
+
+
+def literals_of(attribute: Attribute) -> list[Literal]:
+    """Return every literal of an attribute.
+
+    Examples
+    --------
+    >>> from dpframework.schema import Boolean
+    >>> [str(literal.description) for literal in literals_of(Boolean("wolf"))]
+    ['wolf = true', 'wolf != true']
+    """
+    return [Literal(attribute, first, last, bool(negated)) for first, last, negated in tests_of(attribute).tolist()]
+
+
+def _number_of_literals(side: Iterable[Attribute]) -> int:
+    """Return how many literals there are, without making them."""
+    bins = [(top_code(a) + 1, isinstance(a, Numeric)) for a in side]
+    return sum((n * (n + 1) + (n - 2) * (n - 1)) // 2 - 1 if numeric else 2 * n if n > 2 else 2 for n, numeric in bins)
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen(slots=False)
+class Language:
+    """What redescriptions of a table may be made of.
+
+    Attributes
+    ----------
+    left, right
+        The attributes of each side, those with a single value left out; one of both sides is used on one only.
+    """
+
+    left: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    right: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+
+    @classmethod
+    def of_schema(
+        cls, schema: Schema, left: Iterable[str] | None = None, right: Iterable[str] | None = None
+    ) -> Language:
+        """Return the language of a schema: of its two views, or of named attributes.
+
+        Raises
+        ------
+        InputError
+            If a side has no attribute, or none with two values, or there are too many pairs of values.
+        """
+        sides = []
+        for view, names in ((View.LEFT, left), (View.RIGHT, right)):
+            given = schema.view(view) if names is None else tuple(schema[name] for name in names)
+            if not given:
+                raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+            if len({a.name for a in given}) < len(given):
+                raise InputError(f"{view} names an attribute twice; name each once")
+            usable = tuple(a for a in given if top_code(a) > 0)
+            if not usable:
+                what = (
+                    f"the one attribute of the {view} view, '{given[0].name}', has"
+                    if len(given) == 1
+                    else (f"the attributes of the {view} view have")
+                )
+                raise InputError(f"{what} a single value; a side needs an attribute with two values or a cut")
+            sides.append(usable)
+        language = cls(*sides)
+        if not len(language.pairs):
+            raise InputError(f"both views have the attribute '{sides[0][0].name}' only; one side needs another")
+        cells = int((language.tops[0] + 1).sum()) * int((language.tops[1] + 1).sum())
+        candidates = _number_of_literals(language.left) * _number_of_literals(language.right)
+        if cells > MOST_CELLS or candidates > MOST_CANDIDATES:
+            raise InputError(
+                f"the two views have {cells} pairs of values and {candidates} pairs of literals, more than the "
+                f"{MOST_CELLS} and {MOST_CANDIDATES} that can be looked at; give numeric attributes fewer bins, or "
+                "leave out attributes with many values"
+            )
+        return language
+
+    @property
+    def sides(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+        """The attributes of the left and of the right side."""
+        return self.left, self.right
+
+    @functools.cached_property
+    def tops(self) -> tuple[Integers, Integers]:
+        """The top code of each attribute of either side."""
+        left, right = (np.array([top_code(a) for a in side], dtype=np.int64) for side in self.sides)
+        return left, right
+
+    @functools.cached_property
+    def tests(self) -> tuple[Integers, Integers]:
+        """The literals of either side as rows (position of the attribute in its side, first, last, negated)."""
+        left, right = (
+            np.concatenate([np.insert(tests_of(a), 0, k, axis=1) for k, a in enumerate(side)]) for side in self.sides
+        )
+        return left, right
+
+    def literal(self, side: int, position: int) -> Literal:
+        """Return a literal of the left side (0) or the right one (1)."""
+        attribute, first, last, negated = self.tests[side][position].tolist()
+        return Literal(self.sides[side][attribute], first, last, bool(negated))
+
+    @functools.cached_property
+    def starts(self) -> tuple[Integers, Integers]:
+        """Where each attribute's literals start in those of its side, and the end."""
+        left, right = (
+            np.searchsorted(tests[:, 0], np.arange(len(side) + 1)).astype(np.int64)
+            for tests, side in zip(self.tests, self.sides, strict=True)
+        )
+        return left, right
+
+    @functools.cached_property
+    def pairs(self) -> Integers:
+        """The pairs of attributes that initial pairs are of, as positions in their sides, shape (pairs, 2)."""
+        rows = [(i, j) for i, a in enumerate(self.left) for j, b in enumerate(self.right) if a.name != b.name]
+        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+    @functools.cached_property
+    def offsets(self) -> Integers:
+        """Where each pair's joint histogram starts if all stand in one line, and the end."""
+        left, right = self.tops
+        cells = (left[self.pairs[:, 0]] + 1) * (right[self.pairs[:, 1]] + 1)
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(cells)])
+
+    @functools.cached_property
+    def number_of_pairs(self) -> int:
+        """How many candidates for initial pairs there are."""
+        left, right = (np.diff(starts) for starts in self.starts)
+        return int((left[self.pairs[:, 0]] * right[self.pairs[:, 1]]).sum())
+
+    @functools.cached_property
+    def number_of_extensions(self) -> int:
+        """How many positions the extensions of a redescription have, those of used attributes included."""
+        return 1 + 2 * (len(self.tests[0]) + len(self.tests[1]))
+
+    def pair(self, pair: int, position: int) -> Redescribed:
+        """Return an initial pair: one literal a side."""
+        i, j = self.pairs[pair]
+        first, beyond = self.starts[1][j : j + 2]
+        left, right = divmod(position, int(beyond - first))
+        return Redescribed(
+            (Part(self.literal(0, int(self.starts[0][i]) + left), False),),
+            (Part(self.literal(1, int(first) + right), False),),
+        )
+
+    def extended(self, redescribed: Redescribed, position: int) -> Redescribed:
+        """Return a redescription with the extension at a position."""
+        if position == UNEXTENDED:
+            return redescribed
+        position -= 1
+        for k, field in enumerate(("left", "right")):
+            number = len(self.tests[k])
+            if position < 2 * number:
+                part = Part(self.literal(k, position % number), position >= number)
+                return attrs.evolve(redescribed, **{field: (*getattr(redescribed, field), part)})
+            position -= 2 * number
+        raise InputError("there is no extension at that position")
+
+    def open_extensions(self, redescribed: Redescribed) -> NDArray[np.bool_]:
+        """Tell which positions extend by an attribute that is on neither side yet; the unextended one is open too."""
+        used = redescribed.attributes
+        open_ = [np.ones(1, dtype=np.bool_)]
+        for side, tests in zip(self.sides, self.tests, strict=True):
+            free = np.array([a.name not in used for a in side])[tests[:, 0]]
+            open_ += [free, free]
+        return np.concatenate(open_)
+
+
+@final
+@attrs.frozen
+class Part:
+    """A literal of one side, and whether it is joined to those before it by `or` (else by `and`)."""
+
+    literal: Literal
+    by_or: bool
+
+
+@final
+@attrs.frozen
+class Redescribed:
+    """A redescription as it grows: the literals of each side, joined from left to right.
+
+    Attributes
+    ----------
+    left, right
+        The parts of each side.
+    """
+
+    left: tuple[Part, ...]
+    right: tuple[Part, ...]
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The attributes of both sides."""
+        return frozenset(part.literal.attribute.name for part in self.left + self.right)
+
+    @property
+    def descriptions(self) -> tuple[Description, Description]:
+        """Both sides as descriptions."""
+        return _joined(self.left), _joined(self.right)
+
+    def holds(self, shard: Shard) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell for each row of a shard whether each side holds."""
+        return _holds(self.left, shard), _holds(self.right, shard)
+
+    def __str__(self) -> str:
+        """Write both sides."""
+        left, right = self.descriptions
+        return f"{left}  ~  {right}"
+
+
+def _holds(parts: tuple[Part, ...], shard: Shard) -> NDArray[np.bool_]:
+    held = parts[0].literal.holds(shard)
+    for part in parts[1:]:
+        also = part.literal.holds(shard)
+        held = held | also if part.by_or else held & also
+    return held
+
+
+def _joined(parts: tuple[Part, ...]) -> Description:
+    joined = parts[0].literal.description
+    for k, part in enumerate(parts[1:], start=1):
+        kind: Any = Or if part.by_or else And
+        again = k > 1 and parts[k - 1].by_or == part.by_or
+        before = joined.parts if again and isinstance(joined, And | Or) else (joined,)
+        joined = kind((*before, part.literal.description))
+    return joined

@@ -1,0 +1,325 @@
+"""Queries of the greedy plugin: scores of initial pairs and of extensions, and the cells of a redescription."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.queries import Query, Sensitivity, histogram_sensitivities
+from dpframework.shard import Shard
+from dpframework_greedy.choices import Group, Lattice, Pool
+from dpframework_greedy.language import Integers, Language, Redescribed
+from dpframework_greedy.scores import Score
+
+BOTH, LEFT_ONLY, RIGHT_ONLY, NEITHER = range(4)
+CLASS_OF_CELL = (3, 2, 1, 0)  # in the order of the cells above: 2 where left holds, plus 1 where right does
+EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
+
+
+def _matrix_rows(shard: Shard, side: Sequence[Any]) -> Integers:
+    return np.array([shard.schema.index(a.name) for a in side], dtype=np.int64)
+
+
+@attrs.frozen
+class LanguageScores(Query):
+    """Scores by a `Score`; a choice is made from all candidates of the language.
+
+    Attributes
+    ----------
+    language
+        What redescriptions are made of.
+    score
+        What is scored.
+    """
+
+    integer = False
+    language: Language
+    score: Score
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of both sides."""
+        return tuple(dict.fromkeys(a.name for side in self.language.sides for a in side))
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `Score.sensitivity`: it holds for any redescription."""
+        return (self.score.sensitivity,)
+
+    def numbers(self, answer: Any) -> NDArray[np.float64]:
+        """Return the first round's scores, each plus what makes them one-sided: `fall` for every row."""
+        shift = self.score.changes.fall * answer.rows
+        scores = [answer.scores(group, EXACT, 0.0)[1] for group in answer.groups()]
+        return np.asarray(np.concatenate(scores) * EXACT + shift)
+
+
+@final
+@attrs.frozen
+class PairScores(LanguageScores):
+    """The score of every pair of literals, one a side, grouped by pairs of attributes."""
+
+    name = "pair-scores"
+
+    @property
+    def text(self) -> str:
+        """Name the score."""
+        return f"{self.score.text} of each pair of literals"
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return self.language.number_of_pairs
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, in the joint histograms of all pairs of attributes in one line."""
+        from dpframework_greedy.kernels import add_pair_counts
+
+        language, offsets = self.language, self.language.offsets
+        counts = np.zeros(offsets[-1], dtype=np.int64)
+        positions = [_matrix_rows(shard, side) for side in language.sides]
+        add_pair_counts(shard.matrix, shard.index, *positions, *language.tops, language.pairs, offsets, counts)
+        return counts
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> PairPool:
+        """Return the pool of pairs."""
+        return PairPool.of(self, counts)
+
+
+@attrs.frozen(eq=False)
+class PairPool(Pool):
+    """Pairs of literals, of the pairs of attributes that no choice has taken yet.
+
+    Attributes
+    ----------
+    language
+        See `PairScores`.
+    counts
+        The joint histograms.
+    factor
+        g and t of every support.
+    open
+        The pairs of attributes left.
+    """
+
+    language: Language
+    counts: Integers
+    factor: NDArray[np.float64]
+    open: tuple[Group, ...]
+
+    @classmethod
+    def of(cls, query: PairScores, counts: Integers) -> PairPool:
+        """Return the pool of a first round."""
+        rows = int(counts[: query.language.offsets[1]].sum())
+        groups = tuple(Group(k) for k in range(len(query.language.pairs)))
+        return cls(query.language, counts, query.score.factors(rows), groups)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows (private)."""
+        return int(self.factor.shape[1]) - 1
+
+    def groups(self) -> Sequence[Group]:
+        """Return one group a pair of attributes."""
+        return self.open
+
+    def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
+        """Return those of all pairs of literals of each pair of attributes."""
+        from dpframework_greedy.kernels import pair_log_weights
+
+        numbers = np.array([group.number for group in groups], dtype=np.int64)
+        weights = np.zeros(len(self.language.pairs), dtype=np.int64)
+        language = self.language
+        pair_log_weights(
+            self.counts,
+            language.offsets,
+            language.pairs,
+            numbers,
+            *language.tests,
+            *language.starts,
+            *language.tops,
+            self.factor,
+            unit,
+            scale,
+            weights,
+        )
+        return weights[numbers]
+
+    def scores(self, group: Group, unit: float, scale: float) -> tuple[Lattice, Lattice]:
+        """Return those of one pair of attributes, right literal fastest."""
+        from dpframework_greedy.kernels import pair_scores
+
+        (i, j), language = self.language.pairs[group.number], self.language
+        of_left, of_right = (
+            tests[starts[k] : starts[k + 1]]
+            for tests, starts, k in zip(language.tests, language.starts, (i, j), strict=True)
+        )
+        scores = np.zeros(len(of_left) * len(of_right), dtype=np.int64)
+        counts = self.counts[language.offsets[group.number] : language.offsets[group.number + 1]]
+        tops = language.tops[0][i], language.tops[1][j]
+        pair_scores(counts, of_left, of_right, *tops, self.factor, unit, scores)
+        return np.arange(len(scores)), scores
+
+    def after(self, group: Group, position: int) -> PairPool:
+        """Take the chosen pair of attributes away: one pair of literals a pair of attributes is enough."""
+        return attrs.evolve(self, open=tuple(other for other in self.open if other != group))
+
+
+@final
+@attrs.frozen
+class ExtensionScores(LanguageScores):
+    """The score of every extension by one literal, and of none, of redescriptions that are given at run time.
+
+    Attributes
+    ----------
+    most
+        The largest number of redescriptions.
+    turns
+        How many choices each gets at most.
+    """
+
+    name = "extension-scores"
+    most: int
+    turns: int
+
+    @property
+    def text(self) -> str:
+        """Name the score."""
+        return f"{self.score.text} of each extension by a literal"
+
+    @property
+    def size(self) -> int:
+        """The largest number of candidates of a round."""
+        return self.most * self.language.number_of_extensions
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows by code of each attribute and class of one redescription (see `CLASS_OF_CELL`)."""
+        from dpframework_greedy.kernels import add_class_counts
+
+        redescribed: Redescribed = inputs["redescribed"]
+        left, right = redescribed.holds(shard)
+        classes = (2 * left + right).astype(np.uint8)
+        positions = np.concatenate([_matrix_rows(shard, side) for side in self.language.sides])
+        tops = np.concatenate(self.language.tops)
+        counts = np.zeros((int((tops + 1).sum()), 4), dtype=np.int64)
+        add_class_counts(shard.matrix, shard.index, positions, tops, classes, counts)
+        return counts
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
+        """Return the pool of the given redescriptions; rows are counted when it is asked for their extensions."""
+
+        def counts_of(redescribed: Redescribed) -> Integers:
+            return np.asarray(engine.sum(rows, functools.partial(self.count, redescribed=redescribed)))
+
+        number = int(engine.sum(rows, lambda shard: np.array([shard.rows]))[0])
+        pool: tuple[Redescribed, ...] = tuple(inputs["pool"])
+        return ExtensionPool(self.language, counts_of, self.score.factors(number), pool, (self.turns,) * len(pool))
+
+
+@attrs.frozen(eq=False)
+class ExtensionPool(Pool):
+    """The extensions of some redescriptions, a group each; a choice replaces the one that it extends.
+
+    A redescription that has had its turns leaves the pool: else the best one would take them all, and grow by what
+    hardly changes it.
+
+    Attributes
+    ----------
+    language
+        See `ExtensionScores`.
+    counts_of
+        Counts the rows by code and class of a redescription.
+    factor
+        g and t of every support.
+    pool, turns
+        The redescriptions, and how often each may still be chosen.
+    """
+
+    language: Language
+    counts_of: Callable[[Redescribed], Integers]
+    factor: NDArray[np.float64]
+    pool: tuple[Redescribed, ...]
+    turns: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows (private)."""
+        return int(self.factor.shape[1]) - 1
+
+    def groups(self) -> Sequence[Group]:
+        """Return one group a redescription that has a turn left."""
+        return [Group(k, redescribed) for k, redescribed in enumerate(self.pool) if self.turns[k]]
+
+    def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
+        """Return those of all extensions of each redescription."""
+        from dpframework_greedy.kernels import log_weight
+
+        return np.array([log_weight(self.scores(group, unit, scale)[1], scale) for group in groups], dtype=np.int64)
+
+    def scores(self, group: Group, unit: float, scale: float) -> tuple[Lattice, Lattice]:
+        """Return those of a redescription's open extensions, itself first.
+
+        Left as it is, it has the weight of as many candidates as there are extensions: where noise hides which ones
+        gain, the many that lose would else be chosen, if only since they are many.
+        """
+        from dpframework_greedy.kernels import extension_scores, lattice_score
+
+        redescribed = self.pool[group.number]
+        counts, language = self.counts_of(redescribed), self.language
+        width = int((language.tops[0] + 1).sum())
+        totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
+        open_ = language.open_extensions(redescribed)
+        prior = round(scale * math.log(max(int(open_.sum()) - 1, 1)))
+        own = lattice_score(totals[3], totals[1] + totals[2], self.factor, unit) + prior
+        parts = [np.array([own], dtype=np.int64)]
+        for k, of_side in enumerate((counts[:width], counts[width:])):
+            scores = np.zeros(2 * len(language.tests[k]), dtype=np.int64)
+            extension_scores(of_side, totals, language.tops[k], language.tests[k], k == 0, self.factor, unit, scores)
+            parts.append(scores)
+        positions = np.flatnonzero(open_)
+        return positions, np.concatenate(parts)[positions]
+
+    def after(self, group: Group, position: int) -> ExtensionPool:
+        """Replace the chosen redescription by its extension, which has a turn less."""
+        k, pool, turns = group.number, list(self.pool), list(self.turns)
+        pool[k] = self.language.extended(pool[k], position)
+        turns[k] -= 1
+        return attrs.evolve(self, pool=tuple(pool), turns=tuple(turns))
+
+
+@final
+@attrs.frozen
+class Cells(Query):
+    """The number of rows in both supports of a redescription, in the left only, the right only, and in neither.
+
+    The redescription is given at run time. The cells are disjoint: together they cost what one of them costs.
+    """
+
+    name = "cells"
+
+    @property
+    def text(self) -> str:
+        """Say what is counted."""
+        return "rows in both supports of a redescription, in one only, in neither"
+
+    @property
+    def size(self) -> int:
+        """Four cells."""
+        return 4
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Counts of disjoint cells."""
+        return histogram_sensitivities(self.size)
+
+    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, in the order of the cells."""
+        redescribed: Redescribed = inputs["redescribed"]
+        left, right = redescribed.holds(shard)
+        classes = np.bincount(2 * left.astype(np.int64) + right, minlength=4)
+        return classes[list(CLASS_OF_CELL)]

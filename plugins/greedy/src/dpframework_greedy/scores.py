@@ -1,0 +1,240 @@
+r"""The quality of a redescription, and how far one row can move it: closed forms, without the number of rows.
+
+Symbols: I is the number of rows in both supports, A of those in exactly one, U = I + A. The score is the Jaccard index
+I / U (0 where I = 0) times two logistic factors,
+
+    q(I, A) = I / U g(I) t(U),    g(I) = 1 / (1 + exp(-k (I - s))),    t(U) = 1 / (1 + exp(h (U - m))),
+
+with a public minimum support s, maximum support m and steepnesses k and h: Karjalainen, Galbrun and Miettinen 2022,
+equation 4, with a second factor against near-tautologies. That one is on U, so that it takes weight from pairs of which
+one side holds nearly everywhere, too: a rare species' absence beside any climate. With g = t = 1 it is the Jaccard
+index itself. Write w(I) = I g(I), which grows, and f(U) = t(U) / U, which falls.
+
+**One row more.** A row that enters both supports moves (I, U) to (I + 1, U + 1), one that enters exactly one support to
+(I, U + 1), any other row nothing.
+
+- Entering one support lowers the score, by w(I) (f(U) - f(U + 1)). Since I <= U and w grows, that is at most its value
+  at I = U, g(U) (t(U) - t(U + 1) U / (U + 1)): `fall` is the largest of these over U.
+- Entering both changes it by w(I + 1) f(U + 1) - w(I) f(U). A decrease is less than the one above, since
+  w(I + 1) >= w(I). An increase is at most w(I + 1) / (U + 1) - w(I) / U, since t(U + 1) <= t(U) <= 1. As a function of
+  U the sign of the derivative of that is the sign of r - U / (U + 1), with r = sqrt(w(I) / w(I + 1)) < 1: the fraction
+  grows with U, so it grows until U = r / (1 - r) and falls to 0 after. So its largest value over U >= I is at U = I, or
+  at one of the two integers around r / (1 - r): `rise` is the largest of these over I.
+
+Two candidates are changed by one row independently of each other, so two scores move apart by at most `rise` + `fall`.
+A selection does not see what is added to all scores alike: with `fall` times the number of rows added, every score
+rises by something in [0, rise + fall]. That makes the sensitivity rise + fall, one-sided.
+
+**One row replaced.** Besides the moves above and their reverses, a row may pass from exactly one support to both:
+(I, U) to (I + 1, U) with U > I, which raises the score by (w(I + 1) - w(I)) f(U): at most its value at U = I + 1.
+`replaced` is the largest of all.
+
+All three are maxima over I or U of a few numbers each: no more than the first few multiples of s and the surroundings
+of m need to be looked at, since beyond them g and t no longer change, and every change is below 1 / (I + 1). (The
+published search over all I and U takes time and memory in the square of the number of rows, and needs that number.)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.privacy import rational_above
+from dpframework.queries import Norm, Sensitivity
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+TAIL = 40.0  # beyond so many steps of 1 / k a logistic curve differs from its limit by less than 1e-17
+SEARCHED = 3000  # supports that a search for the best steepness looks at
+HALVINGS = 40
+
+
+@final
+@attrs.frozen
+class Changes:
+    """How far a row can move the score.
+
+    Attributes
+    ----------
+    rise, fall
+        The largest increase and the largest decrease when a row is added.
+    replaced
+        The largest change when a row is replaced.
+    """
+
+    rise: float
+    fall: float
+    replaced: float
+
+
+@final
+@attrs.frozen
+class Score:
+    """The Jaccard index, times a logistic factor for each public bound on the support.
+
+    Attributes
+    ----------
+    min_support, steepness
+        How many rows in both supports make the first factor 1/2, and its steepness there; None for no such factor.
+    max_support, descent
+        How many rows in at least one support make the second factor 1/2, and its steepness there; None for none.
+
+    Examples
+    --------
+    >>> round(float(Score.lowest(100, None).sensitivity.add_or_remove_one), 4)
+    0.0174
+    """
+
+    min_support: int | None = None
+    steepness: float = 0.0
+    max_support: int | None = None
+    descent: float = 0.0
+
+    @classmethod
+    def lowest(cls, min_support: int, max_support: int | None) -> Score:
+        """Return the score whose steepness makes its sensitivity least, for given bounds on the support."""
+        return _lowest(min_support, max_support)
+
+    def of_both(self, supports: NDArray[Any]) -> Floats:
+        """Return g of numbers of rows in both supports."""
+        if self.min_support is None:
+            return np.ones(len(supports))
+        return _logistic(self.steepness * (supports - self.min_support))
+
+    def of_either(self, supports: NDArray[Any]) -> Floats:
+        """Return t of numbers of rows in at least one support."""
+        if self.max_support is None:
+            return np.ones(len(supports))
+        return _logistic(-self.descent * (supports - self.max_support))
+
+    def factors(self, rows: int) -> Floats:
+        """Return g and t of every support up to a number of rows, shape (2, rows + 1)."""
+        supports = np.arange(rows + 1)
+        return np.stack([self.of_both(supports), self.of_either(supports)])
+
+    @functools.cached_property
+    def changes(self) -> Changes:
+        """How far a row can move the score, whatever the table."""
+        return _all_changes(self)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The linf sensitivity of the score plus `fall` for every row: one-sided (see the module)."""
+        changes = self.changes
+        return Sensitivity(
+            Norm.LINF,
+            rational_above(changes.rise + changes.fall),
+            rational_above(changes.replaced),
+            one_sided=True,
+            source="largest rise plus largest fall of the score: derived in dpframework_greedy.scores",
+        )
+
+    def spread(self, *, rows_public: bool) -> Fraction:
+        """Return how far two scores move apart under the relation that a public row count goes with."""
+        spread = self.sensitivity.spread
+        found = spread.replace_one if rows_public else spread.add_or_remove_one
+        assert found is not None
+        return found
+
+    @property
+    def text(self) -> str:
+        """What it is."""
+        bounds = [
+            f"{word} {bound}"
+            for word, bound in (("min", self.min_support), ("max", self.max_support))
+            if bound is not None
+        ]
+        return "Jaccard index" + (f" weighted by support ({', '.join(bounds)})" if bounds else "")
+
+
+def _logistic(x: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(np.clip(-x, -700, 700))))
+
+
+def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
+    """Return a bound on the increase when a row enters both supports of I rows, over all U.
+
+    Parameters
+    ----------
+    supports
+        I.
+    here, above
+        g(I) and g(I + 1).
+    """
+    i = np.asarray(supports, dtype=np.float64)
+    less, more = i * here, (i + 1) * above
+    r = np.sqrt(less / np.maximum(more, np.finfo(float).tiny))
+    turn = np.where(r < 1, r / np.maximum(1 - r, np.finfo(float).eps), 0.0)
+    either = np.stack([i, np.maximum(np.floor(turn), i), np.maximum(np.ceil(turn), i)])
+    return np.asarray((more / (either + 1) - less / np.maximum(either, 1)).max(axis=0))
+
+
+def _all_changes(score: Score) -> Changes:
+    """Take the maxima over all supports, block by block, until what is left cannot reach them."""
+    turned = _turned(score)
+    largest = np.zeros(3)
+    first, size = 0, 1 << 16
+    while True:
+        supports = np.arange(first, first + size + 1)
+        i, g, t = supports[:-1], score.of_both(supports), score.of_either(supports)
+        rise = rises_at(i, g[:-1], g[1:]).max()
+        fall = np.where(i > 0, g[:-1] * (t[:-1] - t[1:] * i / (i + 1)), 0.0).max()
+        passed = (t[1:] * (g[1:] - g[:-1] * i / (i + 1))).max()
+        largest = np.maximum(largest, [rise, fall, max(rise, fall, passed)])
+        first += size
+        tail = 1 / (first + 1) + 1e-16  # beyond `turned` the factors are constant to 1e-17
+        if first > turned and tail <= largest.min():
+            return Changes(*map(float, largest))
+
+
+def _turned(score: Score) -> float:
+    """Return the support from which the factors no longer change."""
+    ends = [0.0]
+    if score.min_support is not None:
+        ends.append(score.min_support + TAIL / score.steepness)
+    if score.max_support is not None:
+        ends.append(score.max_support + TAIL / score.descent)
+    return max(ends)
+
+
+@functools.lru_cache(maxsize=64)
+def _lowest(min_support: int, max_support: int | None) -> Score:
+    """Search the steepness on a grid of supports that is dense where the changes are large.
+
+    Any steepness gives a valid score; only its sensitivity must be exact, and `_all_changes` computes that. The second
+    factor falls as steeply as it can without adding to `fall`: around m a row takes at most h / 4 + 1 / (m + 1) away,
+    and around s it takes `fall` anyway.
+    """
+    far = np.geomspace(1, 8 * min_support + 200, SEARCHED).astype(np.int64)
+    near = np.unique(np.concatenate([np.arange(200), far]))
+
+    def spread(log_steepness: float) -> float:
+        score = Score(min_support, math.exp(log_steepness))
+        here, above = score.of_both(near), score.of_both(near + 1)
+        lowered = np.where(near > 0, here / (near + 1), 0.0)
+        return float(rises_at(near, here, above).max() + lowered.max())
+
+    low, high = math.log(0.1 / min_support), math.log(50.0)
+    ratio = (math.sqrt(5) - 1) / 2
+    inner, outer = high - ratio * (high - low), low + ratio * (high - low)
+    at_inner, at_outer = spread(inner), spread(outer)
+    for _ in range(HALVINGS):
+        if at_inner <= at_outer:
+            high, outer, at_outer = outer, inner, at_inner
+            inner = high - ratio * (high - low)
+            at_inner = spread(inner)
+        else:
+            low, inner, at_inner = inner, outer, at_outer
+            outer = low + ratio * (high - low)
+            at_outer = spread(outer)
+    steepness = math.exp((low + high) / 2)
+    if max_support is None:
+        return Score(min_support, steepness)
+    fall = Score(min_support, steepness).changes.fall
+    return Score(min_support, steepness, max_support, 4 * max(fall - 1 / (max_support + 1), fall / 4))

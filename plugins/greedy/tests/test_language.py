@@ -1,0 +1,184 @@
+"""The language: candidates from the schema alone, and scores that are those of the descriptions they stand for."""
+
+from __future__ import annotations
+
+import itertools
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_greedy.baseline import counted
+from dpframework_greedy.language import Language, _number_of_literals, literals_of
+from dpframework_greedy.queries import ExtensionScores, PairScores
+from dpframework_greedy.scores import Score
+
+import dpframework as dpf
+from dpframework.engines import InMemory, Threads
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("wolf", view="left", missing=True),
+        dpf.Categorical("zone", ["north", "middle", "south"], view="left"),
+        dpf.Numeric("height", 0, 9, cuts=[2, 4, 7], view="left", missing=True),
+        dpf.Boolean("moose", view="right"),
+        dpf.Numeric("rain", 0, 8, cuts=[1, 4, 6], view="right"),
+    ]
+)
+SCORE = Score.lowest(5, 40)
+EXACT = 2.0**-40
+
+
+def random_table(rows: int = 150, seed: int = 0) -> dpf.Table:
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, a.size, rows) for a in SCHEMA])
+    codes[3] = np.where(rng.random(rows) < 0.8, codes[0] == 1, codes[3])
+    return dpf.Table.from_codes(SCHEMA, codes)
+
+
+def exact_score(rows: list, redescribed, engine: InMemory) -> float:
+    """Return the score by evaluating both descriptions on every row."""
+    found = counted(engine, rows, redescribed)
+    left, right = redescribed.descriptions
+    holds = left.holds(rows[0]), right.holds(rows[0])
+    both, apart = int((holds[0] & holds[1]).sum()), int((holds[0] ^ holds[1]).sum())
+    assert (found.both.value, found.apart.value) == (both, apart)
+    of_both, of_either = SCORE.factors(both + apart)
+    return float(of_both[both] * of_either[both + apart] * both / (both + apart)) if both else 0.0
+
+
+def test_every_literal_is_another_set_of_codes_and_holds_as_its_description_does() -> None:
+    engine = InMemory()
+    shard = engine.load(random_table())[0]
+    for attribute in SCHEMA:
+        masks = [literal.holds(shard) for literal in literals_of(attribute)]
+        for literal, mask in zip(literals_of(attribute), masks, strict=True):
+            np.testing.assert_array_equal(mask, literal.description.holds(shard))
+        assert len({mask.tobytes() for mask in masks}) == len(masks)
+        assert all(0 < mask.sum() < len(mask) for mask in masks)
+
+
+def test_numeric_literals_are_all_intervals_between_public_cuts_and_complements_of_inner_ones() -> None:
+    texts = [str(literal.description) for literal in literals_of(SCHEMA["rain"])]
+    assert len(texts) == 9 + 3
+    assert {"rain < 4", "rain >= 6", "rain >= 1 and rain < 6", "rain < 1 or rain >= 4"} <= set(texts)
+
+
+def test_scores_of_pairs_are_those_of_their_descriptions() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    rows = engine.load(random_table())
+    pool = PairScores(language, SCORE).evaluate(engine, rows)
+    seen = set()
+    for group in pool.groups():
+        positions, scores = pool.scores(group, EXACT, 0.0)
+        for position, score in zip(positions.tolist(), scores.tolist(), strict=True):
+            redescribed = language.pair(group.number, position)
+            seen.add(str(redescribed))
+            assert score * EXACT == pytest.approx(exact_score(rows, redescribed, engine), abs=1e-9)
+    of_left, of_right = (sum(len(literals_of(a)) for a in side) for side in language.sides)
+    assert len(seen) == language.number_of_pairs == of_left * of_right
+    assert (of_left, of_right) == tuple(_number_of_literals(side) for side in language.sides)
+
+
+def test_scores_of_extensions_are_those_of_their_descriptions() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    rows = engine.load(random_table())
+    for pair in (0, 3, 5):
+        start = language.pair(pair, 3)
+        for grown in (start, language.extended(start, int(np.flatnonzero(language.open_extensions(start))[9]))):
+            pool = ExtensionScores(language, SCORE, 1, 1).evaluate(engine, rows, pool=(grown,))
+            positions, scores = pool.scores(pool.groups()[0], EXACT, 0.0)
+            for position, score in list(zip(positions.tolist(), scores.tolist(), strict=True)):
+                redescribed = language.extended(grown, position)
+                assert score * EXACT == pytest.approx(exact_score(rows, redescribed, engine), abs=1e-9)
+
+
+def test_unextended_redescription_is_the_first_candidate_and_weighs_as_much_as_there_are_extensions() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    start = language.pair(0, 0)
+    pool = ExtensionScores(language, SCORE, 1, 1).evaluate(engine, engine.load(random_table()), pool=(start,))
+    (group,) = pool.groups()
+    positions, scores = pool.scores(group, EXACT, 0.0)
+    _, weighted = pool.scores(group, EXACT, 1e6)
+    assert positions[0] == 0
+    assert language.extended(start, 0) == start
+    assert weighted[0] - scores[0] == round(1e6 * np.log(len(positions) - 1))
+    np.testing.assert_array_equal(weighted[1:], scores[1:])
+
+
+def test_no_attribute_is_used_twice_on_a_side_nor_on_both() -> None:
+    language = Language.of_schema(SCHEMA, ["wolf", "zone", "rain"], ["rain", "moose", "zone"])
+    assert len(language.pairs) == 3 * 3 - 2
+    rng = np.random.default_rng(1)
+    for pair in range(len(language.pairs)):
+        redescribed = language.pair(pair, 0)
+        for _ in range(6):
+            open_ = np.flatnonzero(language.open_extensions(redescribed))
+            redescribed = language.extended(redescribed, int(rng.choice(open_)))
+            names = [part.literal.attribute.name for part in redescribed.left + redescribed.right]
+            assert len(names) == len(set(names))
+
+
+def test_descriptions_join_literals_from_left_to_right() -> None:
+    language = Language.of_schema(SCHEMA)
+    shard = InMemory().load(random_table())[0]
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        redescribed = language.pair(int(rng.integers(len(language.pairs))), 0)
+        for _ in range(3):
+            open_ = np.flatnonzero(language.open_extensions(redescribed))
+            redescribed = language.extended(redescribed, int(rng.choice(open_)))
+        for held, description in zip(redescribed.holds(shard), redescribed.descriptions, strict=True):
+            np.testing.assert_array_equal(held, description.holds(shard))
+
+
+def test_candidates_follow_from_the_schema_whatever_the_rows() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    pools = [
+        PairScores(language, SCORE).evaluate(engine, engine.load(table))
+        for table in (random_table(), random_table(1), dpf.Table.from_codes(SCHEMA, np.zeros((5, 0), dtype=int)))
+    ]
+    for group in pools[0].groups():
+        positions = [pool.scores(group, EXACT, 0.0)[0] for pool in pools]
+        for other in positions[1:]:
+            np.testing.assert_array_equal(positions[0], other)
+
+
+def test_weights_of_a_group_are_the_sums_of_its_candidates_weights() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    rows = Threads(3).load(random_table())
+    unit, scale = 2.0**-24, 2.0**18
+    pairs = PairScores(language, SCORE).evaluate(engine, rows)
+    extensions = ExtensionScores(language, SCORE, 2, 1).evaluate(
+        engine, rows, pool=(language.pair(0, 0), language.pair(1, 1))
+    )
+    for pool in (pairs, extensions):
+        groups = pool.groups()
+        weights = pool.log_weights(groups, unit, scale)
+        for group, weight in itertools.islice(zip(groups, weights, strict=True), 6):
+            _, scores = pool.scores(group, unit, scale)
+            assert abs(weight - scale * np.log(np.exp(scores / scale).sum())) <= 0.51
+
+
+def test_a_chosen_pair_of_attributes_is_gone_and_a_redescription_has_so_many_turns() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    rows = engine.load(random_table())
+    pairs = PairScores(language, SCORE).evaluate(engine, rows)
+    group = pairs.groups()[2]
+    assert [g.number for g in pairs.after(group, 0).groups()] == [0, 1, 3, 4, 5]
+    pool = ExtensionScores(language, SCORE, 2, 2).evaluate(
+        engine, rows, pool=(language.pair(0, 0), language.pair(1, 1))
+    )
+    for _ in range(2):
+        position = int(pool.scores(pool.groups()[0], EXACT, 0.0)[0][-1])
+        pool = pool.after(pool.groups()[0], position)
+    assert [g.number for g in pool.groups()] == [1]
+    assert len(pool.pool[0].attributes) == 4
+
+
+def test_shards_with_rows_left_out_are_counted_without_them() -> None:
+    language = Language.of_schema(SCHEMA)
+    shard = InMemory().load(random_table())[0]
+    some = shard.at(np.arange(0, 150, 3, dtype=np.int32))
+    whole = attrs.evolve(shard, matrix=np.ascontiguousarray(shard.matrix[:, ::3]), index=np.arange(50, dtype=np.int32))
+    query = PairScores(language, SCORE)
+    np.testing.assert_array_equal(query.count(some), query.count(whole))

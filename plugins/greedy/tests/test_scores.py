@@ -1,0 +1,114 @@
+"""Sensitivities of the score: the closed forms against every pair of neighbouring tables, and the paper's search."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dpframework_greedy.scores import Score
+
+SCORES = [
+    Score(),
+    *(Score(s, k) for s in (1, 5, 20) for k in (0.05, 0.3, 2.0, 30.0)),
+    *(Score(s, k, m, h) for s, m in ((3, 8), (20, 60), (20, 150)) for k in (0.1, 1.0) for h in (0.02, 0.3, 5.0)),
+    *(Score.lowest(s, m) for s, m in ((1, None), (4, 20), (20, None), (20, 100), (20, 160), (60, 61))),
+]
+MOST = 200
+
+
+def table_of_scores(score: Score, rows: int) -> np.ndarray:
+    """Return q(I, A) for all I and A with I + A <= rows; NaN elsewhere."""
+    both, apart = np.meshgrid(np.arange(rows + 1), np.arange(rows + 1), indexing="ij")
+    with np.errstate(invalid="ignore"):
+        jaccard = np.where(both > 0, both / (both + apart), 0.0)
+    of_both, of_either = score.factors(rows)
+    scores = jaccard * of_both[:, None] * of_either[np.minimum(both + apart, rows)]
+    scores[both + apart > rows] = np.nan
+    return scores
+
+
+def searched(score: Score, rows: int) -> tuple[float, float, float]:
+    """Return the largest rise and fall by a row added, and change by one replaced, on up to so many rows."""
+    q = table_of_scores(score, rows)
+    both, one = q[1:, :] - q[:-1, :], q[:, 1:] - q[:, :-1]
+    passed = q[1:, :-1] - q[:-1, 1:]
+    added = np.concatenate([both.ravel(), one.ravel()])
+    return np.nanmax(added), -np.nanmin(added), max(np.nanmax(np.abs(added)), np.nanmax(np.abs(passed)))
+
+
+@pytest.mark.parametrize("score", SCORES, ids=str)
+def test_closed_forms_are_the_largest_changes_on_all_tables_of_200_rows(score: Score) -> None:
+    changes = score.changes
+    rise, fall, replaced = searched(score, MOST)
+    # a change further out, beyond 200 rows, may be larger; none of those on 200 may be larger than claimed
+    assert rise <= changes.rise * (1 + 1e-12)
+    assert fall <= changes.fall * (1 + 1e-12)
+    assert replaced <= changes.replaced * (1 + 1e-12)
+    if (score.min_support or 0) <= 20:
+        assert fall == pytest.approx(changes.fall, rel=1e-9)
+    if (score.min_support or 0) <= 20 and score.max_support is None:
+        assert [rise, replaced] == pytest.approx([changes.rise, changes.replaced], rel=1e-9)
+    elif score.descent * ((score.max_support or 0) - 3 * (score.min_support or 0)) > 4:
+        # the bound on the rise leaves the second factor out, which is nearly 1 there
+        assert [rise, replaced] == pytest.approx([changes.rise, changes.replaced], rel=0.02)
+
+
+@pytest.mark.parametrize(("least", "steepness", "rows"), [(10, 0.2, 60), (20, 0.17, 200), (5, 3.0, 40)])
+def test_published_search_over_intersections_and_unions_finds_the_same(least: int, steepness: float, rows: int) -> None:
+    # the paper tries every intersection and union, and adds or removes a row in every way
+    def q(both: int, union: int) -> float:
+        return both / union / (1 + np.exp(-steepness * (both - least))) if union else 0.0
+
+    largest = 0.0
+    for union in range(rows):
+        for both in range(union + 1):
+            for more in (0, 1):
+                largest = max(largest, abs(q(both + more, union + 1) - q(both, union)))
+    changes = Score(least, steepness).changes
+    assert max(changes.rise, changes.fall) == pytest.approx(largest, rel=1e-9)
+
+
+def test_score_is_not_one_sided_and_the_claim_is_about_the_score_with_what_makes_it_so() -> None:
+    score = Score.lowest(20, 100)
+    changes, declared = score.changes, score.sensitivity
+    assert changes.rise > 0
+    assert changes.fall > 0
+    assert declared.one_sided
+    spread = declared.spread
+    assert float(spread.add_or_remove_one) == pytest.approx(changes.rise + changes.fall)
+    assert spread.add_or_remove_one >= Fraction(changes.rise + changes.fall)
+    assert float(spread.replace_one) == pytest.approx(2 * changes.replaced)
+    # less than the published 2 Delta
+    assert changes.rise + changes.fall < 2 * max(changes.rise, changes.fall)
+    # replaced by its own maximum, not by doubling
+    assert spread.replace_one < 2 * spread.add_or_remove_one
+
+
+@pytest.mark.parametrize("least", [3, 20, 257, 561, 4600])
+def test_lowest_steepness_is_lowest(least: int) -> None:
+    def spread(score: Score) -> float:
+        return score.changes.rise + score.changes.fall
+
+    best = Score.lowest(least, None)
+    for factor in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0):
+        assert spread(best) <= spread(Score(least, best.steepness * factor)) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(("least", "most"), [(20, 100), (257, 1288), (561, 4488)])
+def test_maximum_support_costs_hardly_anything(least: int, most: int) -> None:
+    with_most, without = Score.lowest(least, most).sensitivity, Score.lowest(least, None).sensitivity
+    assert with_most.add_or_remove_one <= 1.005 * without.add_or_remove_one
+    assert with_most.replace_one <= 1.005 * without.replace_one
+
+
+def test_near_tautologies_score_less_than_descriptions_of_half_of_their_index() -> None:
+    score = Score.lowest(561, 2805)
+    of_both, of_either = score.factors(5610)
+    assert of_either[5500] < 0.001
+    assert of_both[1500] * of_either[1870] > 0.9
+
+
+def test_sensitivity_needs_no_row_count() -> None:
+    small, large = searched(Score.lowest(10, 50), 60), searched(Score.lowest(10, 50), 200)
+    assert small == pytest.approx(large)

@@ -1,0 +1,408 @@
+"""Both miners: what they plan, refuse and find, and mistakes that must not pass."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
+from dpframework_greedy.budgets import Shares
+from dpframework_greedy.choices import Pool, SuccessiveExponential
+from dpframework_greedy.language import Language
+from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
+from dpframework_greedy.scores import Score
+
+import dpframework as dpf
+from dpframework.clinic import DIAGNOSES, clinic_schema, clinic_table
+from dpframework.errors import InputError
+from dpframework.patterns import And, Redescriptions
+from dpframework.randomness import Noise
+from dpframework.verify import audit, check_sampler
+from dpframework.verify.samplers import Probe
+
+SCHEMA = SerenadeES.examples()["default"].schema
+MINERS = (SerenadeCS, SerenadeES)
+ROWS = 4000
+
+
+@pytest.fixture(scope="module")
+def clinic() -> dpf.Table:
+    return clinic_table(ROWS)
+
+
+def run(table: dpf.Table, miner: dpf.Miner, *, seed: int | None = 0, **study: Any) -> Redescriptions:
+    opened = dpf.Study(table.schema, epsilon=miner.epsilon, **study)
+    opened.add("found", miner)
+    return opened.run(table, seed=seed)["found"]
+
+
+def plan_of(miner: dpf.Miner, schema: dpf.Schema, **study: Any) -> dpf.StudyPlan:
+    opened = dpf.Study(schema, epsilon=miner.epsilon, **study)
+    opened.add("found", miner)
+    return opened.plan()
+
+
+# What they find
+
+
+@pytest.mark.parametrize("kind", MINERS)
+def test_planted_relations_are_found(kind: type[dpf.Miner], clinic: dpf.Table) -> None:
+    found = run(clinic, kind(epsilon=100, min_support=200, max_support=1200, pairs=10))
+    texts = [f"{one.left} ~ {one.right}" for one in found]
+    assert any("hypothyroidism = true" in text and "TSH >= 4.5" in text for text in texts), texts
+    assert all(0 <= one.jaccard <= 1 and one.rows is not None for one in found)
+    assert found[0].jaccard > 0.8
+
+
+def test_intervals_hold_the_exact_counts_as_often_as_they_say(clinic: dpf.Table) -> None:
+    miner = SerenadeES(epsilon=4, min_support=200, pairs=6)
+    shard = dpf.InMemory().load(clinic)[0]
+    held = []
+    for seed in range(8):
+        for one in run(clinic, miner, seed=seed):
+            left, right = one.left.holds(shard), one.right.holds(shard)
+            both, either = int((left & right).sum()), int((left | right).sum())
+            low, high = one.jaccard_interval()
+            held += [low <= both / either <= high, one.both.interval()[0] <= both <= one.both.interval()[1]]
+    assert len(held) == 2 * 8 * 6
+    assert sum(held) >= 0.8 * len(held)  # 95 % each: a chance below 1e-6 of falling to 80 %
+
+
+def test_client_stops_at_a_bad_noisy_index(clinic: dpf.Table) -> None:
+    miner = SerenadeCS(epsilon=1, min_support=200, pairs=10, extensions=2, min_jaccard=0.5)
+    found = run(clinic, miner)
+    assert all(one.jaccard > 0.5 for one in found)
+    assert len(found) <= 10 <= found.candidates <= 30
+
+
+def test_engine_returns_as_many_as_there_are_pairs(clinic: dpf.Table) -> None:
+    assert len(run(clinic, SerenadeES(epsilon=1, min_support=200, pairs=7, rounds=20))) == 7
+
+
+def test_maximum_age_changes_nothing(clinic: dpf.Table) -> None:
+    results = [
+        run(clinic, SerenadeES(epsilon=50, min_support=200, pairs=4, rounds=8, max_age=age)) for age in (0, 2, 40)
+    ]
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("kind", MINERS)
+def test_private_runs_need_no_assumption(kind: type[dpf.Miner], clinic: dpf.Table) -> None:
+    miner = kind(epsilon=1, min_support=200, pairs=2)
+    assert plan_of(miner, clinic.schema).assumptions == {}
+    assert len(run(clinic, miner, seed=None)) <= 2
+
+
+def test_p_value_filter_is_post_processing(clinic: dpf.Table) -> None:
+    settings: dict[str, Any] = {"epsilon": 3, "min_support": 200, "pairs": 10}
+    every, few = (run(clinic, SerenadeES(**settings, max_p_value=p)) for p in (1.0, 0.01))
+    assert list(few) == [one for one in every if one.p_value <= 0.01]
+    plans = [plan_of(SerenadeES(**settings, max_p_value=p), clinic.schema) for p in (1.0, 0.01)]
+    assert plans[0].content()["root"] == plans[1].content()["root"]
+
+
+def test_baseline_finds_better_ones_and_says_that_it_is_not_private(clinic: dpf.Table) -> None:
+    best = greedy_without_privacy(clinic, min_support=200, max_support=1200, pairs=5, extensions=3)
+    assert len(best) == 5
+    assert all(one.both.variance == 0 and one.both.value >= 200 for one in best)
+    assert all(one.both.value + one.apart.value <= 1200 for one in best)
+    pairs = greedy_without_privacy(clinic, min_support=200, max_support=1200, pairs=5, extensions=1)
+    assert np.median([one.jaccard for one in best]) >= np.median([one.jaccard for one in pairs])
+    assert "not private" in (greedy_without_privacy.__doc__ or "")
+    with pytest.raises(InputError, match="below max_support"):
+        greedy_without_privacy(clinic, min_support=10, max_support=10)
+
+
+def test_maximum_support_keeps_near_tautologies_out(clinic: dpf.Table) -> None:
+    shard = dpf.InMemory().load(clinic)[0]
+
+    def supports(most: int) -> list[float]:
+        miner = SerenadeES(epsilon=20, min_support=200, max_support=most, pairs=10, budget=[0.9, 0, 0.1])
+        return [(one.left.holds(shard) & one.right.holds(shard)).mean() for one in run(clinic, miner)]
+
+    assert np.median(supports(100 * ROWS)) > 0.9
+    assert np.median(supports(ROWS // 3)) < 0.5
+
+
+# What they plan
+
+
+@pytest.mark.parametrize("kind", MINERS)
+@pytest.mark.parametrize("budget", ["d1", "d2", "d3", "d4", "d5", [0.5, 0.2, 0.3], [0.7, 0, 0.3]])
+def test_plan_costs_exactly_epsilon(kind: type[dpf.Miner], budget: Any) -> None:
+    miner = kind(epsilon="0.7", min_support=4, pairs=3, budget=budget)
+    for relation in dpf.Relation:
+        plan = plan_of(miner, SCHEMA, relation=relation.value)
+        assert plan.total().epsilon == Fraction(7, 10)
+        assert not plan.refusals()
+
+
+def test_published_distributions() -> None:
+    shares = {name: Shares.of(name) for name in ("d1", "d2", "d3", "d4", "d5")}
+    assert shares["d1"] == Shares(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+    assert shares["d2"] == Shares(Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))
+    assert shares["d3"] == Shares(Fraction(3, 5), Fraction(3, 10), Fraction(1, 10))
+    assert shares["d4"] == Shares(Fraction(3, 10), Fraction(3, 5), Fraction(1, 10))
+    assert shares["d5"] == Shares(Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
+
+
+def test_default_numbers_follow_the_budget() -> None:
+    def steps(epsilon: float) -> dict[str, int]:
+        root = SerenadeES(epsilon=epsilon, min_support=1000).plan(clinic_schema())
+        names = {part.name: part.mechanism.rounds for part in root.children if hasattr(part, "mechanism")}
+        return {"pairs": names["pairs"], "extensions": names.get("extensions", 0)}
+
+    found = [steps(epsilon) for epsilon in (0.01, 0.1, 1, 10, 100)]
+    pairs = [one["pairs"] for one in found]
+    assert pairs[0] == 1
+    assert pairs == sorted(pairs)
+    assert pairs[-1] == 20
+    assert found[0]["extensions"] == 0
+    assert found[-1]["extensions"] == 80
+
+
+def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
+    poor = plan_of(SerenadeES(epsilon=1, min_support=200, pairs=20, rounds=80), clinic_schema())
+    told = {finding.message.split("'")[1].split("/")[-1] for finding in poor.check() if finding.code == "DP007"}
+    assert told >= {"pairs", "extensions"}
+    from dpframework.preview import previews
+
+    texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
+    assert "this epsilon carries" in texts["pairs"]
+    assert "this epsilon carries no choice within 0.1" in texts["extensions"]
+    rich = plan_of(SerenadeES(epsilon=1000, min_support=200, pairs=20, rounds=80), clinic_schema())
+    assert not [finding for finding in rich.check() if finding.code == "DP007"]
+
+
+def test_concentrated_total_is_less_than_pure_epsilon() -> None:
+    miner = SerenadeES(epsilon=10, min_support=200, pairs=20, rounds=80)
+    study = dpf.Study(clinic_schema(), epsilon=10, delta="1e-6")
+    study.add("found", miner)
+    assert float(study.plan().total().epsilon) < 0.75 * 10
+
+
+# What they refuse
+
+LEFT_ONLY = dpf.Schema([dpf.Boolean("a", view="left"), dpf.Boolean("b", view="left")])
+CONSTANT = dpf.Schema([dpf.Boolean("a", view="left"), dpf.Categorical("b", ["x"], view="right")])
+CONSTANTS = dpf.Schema([*CONSTANT, dpf.Numeric("c", 0, 1, bins=1, view="right")])
+PUBLIC = dpf.Schema(list(SCHEMA), rows=50)
+
+
+@pytest.mark.parametrize(
+    ("miner", "schema", "sentence"),
+    [
+        (SerenadeES(1, min_support=4), LEFT_ONLY, "no attribute of the right view"),
+        (SerenadeCS(1, min_support=4), CONSTANT, "'b', has a single value"),
+        (SerenadeCS(1, min_support=4), CONSTANTS, "the attributes of the right view have a single value"),
+        (SerenadeES(1, min_support=51), PUBLIC, "min_support is 51, above the schema's 50 rows"),
+        (SerenadeES(1, min_support=51, score="jaccard"), PUBLIC, "above the schema's 50 rows"),
+        (SerenadeES(1), SCHEMA, "min_support is needed"),
+        (SerenadeES(1, min_support=9, max_support=9), SCHEMA, "max_support is 9, not above"),
+        (SerenadeES(1, min_support=4, pairs=5), SCHEMA, "pairs is 5, but the two views have 4"),
+        (SerenadeES(1, min_support=4, rounds=5, budget=[0.5, 0, 0.5]), SCHEMA, "gives extensions nothing"),
+        (SerenadeES(1, min_support=4, left=["wolf", "wolf"]), SCHEMA, "twice"),
+        (SerenadeES(1, min_support=4, left=["rain"], right=["rain"]), SCHEMA, "attribute 'rain' only"),
+        (SerenadeES(1, min_support=4, left=["wof"]), SCHEMA, "did you mean 'wolf'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_spent(miner: Any, schema: dpf.Schema, sentence: str) -> None:
+    study = dpf.Study(schema, epsilon=1)
+    with pytest.raises(InputError, match=sentence) as caught:
+        study.add("found", miner)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"extensions": 0},
+        {"min_jaccard": 2},
+        {"pairs": 0},
+        {"pairs": True},
+        {"min_support": 0},
+        {"budget": "d6"},
+        {"budget": [0.5, 0.5]},
+        {"budget": [0.5, 0.5, 0.5]},
+        {"budget": [0, 0.5, 0.5]},
+        {"budget": 3},
+        {"score": "cosine"},
+        {"left": "wolf"},
+        {"epsilon": 0},
+        {"max_p_value": -1},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_one_sentence(parameters: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        SerenadeCS(**{"epsilon": 1, **parameters})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("parameters", [{"rounds": 0}, {"max_age": -1}])
+def test_bad_parameters_of_the_engine_side(parameters: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        SerenadeES(1, **parameters)
+
+
+def test_too_many_pairs_of_values_are_refused_before_they_are_counted() -> None:
+    many = [str(k) for k in range(10_000)]
+    schema = dpf.Schema([dpf.Categorical("a", many, view="left"), dpf.Categorical("b", many, view="right")])
+    with pytest.raises(InputError, match="pairs of values"):
+        Language.of_schema(schema)
+    fine = [dpf.Numeric(f"{view} {k}", 0, 1, bins=100, view=view) for view in ("left", "right") for k in range(9)]
+    with pytest.raises(InputError, match="fewer bins"):
+        Language.of_schema(dpf.Schema(fine))
+
+
+def test_views_of_one_clinic_attribute_each(clinic: dpf.Table) -> None:
+    found = run(clinic, SerenadeES(1, min_support=100, left=[DIAGNOSES[0]], right=["BNP"], pairs=1))
+    assert len(found) == 1
+    assert not isinstance(found[0].left, And)
+
+
+# Mistakes that must be caught: the correct versions pass in test_conformance.py
+
+
+@attrs.frozen(eq=False)
+class SeenPool(PairPool):
+    """Offers only literals that some row fits and some row does not, as thresholds between data values do."""
+
+    def scores(self, group, unit, scale):
+        positions, scores = super().scores(group, unit, scale)
+        seen = scores > 0
+        return (positions[seen], scores[seen]) if seen.any() else (positions, scores)
+
+
+@attrs.frozen(eq=False)
+class FilteredPool(PairPool):
+    """Leaves candidates below a true support out of the race, by a score that cannot win."""
+
+    def scores(self, group, unit, scale):
+        positions, scores = super().scores(group, unit, scale)
+        return positions, np.where(scores * unit > 0.2, scores, -np.int64(50 / unit))
+
+
+class PlantedScores(LanguageScores):
+    name = "planted-scores"
+    pool: type[PairPool] = PairPool
+    text, size, count = PairScores.text, PairScores.size, PairScores.count
+
+    def answer(self, counts, **inputs):
+        right = PairPool.of(self, counts)
+        return self.pool(right.language, right.counts, right.factor, right.open)
+
+
+class FromSeen(PlantedScores):
+    pool = SeenPool
+
+
+class FromFiltered(PlantedScores):
+    pool = FilteredPool
+
+
+@attrs.frozen
+class Planted(dpf.Miner):
+    """Choose one pair."""
+
+    name = "planted"
+    query: type[Any] = PlantedScores
+
+    def plan(self, schema):
+        query = self.query(Language.of_schema(schema), Score.lowest(3, 12))
+        return dpf.step("pairs", query, SuccessiveExponential(2))
+
+    def mine(self, table):
+        return table.release("pairs")
+
+
+@pytest.mark.parametrize("query", [FromSeen, FromFiltered])
+def test_candidates_and_filters_from_true_counts_are_caught(query: type[Any]) -> None:
+    assert audit(Planted(), SCHEMA, "add-or-remove-one", replays=1000).passed
+    # the weights are summed by the kernel over all candidates; a pool that leaves some out sums over its own
+    query.pool.log_weights = lambda self, groups, unit, scale: np.array(
+        [round(scale * np.log(np.exp(self.scores(g, unit, scale)[1] / scale).sum())) for g in groups]
+    )
+    assert not audit(Planted(query), SCHEMA, "add-or-remove-one", replays=2000).passed
+
+
+class Small(Pool):
+    """Two groups; what is chosen is replaced by something a little worse."""
+
+    def __init__(self, step: float, scores: tuple[tuple[float, ...], ...] = ((2.0, 0.0), (1.9, 0.0))) -> None:
+        self.step, self._scores = step, scores
+
+    def groups(self):
+        from dpframework_greedy.choices import Group
+
+        return [Group(k, own) for k, own in enumerate(self._scores)]
+
+    def scores(self, group, unit, scale):
+        scores = np.rint(np.array(self._scores[group.number]) * self.step / unit).astype(np.int64)
+        return np.arange(len(scores)), scores
+
+    def log_weights(self, groups, unit, scale):
+        return np.array([round(scale * np.log(np.exp(self.scores(g, unit, scale)[1] / scale).sum())) for g in groups])
+
+    def after(self, group, position):
+        return Small(self.step, tuple((1.9, 0.1) if k == group.number else s for k, s in enumerate(self._scores)))
+
+
+class WrongSign(SuccessiveExponential):
+    """The published key, log(uniform) exp(epsilon q): the largest belongs to the worst candidate most often."""
+
+    name = "wrong-sign"
+
+    def release(self, answer, calibration, randomness):
+        class Turned:
+            def noisy_max(self, scores: np.ndarray, scale: float, noise: Noise) -> int:
+                return randomness.noisy_max(scores.max() - scores, scale, noise)
+
+        return super().release(answer, calibration, Turned())
+
+
+class ReusedKeys(SuccessiveExponential):
+    """The published memoization: a key that lost a round races against fresh ones in the next."""
+
+    name = "reused-keys"
+
+    def release(self, answer, calibration, randomness):
+        pool, unit, scale = answer, float(calibration.unit), calibration.lattice_scale
+        kept: dict[Any, tuple[float, int]] = {}
+        chosen = np.zeros((self.rounds, 2), dtype=np.int64)
+        for k in range(self.rounds):
+            for group in pool.groups():
+                if group not in kept:
+                    positions, scores = pool.scores(group, unit, scale)
+                    keys = scores / scale + randomness.generator.gumbel(size=len(scores))
+                    kept[group] = float(keys.max()), int(positions[keys.argmax()])
+            group = max(pool.groups(), key=lambda group: kept[group][0])
+            chosen[k] = group.number, kept[group][1]
+            kept.pop(group)
+            pool = pool.after(group, chosen[k, 1])
+        return chosen
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "right"),
+    [
+        (SuccessiveExponential(3, rounds=3), True),
+        (WrongSign(3, rounds=3), False),
+        (ReusedKeys(3, rounds=3), False),
+    ],
+)
+def test_a_wrong_sign_and_reused_keys_are_not_the_stated_draws(mechanism: Any, right: bool) -> None:
+    from dpframework.queries import Norm, QueryFacts, Sensitivity
+
+    facts = QueryFacts("small", "small", (), False, 4, [Sensitivity(Norm.LINF, 1, one_sided=True, source="a probe")])
+    assert check_sampler(mechanism, given=[Probe(facts, Small)], draws=8_000).passed is right
+
+
+def test_extension_scores_of_a_redescription_that_is_given() -> None:
+    language = Language.of_schema(SCHEMA)
+    query = ExtensionScores(language, Score.lowest(3, 12), 2, 4)
+    assert query.size == 2 * language.number_of_extensions
+    assert set(query.attributes) == {"wolf", "height", "rain", "zone"}
