@@ -140,7 +140,7 @@ def test_every_row_of_soundness_leads_to_a_test() -> None:
         for heading, text in re.findall(r"^### (.+)\n((?:(?!^##).*\n)*)", page, re.MULTILINE)
     }
     rows = re.findall(r"^\|.*\]\(#([\w-]+)\) \|$", page, re.MULTILINE)
-    assert sorted(rows) == sorted(sections)
+    assert sorted(set(rows)) == sorted(sections)  # a section may prove several rows
     for row in rows:
         assert re.search(r"`[\w/]+\.py::test_\w+`", sections[row]), row
 

@@ -2,7 +2,7 @@
 
 Equation 1 of the paper: with P(y|x) for each value x of each attribute X of the context,
 
-    d(y, z)**2 = sum over X, x of (P(y|x) - P(z|x))**2 / sum over X of |X|
+    d(y, z)**2 = sum over X, x of (P(y|x) - P(z|x))**2 / sum over X of the number of its values
 
 so a value y is a point, and the distance is Euclidean: what is done to the estimates of P leaves it a metric.
 """
@@ -119,7 +119,7 @@ def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Arra
     (empirical Bayes, Efron and Morris 1973), where S is the mean energy of P(y|x) - P(y) if each x went with one y:
     rare values often do, and common ones keep their deviation anyway. If the table as a whole deviates from
     independence by no more than noise would, S is 0. A column that deviates by more than three standard deviations of
-    the noise's energy speaks for itself, by 1 - v / |deviation|**2 (James and Stein 1961), where that shrinks less.
+    the noise's energy speaks for itself, by 1 - v / abs(deviation)**2 (James and Stein 1961), where that shrinks less.
     Last, it is moved to the closest shares. A value x that seems to have no rows says nothing.
     """
     other = pair.second if target == pair.first else pair.first
