@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
+from numbers import Number
 from typing import Any, ClassVar, final
 
 import attrs
@@ -81,7 +82,7 @@ class Miner(abc.ABC):
 
 
 def _written(value: Any) -> Any:
-    """Return a parameter JSON-safe; fractions exactly, other objects by what they hold."""
+    """Return a parameter JSON-safe: numbers exactly, values by what they hold, what is no value by its type."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Mapping):
@@ -90,4 +91,4 @@ def _written(value: Any) -> Any:
         return [_written(part) for part in value]
     if attrs.has(type(value)):
         return {a.name: _written(getattr(value, a.name)) for a in attrs.fields(type(value))}
-    return str(value)
+    return str(value) if isinstance(value, Number) else type(value).__name__

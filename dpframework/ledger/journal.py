@@ -119,7 +119,9 @@ class Journal:
         """
         try:
             with explained(self.path, WHAT):
-                rows = self._connection.execute("SELECT number, path, origin, output FROM release ORDER BY number")
+                # all of them first: a cursor left open by an error would keep the lock after `close`
+                query = "SELECT number, path, origin, output FROM release ORDER BY number"
+                rows = self._connection.execute(query).fetchall()
                 return {number: Kept(path, origin, from_json(json.loads(text))) for number, path, origin, text in rows}
         except DPFrameworkError:
             raise

@@ -89,8 +89,8 @@ def threshold_text(threshold: float) -> str:
 
     Examples
     --------
-    >>> threshold_text(30.0), threshold_text(1700030000.0)
-    ('30', '1700030000.0')
+    >>> threshold_text(30.0), threshold_text(1700033000.0)
+    ('30', '1700033000.0')
     """
     short = f"{threshold:.6g}"
     return short if float(short) == threshold else repr(threshold)
