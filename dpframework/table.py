@@ -367,7 +367,8 @@ def table_from_columns(
     Raises
     ------
     InputError
-        If a column does not fit its attribute; one sentence that shows nothing of its rows.
+        If a column is missing or does not fit its attribute, or the columns differ in length; one sentence that
+        shows nothing of its rows.
 
     Examples
     --------
@@ -375,6 +376,12 @@ def table_from_columns(
     >>> table_from_columns({"smokes": [True, False]}, Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """
+    for name in schema.names:
+        if name not in columns:
+            raise InputError(f"{source}: has no column '{name}'; {nearest(name, columns)}")
+    lengths = {len(columns[name]) for name in schema.names}
+    if len(lengths) > 1:
+        raise InputError(f"{source}: the columns differ in length; give one value a row in each")
     return _encoded(schema, columns, dict.fromkeys(schema.names, source), out_of_domain)
 
 

@@ -21,7 +21,7 @@ from dpframework.encoding import OutOfDomain, encode_column
 from dpframework.errors import InputError
 from dpframework.inference import infer_schema, infer_two_view_schema
 from dpframework.schema import Boolean, Categorical, Numeric, Schema
-from dpframework.table import Table, read_table, read_two_views, table_from_frame
+from dpframework.table import Table, read_table, read_two_views, table_from_columns, table_from_frame
 
 SECRET = "s3cr3t"
 AGE = Numeric("age", 17, 90, cuts=[25, 65], missing=True)
@@ -336,6 +336,19 @@ def test_the_type_fits_the_largest_attribute() -> None:
     table = table_from_frame(pl.DataFrame({"a": [True], "x": [1.0]}), schema)
     assert table.codes.dtype == np.uint16
     assert table.codes.tolist() == [[1], [299]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"old": [True], "il": [False]}, "survey: has no column 'ill'; did you mean 'il'?"),
+        ({"old": [True], "ill": [False, True]}, "survey: the columns differ in length; give one value a row in each"),
+    ],
+)
+def test_columns_that_do_not_fit_are_one_sentence(columns, sentence) -> None:
+    with pytest.raises(InputError) as refused:
+        table_from_columns(columns, Schema([Boolean("old"), Boolean("ill")]), source="survey")
+    assert str(refused.value) == sentence
 
 
 def test_from_codes() -> None:
