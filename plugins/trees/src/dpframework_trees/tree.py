@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -16,6 +16,9 @@ from dpframework.schema import Attribute, Schema, attribute_from_dict
 from dpframework.shard import Shard
 from dpframework.table import Table, table_from_frame
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
+
+if TYPE_CHECKING:
+    from dpframework.evaluation import Pattern
 
 
 @final
@@ -126,6 +129,16 @@ class DecisionTree:
     def rules(self) -> list[Rule]:
         """Return one rule a leaf, in tree order."""
         return list(_rules(self.root, (), self.target, self.schema))
+
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Return one pattern X -> y a leaf, in tree order: what `dpframework.evaluation` measures the retention of."""
+        from dpframework.evaluation import Pattern
+
+        return tuple(Pattern(rule.description, Equals(self.target.name, rule.label)) for rule in self.rules())
+
+    def leaf_counts(self) -> NDArray[np.float64]:
+        """Return the estimated rows of each leaf by class, shape (leaves, classes), in the order of `patterns`."""
+        return np.array([node.counts for node in _nodes(self.root) if isinstance(node, Leaf)])
 
     @property
     def leaves(self) -> int:

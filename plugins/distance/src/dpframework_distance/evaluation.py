@@ -1,0 +1,127 @@
+"""How near private distances are to those without privacy: a measure for `dpframework.evaluation`. Not private.
+
+Name it "dpframework_distance.evaluation:distances". Source: Battaglia, Celano and Pensa 2021, sections 4.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import final
+
+import attrs
+
+from dpframework.errors import InputError, nearest
+from dpframework.evaluation import Trial
+from dpframework.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.evaluation.trial import NOT_PRIVATE
+from dpframework.table import Table
+from dpframework_distance.distances import LearnedDistances
+from dpframework_distance.plain import PLAIN_CONTEXTS, dilca
+
+#: What DILCA without privacy has instead of a context that only a private miner chooses.
+_PLAIN = {"baseline": "relevant-redundant", "common": "max-dependency"}
+_ANY_SIZE = ("mean-su", "relevant-redundant")
+
+
+@final
+@attrs.frozen
+class DistanceQuality:
+    """How near learned distances are to others, as means over attributes: not private.
+
+    Attributes
+    ----------
+    f_score
+        Of contexts.
+    adjusted_f_score
+        The same, adjusted for chance: 0 for random contexts, 1 for the same ones.
+    pearson
+        Correlation of the matrices' upper triangles, over attributes with three values or more; NaN without any.
+    l1
+        Mean difference of distances.
+    """
+
+    f_score: float
+    adjusted_f_score: float
+    pearson: float
+    l1: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the measures by name."""
+        return attrs.asdict(self)
+
+    def __str__(self) -> str:
+        """Write the measures."""
+        return (
+            f"contexts: F-score {self.f_score:.3f}, adjusted for chance {self.adjusted_f_score:.3f}\n"
+            f"distances: Pearson {self.pearson:.3f}, L1 {self.l1:.4f}\n{NOT_PRIVATE}"
+        )
+
+
+def compared(found: LearnedDistances, true: LearnedDistances, *, any_size: bool = False) -> DistanceQuality:
+    """Compare distances, and the contexts that they come from, with others of the same attributes: not private.
+
+    Parameters
+    ----------
+    found, true
+        Learned with and without privacy, say. Attributes of `true` are compared.
+    any_size
+        Whether a random context has any size (see `chance_f_score`), as those of "mean-su".
+
+    Raises
+    ------
+    InputError
+        If `found` lacks an attribute.
+    """
+    others = len(true.schema) - 1
+    raw = {name: f_score(found[name].context, true[name].context) for name in true}
+    chance = {name: chance_f_score(len(true[name].context), others, any_size=any_size) for name in true}
+    return DistanceQuality(
+        f_score=_mean(raw.values()),
+        adjusted_f_score=_mean(adjusted_for_chance(raw[name], chance[name]) for name in true),
+        pearson=_mean(pearson(found[n].matrix, true[n].matrix) for n in true if true[n].attribute.size > 2),
+        l1=_mean(l1(found[name].matrix, true[name].matrix) for name in true),
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return statistics.fmean(known) if known else math.nan
+
+
+_KNOWN: weakref.WeakKeyDictionary[Table, dict[tuple[object, ...], LearnedDistances]] = weakref.WeakKeyDictionary()
+
+
+def distances(trial: Trial, *, context: str | None = None, k: int | None = None) -> Mapping[str, float]:
+    """Return "f_score", "adjusted_f_score", "pearson" and "l1" of distances beside DILCA's without privacy.
+
+    Parameters
+    ----------
+    trial
+        Its result is a `LearnedDistances`.
+    context, k
+        Of DILCA (see `dilca`); by default what the method's parameters say, or else its own defaults. Instead of
+        "baseline" it takes "relevant-redundant", and instead of "common", which it does not know, "max-dependency".
+
+    Raises
+    ------
+    InputError
+        If the result is another, or a parameter is wrong.
+    """
+    found = trial.result
+    if not isinstance(found, LearnedDistances):
+        raise InputError(f"learned distances are needed, not {type(found).__name__}")
+    asked = str(context or trial.parameters.get("context", "max-dependency"))
+    plain = _PLAIN.get(asked, asked)
+    if plain not in PLAIN_CONTEXTS:
+        raise InputError(f"context {asked!r} is unknown; {nearest(asked, PLAIN_CONTEXTS)}")
+    size = int(trial.parameters.get("k", 3) if k is None else k)
+    target = next(iter(found)) if len(found) == 1 else None
+    among = found.schema.names
+    known = _KNOWN.setdefault(trial.table, {})
+    key = (plain, size, target, among)
+    if key not in known:
+        known[key] = dilca(trial.table, context=plain, k=size, target=target, attributes=among)
+    return compared(found, known[key], any_size=plain in _ANY_SIZE).to_dict()
