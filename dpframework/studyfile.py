@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
 import attrs
 
 from dpframework.encoding import OutOfDomain
-from dpframework.errors import DPFrameworkError, InputError, nearest
+from dpframework.errors import DPFrameworkError, InputError
+from dpframework.forms import kind_of, read_toml, refuse_unknown, required_table, required_text, resolved_path
 from dpframework.privacy import Relation, exact, positive
 from dpframework.registry import Registry
 from dpframework.registry import registry as installed
@@ -22,10 +20,9 @@ from dpframework.study import Study
 from dpframework.table import Table, read_table, read_two_views
 
 _TABLES = ("data", "privacy", "step")
-_DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
+DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow")
 _STEP_KEYS = ("name", "miner", "epsilon", "params")
-_UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
 
 
 @final
@@ -50,6 +47,29 @@ class Data:
     id: str | None = None
     out_of_domain: OutOfDomain = OutOfDomain.ERROR
 
+    @classmethod
+    def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
+        """Read the keys of a `[data]` table; `where` begins the sentence of an error.
+
+        Raises
+        ------
+        InputError
+            If a key is unknown, lacks, contradicts another, or holds something else than it should.
+        """
+        refuse_unknown(form, DATA_KEYS, f"{where}unknown key")
+        policy = OutOfDomain.ERROR
+        if "out_of_domain" in form:
+            policy = OutOfDomain.parse(required_text(form, "out_of_domain", where))
+        views = [key for key in ("left", "right", "id") if key in form]
+        if "path" in form and views:
+            raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
+        if views:
+            files: tuple[str, ...] = (required_text(form, "left", where), required_text(form, "right", where))
+            return cls(files, folder, required_text(form, "id", where) if "id" in form else None, policy)
+        if "path" not in form:
+            raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
+        return cls((required_text(form, "path", where),), folder, None, policy)
+
     def paths(self) -> list[Path]:
         """Return the data files, all of which exist.
 
@@ -58,7 +78,7 @@ class Data:
         InputError
             If an environment variable in a path is not set, or a file does not exist.
         """
-        paths = [_path(text, self.folder) for text in self.files]
+        paths = [resolved_path(text, self.folder) for text in self.files]
         for path in paths:
             if not path.exists():
                 raise InputError(f"{path}: there is no such data file")
@@ -124,16 +144,16 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
     """
     path = Path(path)
     try:
-        form = _toml(path)
+        form = read_toml(path, "a study file")
         if "attribute" in form:
             raise InputError("looks like a schema; a study is expected, with [data], [privacy] and [[step]]")
-        _refuse_unknown(form, _TABLES, "unknown table or key")
-        data_form, privacy = _table(form, "data"), _table(form, "privacy")
-        data = _data(data_form, path.parent)
+        refuse_unknown(form, _TABLES, "unknown table or key")
+        data_form, privacy = required_table(form, "data"), required_table(form, "privacy")
+        data = Data.from_form(data_form, path.parent)
         steps = _steps(form)
-        schema = Schema.load(_path(_text(data_form, "schema", "[data] "), path.parent))
+        schema = Schema.load(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
         if len(data.files) > 1:
-            _require_views(schema)
+            require_views(schema)
         study = _study(privacy, schema)
         for step in steps:
             _add(study, step, registry or installed())
@@ -143,67 +163,34 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
     return StudyFile(path, data, study)
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError("there is no such file; a study file in TOML is expected") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text; a study file in TOML is expected") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}") from None
+def require_views(schema: Schema, where: str = "[data] ") -> None:
+    """Refuse a schema that cannot be of two files: a public fact, so that the checks need not wait for the run.
 
-
-def _path(text: str, folder: Path) -> Path:
-    expanded = os.path.expandvars(text)
-    unset = _UNSET.search(expanded)
-    if unset is not None:
-        name = unset.group(1).strip("{}")
-        raise InputError(f"the path '{text}' uses the environment variable {name}, which is not set")
-    return folder / os.path.expanduser(expanded)
-
-
-def _data(form: Mapping[str, Any], folder: Path) -> Data:
-    where = "[data] "
-    _refuse_unknown(form, _DATA_KEYS, f"{where}unknown key")
-    policy = OutOfDomain.ERROR
-    if "out_of_domain" in form:
-        policy = OutOfDomain.parse(_text(form, "out_of_domain", where))
-    views = [key for key in ("left", "right", "id") if key in form]
-    if "path" in form and views:
-        raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
-    if views:
-        files: tuple[str, ...] = (_text(form, "left", where), _text(form, "right", where))
-        return Data(files, folder, _text(form, "id", where) if "id" in form else None, policy)
-    if "path" not in form:
-        raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
-    return Data((_text(form, "path", where),), folder, None, policy)
-
-
-def _require_views(schema: Schema) -> None:
-    """Refuse a schema that cannot be of two files: a public fact, so that the checks need not wait for the run."""
+    Raises
+    ------
+    InputError
+        If an attribute has no view, or a view no attribute.
+    """
     for attribute in schema:
         if attribute.view is None:
             raise InputError(
-                f"[data] has left and right, but attribute '{attribute.name}' of the schema has no view; "
+                f"{where}has left and right, but attribute '{attribute.name}' of the schema has no view; "
                 'give each attribute view = "left" or view = "right"'
             )
     for view in View:
         if not schema.view(view):
-            raise InputError(f"[data] has left and right, but the schema has no attribute of the {view} view")
+            raise InputError(f"{where}has left and right, but the schema has no attribute of the {view} view")
 
 
 def _study(form: Mapping[str, Any], schema: Schema) -> Study:
     where = "[privacy] "
-    _refuse_unknown(form, _PRIVACY_KEYS, f"{where}unknown key")
+    refuse_unknown(form, _PRIVACY_KEYS, f"{where}unknown key")
     if "epsilon" not in form:
         raise InputError(f"{where}has no 'epsilon'")
     allow = form.get("allow", [])
     if not isinstance(allow, list) or not all(isinstance(name, str) for name in allow):
         raise InputError(f'{where}allow must be a list of texts, such as ["mcmc-converged"]')
-    relation = _text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
+    relation = required_text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
     try:
         return Study(
             schema,
@@ -227,29 +214,52 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for number, step in enumerate(steps, start=1):
         if not isinstance(step, Mapping):
             raise InputError(f"step number {number} must be a table, written as [[step]]")
-        name = _text(step, "name", f"step number {number}: ")
+        name = required_text(step, "name", f"step number {number}: ")
         where = f"step '{name}': "
         if name in names:
             raise InputError(f"{where}this name is used twice; give each step its own")
         names.add(name)
-        _refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
-        _text(step, "miner", where)
+        refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
+        required_text(step, "miner", where)
         params = step.get("params", {})
         if not isinstance(params, Mapping):
-            raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {_kind(params)}')
+            raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {kind_of(params)}')
         if "epsilon" in params:
             raise InputError(f"{where}epsilon is a key of the step itself, not of its params")
     return steps
 
 
 def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
-    """Make a step's miner and add it, so that every failure of a plugin is one sentence about this step."""
-    name, kind = step["name"], step["miner"]
     parameters = dict(step.get("params", {}))
-    try:
-        if "epsilon" in step:
+    if "epsilon" in step:
+        try:
             # Exact from the file on: a miner that splits it in three must not end above it by rounding.
             parameters["epsilon"] = positive(step["epsilon"])
+        except InputError as error:
+            raise InputError(f"step '{step['name']}': {error}") from None
+    add_miner(study, step["name"], step["miner"], parameters, registry)
+
+
+def add_miner(study: Study, name: str, kind: str, parameters: Mapping[str, Any], registry: Registry) -> None:
+    """Make a miner and add it to a study, so that every failure of a plugin is one sentence about this step.
+
+    Parameters
+    ----------
+    study
+        What it is added to.
+    name, kind
+        The step's name, and the registered miner's.
+    parameters
+        The miner's, epsilon among them.
+    registry
+        Where miners are looked up.
+
+    Raises
+    ------
+    InputError
+        If there is no such miner, or it refuses the parameters or the schema, or fails otherwise.
+    """
+    try:
         miner = registry.miner(kind, **parameters)
     except InputError as error:
         raise InputError(f"step '{name}': {error}") from None
@@ -265,46 +275,3 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
             f"step '{name}': miner '{kind}' of plugin '{plugin}' failed to plan with {type(error).__name__}"
             + (f" ({reason})" if reason else "")
         ) from None
-
-
-def _table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    if key not in form:
-        raise InputError(f"has no [{key}] table")
-    table = form[key]
-    if not isinstance(table, Mapping):
-        raise InputError(f"'{key}' must be a table, written as [{key}], not {_kind(table)}")
-    return table
-
-
-def _text(form: Mapping[str, Any], key: str, where: str) -> str:
-    if key not in form:
-        raise InputError(f"{where}has no '{key}'")
-    value = form[key]
-    if not isinstance(value, str):
-        raise InputError(f"{where}{key} must be a text, not {_kind(value)}")
-    if not value.strip():
-        raise InputError(f"{where}{key} must not be blank")
-    return value
-
-
-def _refuse_unknown(form: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    known = tuple(known)
-    for key in form:
-        if key not in known:
-            raise InputError(f"{what} '{key}'; {nearest(key, known)}")
-
-
-def _kind(value: object) -> str:
-    """Name the type of a TOML value as people write it."""
-    match value:
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case datetime.date() | datetime.time():
-            return "a date or time"
-    return "a table"

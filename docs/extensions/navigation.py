@@ -12,14 +12,21 @@ READERS = {
         "examples/mushroom/README",
     ],
     "Auditor": ["tutorial-auditor", "composition", "plan-format", "checks", "soundness", "verify", "ledger"],
-    "Researcher": ["tutorial-researcher", "examples/dpframework-example/README", "hooks"],
+    "Researcher": [
+        "tutorial-researcher",
+        "evaluation",
+        "experiment-format",
+        "experiments/index",
+        "examples/dpframework-example/README",
+        "hooks",
+    ],
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
     study schema table patterns queries mechanisms plan accountant checks engines miner observers ledger verify
-    reports errors demo trees greedy distance
+    evaluation experiment reports errors demo trees greedy distance
 """
-BELOW = {"checks": ["checks/*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}
+BELOW = {"checks": ["checks/*"], "experiments/index": ["*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}
 
 
 def _toctree(pages: list[str], *options: str) -> str:

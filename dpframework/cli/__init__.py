@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli import creating, demo, ledgers, listing, planning, running, schemas, verifying
+from dpframework.cli import creating, demo, experimenting, ledgers, listing, planning, running, schemas, verifying
 from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
 from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.version import __version__
@@ -31,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (listing, planning, running, verifying, creating, demo):
+for module in (listing, planning, running, verifying, experimenting, creating, demo):
     module.register(app)
 app.add_typer(schemas.app)
 app.add_typer(ledgers.app)

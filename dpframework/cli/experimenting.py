@@ -1,0 +1,125 @@
+"""The command that compares methods: `experiment`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpframework.cli.shared import (
+    REFUSED,
+    Command,
+    Json,
+    console,
+    counted,
+    given_path,
+    print_json,
+    say,
+    warn_of_problems,
+    whole_number,
+)
+from dpframework.errors import InputError
+
+if TYPE_CHECKING:
+    from dpframework.experiment import Experiment, Outcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(cls=Command, epilog="Example: dpframework experiment trees.toml --repetitions 3")(experiment)
+
+
+def experiment(
+    file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="An experiment file (.toml).")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=given_path,
+            metavar="FOLDER",
+            help="Where results go, and finished cells are found again. By default FILE-results, beside the file.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(parser=whole_number, metavar="N", help="Processes. By default one a processor."),
+    ] = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number,
+            metavar="N",
+            help="Instead of the file's; the cells are those of the whole experiment, which can go on from them.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare methods over a grid of data sets, parameters and budgets, measured against the truth: NOT PRIVATE.
+
+    Finished cells are kept: killed, the same command goes on. Exit code 1 if a cell failed, or a plan is refused.
+    """
+    warn_of_problems()
+    for name, number in (("--jobs", jobs), ("--repetitions", repetitions)):
+        if number is not None and number < 1:
+            raise InputError(f"{name} is {number}; at least 1 is needed")
+    from dpframework.experiment import load_experiment, run_experiment
+
+    wanted = load_experiment(file, repetitions=repetitions)
+    folder = file.with_name(f"{file.stem}-results") if out is None else out
+    with _progress() as told:
+        ran = run_experiment(wanted, folder, processes=-1 if jobs is None else jobs, told=told)
+    if as_json:
+        print_json(_form(wanted, ran))
+    else:
+        _show(wanted, ran)
+    if ran.failed:
+        from dpframework.experiment.summary import failures
+
+        for line in failures(ran.failed):
+            say(f"failed: {line}")
+        say(f"{counted(len(ran.failed), 'cell')} failed; the same command tries again")
+        raise typer.Exit(REFUSED)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Yield what shows a progress bar on standard error, if that is a terminal."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda done, cells: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    columns = (SpinnerColumn(), TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("cells", total=None)
+        yield lambda done, cells: bar.update(task, completed=done, total=cells)
+
+
+def _form(experiment: Experiment, ran: Outcome) -> dict[str, object]:
+    return {
+        "title": experiment.title,
+        "private": False,
+        "cells": ran.cells,
+        "finished_before": ran.before,
+        "finished_now": ran.now,
+        "failed": [{"cell": one.cell.to_dict(), "reason": one.reason} for one in ran.failed],
+        "tables": {
+            name: [group.to_dict() for group in groups]
+            for (kind, name), groups in ran.report.groups.items()
+            if kind == "table"
+        },
+        "files": [str(ran.folder / name) for name in ran.report.files],
+    }
+
+
+def _show(experiment: Experiment, ran: Outcome) -> None:
+    from dpframework.experiment.summary import BESIDE, NOT_PRIVATE
+
+    for summary in experiment.tables:
+        print(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
+    print(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
+    print(NOT_PRIVATE)
+    print(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")

@@ -1,0 +1,115 @@
+"""How measured values spread: means and medians with confidence intervals, and quartiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+
+
+@final
+@attrs.frozen
+class Spread:
+    """A sample of measured values, described.
+
+    Attributes
+    ----------
+    n
+        The number of values.
+    mean, sd
+        The mean, and the standard deviation with n - 1 in the denominator (NaN for one value).
+    mean_low, mean_high
+        Student's interval of the mean, 95 %; NaN for one value. Exact for normal values, and near enough for means
+        of ten or more that are not too skewed.
+    median, q1, q3
+        The median and the quartiles, interpolated linearly.
+    median_low, median_high
+        The interval of the median between order statistics, 95 % or a little more whatever the distribution; NaN for
+        fewer than six values, which cannot give one.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    mean_low: float
+    mean_high: float
+    median: float
+    q1: float
+    q3: float
+    median_low: float
+    median_high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Describe at least one value, none of them NaN.
+
+        Examples
+        --------
+        >>> found = Spread.of([1, 2, 3, 4, 5, 9])
+        >>> found.mean, found.median, (found.median_low, found.median_high)
+        (4.0, 3.5, (1.0, 9.0))
+        """
+        sample = np.sort(np.asarray(values, dtype=np.float64))
+        with np.errstate(invalid="ignore"):  # values may be infinite
+            mean = float(sample.mean())
+            sd = float(sample.std(ddof=1)) if len(sample) > 1 else math.nan
+            q1, median, q3 = (float(q) for q in np.quantile(sample, [0.25, 0.5, 0.75]))
+        half = half_width(len(sample), sd)
+        low, high = median_interval(sample)
+        return cls(len(sample), mean, sd, mean - half, mean + half, median, q1, q3, low, high)
+
+    def estimate(self, statistic: str) -> tuple[float, float, float]:
+        """Return the statistic with the lower and upper end that are drawn beside it.
+
+        Those of "mean" and "median" are confidence intervals; those of "quartiles" (of which the middle one is the
+        estimate) are the other two.
+        """
+        match statistic:
+            case "median":
+                return self.median, self.median_low, self.median_high
+            case "quartiles":
+                return self.median, self.q1, self.q3
+        return self.mean, self.mean_low, self.mean_high
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every number by name."""
+        return attrs.asdict(self)
+
+
+def half_width(n: int, sd: float) -> float:
+    """Return half the width of Student's interval of a mean of n values; NaN for one value.
+
+    Student, "The probable error of a mean", Biometrika 6 (1908).
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n) if n > 1 else math.nan
+
+
+def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+    """Return the narrowest symmetric interval between order statistics that covers the median; NaN if none does.
+
+    The k-th smallest value exceeds the median with probability P(B < k) at most, B binomial with n trials of 1/2
+    (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1).
+
+    Parameters
+    ----------
+    ordered
+        Values in increasing order.
+
+    Examples
+    --------
+    >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    (2.0, 8.0)
+    """
+    n, below, k = len(ordered), 0.0, 0
+    while k < n // 2 and below + math.comb(n, k) / 2**n <= (1 - CONFIDENCE) / 2:
+        below += math.comb(n, k) / 2**n
+        k += 1
+    return (float(ordered[k - 1]), float(ordered[n - k])) if k else (math.nan, math.nan)
