@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import functools
 import json
-from typing import Any, final
+from typing import final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.errors import InputError
+from dpframework.evaluation.rows import number_of_rows, select_rows
 from dpframework.experiment.code import Code, first_line
 from dpframework.schema import Schema
 from dpframework.studyfile import Data
@@ -125,19 +125,10 @@ class Fold:
         InputError
             If there are fewer rows than folds.
         """
-        rows = table.codes.shape[1]
+        rows = number_of_rows(table)
         if rows < self.folds:
             raise InputError(f"the table has fewer rows than the {self.folds} folds")
         order = np.random.default_rng(self.seed).permutation(rows)
         held_out = np.zeros(rows, dtype=bool)
         held_out[np.array_split(order, self.folds)[self.fold - 1]] = True
-        return _rows(table, ~held_out), _rows(table, held_out)
-
-
-def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
-    """Return some rows, with their number where the schema states it."""
-    schema: Any = table.schema
-    if schema.rows is not None:
-        schema = attrs.evolve(schema, rows=int(kept.sum()))
-    values = {name: column[kept] for name, column in table.values.items()}
-    return Table(schema, np.ascontiguousarray(table.codes[:, kept]), values)
+        return select_rows(table, ~held_out), select_rows(table, held_out)
