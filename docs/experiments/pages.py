@@ -54,7 +54,8 @@ def _table(lines: list[dict[str, str]], keys: Mapping[str, str]) -> str:
         if at in cells:
             raise ValueError(f"two figures for {at}; name what to keep")
         cells[at] = shown(line, keys.get("statistic", "mean"), int(keys.get("digits", "3")))
-    across = [f"{column} {_number(heading)}" if heading else f"no {column}" for heading in headings]
+    named = "" if column == "value" else f"{column} "
+    across = [f"{named}{_number(heading)}" if heading else f"no {column}" for heading in headings]
     table = [[*rows, *across], ["---"] * len(rows) + ["---:"] * len(headings)]
     table += [[*name, *(cells.get((name, heading), "") for heading in headings)] for name in names]
     return "\n".join("| " + " | ".join(line) + " |" for line in table)
