@@ -11,7 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframework as dpf
-from dpframework.patterns import And, Below, Cases, Description, Equals, Not, Or, description_from_dict, first_overlap
+from dpframework.patterns import (
+    And,
+    Below,
+    Cases,
+    Description,
+    Equals,
+    Not,
+    Or,
+    Shortener,
+    description_from_dict,
+    first_overlap,
+    shortened,
+)
 
 SCHEMA = dpf.Schema(
     [
@@ -81,6 +93,59 @@ def test_descriptions_survive_json(description: Description) -> None:
     assert isinstance(str(description), str)
 
 
+@given(descriptions)
+@settings(deadline=None, max_examples=400)
+def test_shortened_descriptions_hold_for_the_same_rows(description: Description) -> None:
+    """The rows visit every cell that values and thresholds make, so they stand for any table of the schema."""
+    short = shortened(description, SCHEMA)
+    assert (short.holds(SHARD) == description.holds(SHARD)).all()
+    assert len(short.literals()) <= len(description.literals())
+    assert shortened(short, SCHEMA) == short
+    assert shortened(Not(description), SCHEMA).holds(SHARD).tolist() == (~description.holds(SHARD)).tolist()
+
+
+ZONES = dpf.Schema([dpf.Categorical("zone", list("nesw")), dpf.Numeric("rain", 0, 9, cuts=[3, 5])])
+NORTH, EAST, SOUTH, WEST = (Equals("zone", zone) for zone in "nesw")
+DRY, DAMP, WET = Below("rain", 3), Below("rain", 5), Not(Below("rain", 5))
+
+
+@pytest.mark.parametrize(
+    ("description", "text"),
+    [
+        (Or([DRY, DAMP]), "rain < 5"),
+        (And([DRY, DAMP]), "rain < 3"),
+        (And([Not(DRY), WET]), "rain >= 5"),
+        (And([Not(Below("rain", 1)), DAMP, Not(DRY)]), "rain < 5 and rain >= 3"),
+        (And([DRY, WET]), "never"),
+        (Or([DAMP, Not(DRY)]), "always"),
+        (Equals("rain", "[3, 5)"), "rain = [3, 5)"),
+        (Or([Equals("rain", "[3, 5)"), DAMP]), "rain < 5"),
+        (And([NORTH, EAST]), "never"),
+        (And([NORTH, Not(EAST)]), "zone = n"),
+        (Or([NORTH, Not(EAST)]), "zone != e"),
+        (And([Not(NORTH), Not(EAST), Not(WEST)]), "zone = s"),
+        (Or([NORTH, EAST, WEST]), "zone != s"),
+        (Or([NORTH, EAST]), "zone = n or zone = e"),
+        (Or([NORTH, And([NORTH, DRY])]), "zone = n"),
+        (Or([NORTH, And([Not(NORTH), DRY])]), "zone = n or rain < 3"),
+        (And([NORTH, Or([NORTH, DRY])]), "zone = n"),
+        (And([NORTH, Or([EAST, And([DRY, Not(SOUTH)])])]), "zone = n and rain < 3"),
+        (Or([And([DRY, NORTH]), And([DRY, NORTH, DAMP])]), "rain < 3 and zone = n"),
+        (Not(And([DRY, Not(NORTH)])), "rain >= 3 or zone = n"),
+        (And([]), "always"),
+        (Or([And([]), NORTH]), "always"),
+    ],
+)
+def test_implied_tests_are_left_out(description: Description, text: str) -> None:
+    assert str(shortened(description, ZONES)) == text
+
+
+def test_one_shortener_serves_many_descriptions() -> None:
+    shortener = Shortener(ZONES, [DRY, DAMP, NORTH])
+    assert str(shortener.shortened(Or([DRY, DAMP]))) == "rain < 5"
+    assert str(shortener.shortened(And([Not(DRY), NORTH, Not(DAMP)]))) == "rain >= 5 and zone = n"
+
+
 @given(st.lists(descriptions, max_size=4))
 @settings(deadline=None)
 def test_cases_put_each_row_in_one_cell(parts: list[Description]) -> None:
@@ -133,7 +198,11 @@ def test_thresholds_off_the_grid_use_raw_values() -> None:
     ],
 )
 def test_wrong_literals_are_named(description: Description, text: str) -> None:
-    for evaluate in (lambda: description.holds(SHARD), lambda: first_overlap([description], SCHEMA)):
+    for evaluate in (
+        lambda: description.holds(SHARD),
+        lambda: first_overlap([description], SCHEMA),
+        lambda: shortened(description, SCHEMA),
+    ):
         with pytest.raises(dpf.InputError, match=text):
             evaluate()
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from dpframework.errors import InputError
-from dpframework.patterns import And, Below, Equals, Noisy, Not, Or, Redescription, Redescriptions
+from dpframework.patterns import And, Below, Equals, Noisy, Not, Or, Redescription, Redescriptions, p_values
 from dpframework.patterns.noisy import heavy_deviation, quantile
 
 patient = settings(deadline=None, max_examples=60)
@@ -296,6 +296,16 @@ def test_p_values_are_scipys(sizes: tuple[int, int, int, int]) -> None:
     chance = (both + left) / rows * ((both + right) / rows)
     tail = sum(math.comb(rows, k) * chance**k * (1 - chance) ** (rows - k) for k in range(both, rows + 1))
     assert found.p_value == pytest.approx(tail, rel=1e-6, abs=1e-12)
+
+
+@given(st.lists(st.tuples(*[st.integers(-9, 300)] * 3), min_size=1, max_size=5), st.integers(-9, 900))
+@patient
+def test_p_values_of_many_are_those_of_each(sizes: list[tuple[int, int, int]], rows: int) -> None:
+    both, left, right = np.array(sizes, dtype=np.float64).T
+    of_each = [
+        Redescription(LEFT, RIGHT, both=b, left_only=x - b, right_only=y - b, rows=rows).p_value for b, x, y in sizes
+    ]
+    assert p_values(both, left, right, rows).tolist() == of_each
 
 
 # Trust

@@ -13,7 +13,8 @@ from dpframework.patterns.descriptions import (
     first_overlap,
 )
 from dpframework.patterns.noisy import Noisy
-from dpframework.patterns.redescriptions import Redescription, Redescriptions
+from dpframework.patterns.redescriptions import Redescription, Redescriptions, p_values
+from dpframework.patterns.shortening import Shortener, shortened
 
 __all__ = [
     "And",
@@ -27,6 +28,9 @@ __all__ = [
     "Or",
     "Redescription",
     "Redescriptions",
+    "Shortener",
     "description_from_dict",
     "first_overlap",
+    "p_values",
+    "shortened",
 ]

@@ -66,14 +66,22 @@ class Equals(Literal):
 
     value: str
 
+    def code(self, schema: Schema) -> int:
+        """Return the value's code.
+
+        Raises
+        ------
+        InputError
+            If the attribute has no such value.
+        """
+        labels = schema[self.attribute].labels
+        if self.value not in labels:
+            raise InputError(f"attribute '{self.attribute}' has no value {self.value!r}; {nearest(self.value, labels)}")
+        return labels.index(self.value)
+
     def holds(self, columns: Columns) -> Mask:
         """Compare codes."""
-        attribute = columns.schema[self.attribute]
-        if self.value not in attribute.labels:
-            raise InputError(
-                f"attribute '{self.attribute}' has no value {self.value!r}; {nearest(self.value, attribute.labels)}"
-            )
-        return np.asarray(columns.codes(self.attribute) == attribute.labels.index(self.value))
+        return np.asarray(columns.codes(self.attribute) == self.code(columns.schema))
 
     def to_dict(self) -> dict[str, Any]:
         """Return {"equals": [attribute, value]}."""
@@ -108,11 +116,22 @@ class Below(Literal):
 
     threshold: float = attrs.field(converter=float)
 
-    def holds(self, columns: Columns) -> Mask:
-        """Compare codes where the threshold is on the grid, else raw values."""
-        attribute = columns.schema[self.attribute]
+    def numeric(self, schema: Schema) -> Numeric:
+        """Return the attribute.
+
+        Raises
+        ------
+        InputError
+            If it is not numeric.
+        """
+        attribute = schema[self.attribute]
         if not isinstance(attribute, Numeric):
             raise InputError(f"attribute '{self.attribute}' is {attribute.kind}; a threshold needs a numeric one")
+        return attribute
+
+    def holds(self, columns: Columns) -> Mask:
+        """Compare codes where the threshold is on the grid, else raw values."""
+        attribute = self.numeric(columns.schema)
         if self.threshold in attribute.interior_cuts:
             return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
         return np.asarray(columns.values(self.attribute) < self.threshold)

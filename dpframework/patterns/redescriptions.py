@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, TextIO, final, overload
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.errors import InputError
 from dpframework.outputs import write_whole
@@ -28,7 +30,8 @@ from dpframework.patterns.descriptions import Description, description_from_dict
 from dpframework.patterns.noisy import CONFIDENCE, Noisy, as_noisy, error_of, heavy_deviation, quantile
 
 _ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
-_HALVINGS = 50
+_STEPS = 60  # of Newton, more than are ever needed
+_GRID = 2**50  # ends of intervals are multiples of 1 / _GRID: digits beyond are rounding
 _SHOWN = 50  # rows of a printed table
 _WIDTH = 34  # of a description in it, then it is wrapped
 
@@ -129,12 +132,8 @@ class Redescription:
         """
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
-        from scipy.stats import binom
-
-        rows = max(round(self.rows.value), 1)
-        both = min(max(round(self.both.value), 0), rows)
-        left, right = (min(max(round(side.value), both), rows) for side in (self.left_support, self.right_support))
-        return float(binom.sf(both - 1, rows, (left / rows) * (right / rows)))
+        both, left, right = (np.array(n.value) for n in (self.both, self.left_support, self.right_support))
+        return float(p_values(both, left, right, self.rows.value))
 
     def trusted(self, candidates: int = 1) -> bool:
         """Tell whether, in spite of the noise, the exact Jaccard index is known to be at least half of the one shown.
@@ -198,6 +197,31 @@ class Redescription:
         )
 
 
+def p_values(
+    both: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64], rows: float
+) -> NDArray[np.float64]:
+    """Return the p-value (see `Redescription.p_value`) of each of many redescriptions, from their noisy counts.
+
+    Parameters
+    ----------
+    both, left, right
+        Rows for which both descriptions hold, for which the left one and for which the right one does, of one shape.
+    rows
+        All rows.
+
+    Examples
+    --------
+    >>> p_values(np.array([40.0, 24.0]), np.array([60.0, 60.0]), np.array([40.0, 40.0]), rows=100).round(4)
+    array([0.0003, 0.5386])
+    """
+    from scipy.stats import binom
+
+    size = max(round(rows), 1)
+    shared = np.clip(np.rint(both), 0, size)
+    shares = (np.clip(np.rint(side), shared, size) / size for side in (left, right))
+    return np.asarray(binom.sf(shared - 1, size, math.prod(shares)))
+
+
 def _form(count: Noisy | None) -> dict[str, float] | None:
     return None if count is None else count.to_dict()
 
@@ -217,30 +241,39 @@ def _least(both: Noisy, apart: Noisy, most: float) -> float:
     """Return the first j in [0, 1] at which (1 - j) both - j apart is within reach of noise; 1 if it is nowhere.
 
     Of exact counts this difference is positive just if the Jaccard index is above j. It is linear in j and the reach
-    of noise convex: before the first such j it is beyond that reach, and nowhere after.
+    of noise convex: before the first such j it is beyond that reach, and nowhere after. Newton's steps from 1 come
+    down to it and never below, since what lies beyond is concave.
     """
     first, second = heavy_deviation(both.variance), heavy_deviation(apart.variance)
-
-    def beyond(j: float) -> bool:
+    j = 1.0
+    if not both.value > most * first + 0.5 * (first > 0):
+        return 0.0
+    for _ in range(_STEPS):
         deviation, step = _mixed(first, second, j)
-        return (1 - j) * both.value - j * apart.value > most * deviation + step
-
-    low, high = 0.0, 1.0
-    if not beyond(low) or beyond(high):
-        return high if beyond(low) else low
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle) else (low, middle)
-    return low
-
-
-def _rank(redescription: Redescription) -> tuple[float, float, str, str]:
-    low, _ = redescription.jaccard_interval()
-    return -low, -redescription.both.value, str(redescription.left), str(redescription.right)
+        beyond = (1 - j) * both.value - j * apart.value - most * deviation - step
+        if beyond >= 0:
+            break
+        growth = (j * second**2 - (1 - j) * first**2) / deviation if deviation > 0 else 0.0
+        more = 0.5 * (second > 0) if j * (second > 0) >= (1 - j) * (first > 0) else -0.5
+        closer = j + beyond / (both.value + apart.value + most * growth + more)
+        if not closer < j:
+            break
+        j = max(closer, 0.0)
+    return math.floor(j * _GRID) / _GRID
 
 
 def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
-    return tuple(sorted(redescriptions, key=_rank))
+    """Sort by the lower end of the Jaccard interval, then by support; only ties are told apart by their texts."""
+    most = quantile(error_of(CONFIDENCE))
+
+    def of_counts(item: Redescription) -> tuple[float, float]:
+        return -min(_least(item.both, item.apart, most), item.jaccard), -item.both.value
+
+    keyed = sorted(((of_counts(item), item) for item in redescriptions), key=lambda pair: pair[0])
+    ranked: list[Redescription] = []
+    for _, tied in itertools.groupby(keyed, key=lambda pair: pair[0]):
+        ranked += sorted((item for _, item in tied), key=lambda item: (str(item.left), str(item.right)))
+    return tuple(ranked)
 
 
 def _count_all(found: Any, _: Any, candidates: int) -> None:

@@ -116,6 +116,7 @@ SHAPES = [
     Method("alt-mcmc", settings)
     for settings in (
         {"starts": 1},
+        {"starts": 2},
         {"starts": 4},
         {"max_depth": 1},
         {"max_depth": 3, "sampler": "mcmc"},
@@ -123,6 +124,7 @@ SHAPES = [
         {"rounds": 3},
     )
 ]
+NOT_PRIVATE = "not private"
 GROUPS = {
     "defaults": DEFAULTS,
     "defaults but for depth, starts or rounds": SHAPES,
@@ -277,14 +279,16 @@ def quality(args: argparse.Namespace, data: str) -> list[dict[str, Any]]:
         print(f"{data}: {method}, epsilon {epsilon}, {time.process_time():.0f} s", file=sys.stderr)
 
     for group, methods in GROUPS.items():
-        for method in methods:
+        for method in methods if group in args.groups else ():
             for epsilon in args.epsilon:
                 made = [method.make(paper, table.schema.names, epsilon, seed) for seed in range(args.runs)]
                 add(group, method.text, epsilon, [mined(table, miner, seed) for seed, miner in enumerate(made)])
+    if NOT_PRIVATE not in args.groups:
+        return rows
     few, many = Constraints(), Constraints(min_support=paper.min_support)
-    add("not private", "CARTwheels, depth 2, best starts", None, [baseline.mined(baseline.best_starts(2), 2, few)])
+    add(NOT_PRIVATE, "CARTwheels, depth 2, best starts", None, [baseline.mined(baseline.best_starts(2), 2, few)])
     drawn = [baseline.mined(baseline.drawn_starts(paper.starts, seed), 4, many) for seed in range(args.runs)]
-    add("not private", f"CARTwheels, depth 4, {paper.starts} starts", None, drawn)
+    add(NOT_PRIVATE, f"CARTwheels, depth 4, {paper.starts} starts", None, drawn)
     return rows
 
 
@@ -364,6 +368,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="some of the tables, such as mammal_like")
     parser.add_argument("--runs", type=int, default=10, help="seeded runs of each method")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 0.1, 0.01])
+    parser.add_argument("--groups", nargs="+", choices=[*GROUPS, NOT_PRIVATE], default=[*GROUPS, NOT_PRIVATE])
     parser.add_argument("--out", type=Path, help="JSON file to write")
     args = parser.parse_args()
     console = Console(width=max(180, Console().width))

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from fractions import Fraction
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.extraction import Constraints, description_of, extract
+from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, extract
 from dpframework_trees.kernels import child_score, pair_score
 from dpframework_trees.pairing import MarkovChainPairs, PairData, largest_replacement, pair_score_named
 from dpframework_trees.queries import Associations, JointLeaves, PairScores
@@ -20,8 +21,11 @@ from dpframework_trees.splits import Candidates
 import dpframework as dpf
 from dpframework.clinic import clinic_schema, clinic_table
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
+from dpframework.verify.replay import replay
 from dpframework.verify.samplers import Probe
+from dpframework.verify.subject import Subject
 from dpframework.verify.tables import SmallTables, Universe
+from dpframework.verify.transcript import record
 
 SCHEMA = dpf.Schema(
     [
@@ -154,6 +158,12 @@ def test_worst_cases_of_one_tree(rows):
     assert replaced / rows == pytest.approx(2 * (rows - 1) / rows**2)
 
 
+def test_one_public_row_does_not_refuse_a_plan():
+    study = dpf.Study(attrs.evolve(SCHEMA, rows=1), epsilon=1, relation="replace-one", allow=ALLOWED)
+    study.add("found", MCMCTreePair(1, score="product"))
+    assert not study.plan().refusals()
+
+
 def test_a_walks_score_is_that_of_the_pair_it_ends_in():
     query, data = pair_answer()
     pairs = list(data.some_pairs(10_000))
@@ -167,16 +177,31 @@ def test_a_walks_score_is_that_of_the_pair_it_ends_in():
 @pytest.mark.parametrize("seed", range(30))
 def test_a_union_of_leaves_is_described_by_what_holds_in_it(seed):
     rng = np.random.default_rng(seed)
-    grown = tree(LEFT, *rng.integers(0, len(LEFT), 7))
-    chosen = rng.random(8) < rng.choice([0.2, 0.5, 0.8])
+    candidates = LEFT if seed % 2 else RIGHT
+    grown = tree(candidates, *rng.integers(0, len(candidates), 7))
+    leaves = LeafUnions(grown)
     shard = UNIVERSE.shard(bytes(range(UNIVERSE.kinds)))
+    # the universe has a row of each kind, so a leaf without any cannot have one
+    assert leaves.possible.tolist() == [k in grown.leaf_codes(shard) for k in range(8)]
+    union = rng.random(leaves.possible.sum()) < rng.choice([0.2, 0.5, 0.8])
+    chosen = np.zeros(8, dtype=bool)
+    chosen[leaves.possible] = union
     inside = chosen[grown.leaf_codes(shard)]
-    described = description_of(grown, chosen)
+    described = leaves.description(union)
     if described is None:
         assert inside.all() or not inside.any()
     else:
         assert (described.holds(shard) == inside).all()
         assert (dpf.patterns.description_from_dict(described.to_dict()).holds(shard) == inside).all()
+
+
+def test_a_union_of_leaves_does_not_say_what_it_implies():
+    # rain < 3, else rain < 5, else neither
+    leaves = LeafUnions(tree(RIGHT, 1, 1, 2))
+    assert leaves.possible.tolist() == [True, False, True, True]
+    assert str(leaves.description(np.array([True, True, False]))) == "rain < 5"
+    assert str(leaves.description(np.array([False, False, True]))) == "rain >= 5"
+    assert leaves.description(np.array([True, True, True])) is None
 
 
 def test_leaves_are_the_paths_to_them():
@@ -198,6 +223,83 @@ def test_extraction_finds_leaves_that_match_and_counts_add_up():
     assert (best.support.value, best.left_only.value, best.right_only.value, best.rows.value) == (600, 5, 10, 1015)
     assert best.support.variance == 8
     assert best.rows.variance == 32
+
+
+def cautious_jaccard(table, left, right, variance):
+    """The Jaccard index of two unions of leaves less two standard deviations of its noise, to first order."""
+    inside, beside = np.outer(left, right), np.outer(left, ~right) | np.outer(~left, right)
+    both, apart = max(table[inside].sum(), 0), max(table[beside].sum(), 0)
+    if both + apart <= 0:
+        return -1.0
+    jaccard = both / (both + apart)
+    noise = (1 - jaccard) ** 2 * inside.sum() + jaccard**2 * beside.sum()
+    return jaccard - 2 * np.sqrt(noise * variance) / (both + apart)
+
+
+def unions_by_definition(table, variance):
+    """Algorithm 6 on leaves, as it is written: each union is tried on its own, all its cells added up."""
+    looked_at, found = 0, set()
+    sizes = table.shape
+    for signs in itertools.product([False, True], repeat=2):
+        for starts in itertools.product(*map(range, sizes)):
+            sides = [(np.arange(n) == k) ^ negated for n, k, negated in zip(sizes, starts, signs, strict=True)]
+            best, added = cautious_jaccard(table, *sides, variance), [0, 0]
+            looked_at += 1
+            while True:
+                better = None
+                for side, leaf, rest in itertools.product(range(2), range(max(sizes)), [False, True]):
+                    if added[side] == MOST_ADDED or leaf >= sizes[side] or (sides[side][leaf] and not rest):
+                        continue
+                    looked_at += 1
+                    tried = list(sides)
+                    tried[side] = sides[side] | ((np.arange(sizes[side]) == leaf) ^ rest)
+                    score = cautious_jaccard(table, *tried, variance)
+                    if score > best + 1e-12:
+                        best, better, grown = score, tried, side
+                if better is None:
+                    break
+                sides = better
+                added[grown] += 1
+            found.add(tuple(np.concatenate(sides).tolist()))
+    return found, looked_at
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_extraction_is_the_algorithm_as_it_is_written(seed):
+    rng = np.random.default_rng(seed)
+    depth = 2 + seed % 2
+    grown = {
+        dpf.View.LEFT: tree(LEFT, *rng.integers(0, len(LEFT), 2**depth - 1)),
+        dpf.View.RIGHT: tree(RIGHT, *rng.integers(0, len(RIGHT), 2**depth - 1)),
+    }
+    counts = rng.integers(-15, 30, (2**depth, 2**depth)) + 300 * (rng.random((2**depth, 2**depth)) < 0.15)
+    constraints = Constraints(min_jaccard=0.15, min_support=5, max_p_value=0.2)
+    variance = float(rng.choice([0.5, 8, 200]))
+    leaves = [LeafUnions(grown[view]) for view in dpf.View]
+    table = counts[np.ix_(*(of_view.possible for of_view in leaves))]
+    unions, expected_number = unions_by_definition(table, variance)
+    expected = set()
+    for union in unions:
+        left, right = (np.array(side) for side in (union[: len(table)], union[len(table) :]))
+        sides = [of_view.description(of_side) for of_view, of_side in zip(leaves, (left, right), strict=True)]
+        if None in sides:
+            continue
+
+        def cells(*of_cells, table=table):
+            return dpf.patterns.Noisy(table[np.ix_(*of_cells)].sum(), variance * np.outer(*of_cells).sum())
+
+        one = dpf.patterns.Redescription(
+            *sides,
+            both=cells(left, right),
+            left_only=cells(left, ~right),
+            right_only=cells(~left, right),
+            rows=dpf.patterns.Noisy(table.sum(), variance * table.size),
+        )
+        support = one.support.value
+        if one.jaccard >= 0.15 and 5 <= support <= 0.8 * table.sum() and one.p_value <= 0.2:
+            expected.add(one)
+    found, number = extract(grown, counts, variance, constraints)
+    assert (set(found), len(found), number) == (expected, len(expected), expected_number)
 
 
 def test_constraints_are_met_by_all_that_is_returned():
@@ -312,21 +414,33 @@ def test_an_exact_sampler_that_would_take_too_long_says_how_much_and_offers_anot
     AltMCMC(1, max_depth=3, starts=["b"], sampler="mcmc").plan(schema)
 
 
-def test_cuts_taken_from_the_data_are_refused_by_the_checks():
+def inferred_schemas(rows):
+    """The schemas of a table and of its neighbour without the last row, cuts at the quantiles of their values."""
     import polars as pl
 
     rng = np.random.default_rng(0)
-    views = [
-        pl.DataFrame({"wolf": rng.random(60) < 0.5}),
-        pl.DataFrame({"rain": rng.normal(size=60)}),
-    ]
-    schema = dpf.infer_two_view_schema(*views, numeric="quantile")
-    study = dpf.Study(schema, epsilon=1, allow=ALLOWED)
-    study.add("found", AltMCMC(1))
+    views = [pl.DataFrame({"wolf": rng.random(rows) < 0.5}), pl.DataFrame({"rain": rng.normal(size=rows)})]
+    both = [[view.head(n) for view in views] for n in (rows, rows - 1)]
+    return [dpf.infer_two_view_schema(*one, numeric="quantile", bins=3) for one in both]
+
+
+@pytest.mark.parametrize("miner", MINERS)
+def test_cuts_taken_from_the_data_are_refused_by_the_checks(miner):
+    study = dpf.Study(inferred_schemas(60)[0], epsilon=1, allow=ALLOWED)
+    study.add("found", miner(1))
     assert {finding.code for finding in study.plan().refusals()} == {"DP006"}
-    # a neighbour has other cuts: a transcript of one table cannot be replayed on the other
-    other = dpf.infer_two_view_schema(*(view.head(59) for view in views), numeric="quantile")
-    assert other.fingerprint != schema.fingerprint
+
+
+@pytest.mark.parametrize("miner", MINERS)
+def test_cuts_taken_from_the_data_are_caught_by_the_replay_audit(miner):
+    """What a run on a table makes public cannot come from a run on its neighbour, whose cuts are others."""
+    subjects = [Subject(miner(1, starts=["wolf"]), s, dpf.Relation.ADD_OR_REMOVE_ONE) for s in inferred_schemas(60)]
+    rows = bytes([0, 1, 4, 5])
+    transcript = record(subjects[0], rows, seed=1)
+    assert math.isfinite(replay(subjects[0], transcript, rows[:3]).log_density)
+    replayed = replay(subjects[1], transcript, rows[:3])
+    assert replayed.log_density == -math.inf
+    assert replayed.divergence is not None
 
 
 def test_selected_starts_differ_and_come_from_either_view():
@@ -345,6 +459,30 @@ def test_selected_starts_differ_and_come_from_either_view():
     study.run(dpf.Table.from_codes(schema, codes), seed=0, observers=[Starts()])
     assert [schema[test.attribute].view.value for test in starts] == ["left", "right", "left", "right"]
     assert len(set(map(str, starts))) == 4
+
+
+@pytest.mark.parametrize("miner", MINERS)
+@pytest.mark.parametrize(
+    ("epsilon", "rows", "number"),
+    [
+        ("0.3", None, 2),
+        ("0.29", None, 1),
+        (1, {"rows": 750}, 2),
+        (1, {"max_rows": 749}, 1),
+        ("0.01", {"max_rows": 75_000}, 2),
+    ],
+)
+def test_a_small_budget_has_one_start(miner, epsilon, rows, number):
+    """By what is public alone; a run makes as many as its plan."""
+    schema = attrs.evolve(SCHEMA, **(rows or {}))
+    study = dpf.Study(schema, epsilon=1, allow=ALLOWED)
+    study.add("found", miner(epsilon))
+    assert miner(epsilon).number(schema) == number
+    starts = {path.split("/")[1] for path, _ in study.plan().placed_steps()}
+    assert starts == {f"start {k + 1}" for k in range(number)}
+    assert study.plan().total().epsilon == Fraction(epsilon)
+    codes = np.random.default_rng(2).integers(0, 2, (4, schema.rows or 700))
+    assert study.run(dpf.Table.from_codes(schema, codes), seed=1)["found"].candidates > 0
 
 
 @pytest.mark.parametrize("miner", MINERS)

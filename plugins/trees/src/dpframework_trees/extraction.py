@@ -9,18 +9,19 @@ post-processing.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.errors import InputError
-from dpframework.patterns import And, Description, Literal, Noisy, Not, Or, Redescription
+from dpframework.patterns import And, Description, Noisy, Not, Or, Redescription, Shortener, p_values
 from dpframework.schema import View
 from dpframework_trees.complete import CompleteTree
 
 MOST_ADDED = 3  # leaves, or rests without one leaf, that are joined to either side
+_ALWAYS, _NEVER = And(()), Or(())
 
 
 def _share(instance: Any, attribute: attrs.Attribute[float], value: float) -> None:
@@ -55,41 +56,65 @@ class Constraints:
     max_p_value: float = attrs.field(default=0.01, validator=_share)
 
 
-def description_of(tree: CompleteTree, leaves: NDArray[np.bool_]) -> Description | None:
-    """Return what holds in some leaves of a tree and nowhere else, shortened; None if it holds everywhere or nowhere.
+@final
+class LeafUnions:
+    """What holds in unions of leaves of a tree.
+
+    A leaf whose path contradicts itself has no row on any table of the schema: its noisy counts are noise alone, and
+    it is left out.
 
     Parameters
     ----------
     tree
         The tree.
-    leaves
-        Which leaves, shape (leaves,).
+
+    Attributes
+    ----------
+    possible
+        Which leaves a row may be in, shape (leaves,).
     """
-    described = _described(tree, leaves, 0, {})
-    return described if isinstance(described, Description) else None
 
+    def __init__(self, tree: CompleteTree) -> None:
+        self._tests = [tree.test(node) for node in range(len(tree.tests))]
+        self._shortener = Shortener(tree.candidates.schema, self._tests)
+        self._described: dict[bytes, Description | None] = {}
+        self.possible = np.array([not self._shortener.contradicts(tree.path(leaf)) for leaf in range(tree.leaves)])
+        self._position = np.cumsum(self.possible) - 1
 
-def _described(
-    tree: CompleteTree, leaves: NDArray[np.bool_], node: int, known: dict[Literal, bool]
-) -> Description | bool:
-    """Describe the leaves below a node, given the outcomes of the tests above it."""
-    if node >= len(tree.tests):
-        return bool(leaves[node - len(tree.tests)])
-    test = tree.test(node)
-    if test in known:  # asked before: one side is empty
-        return _described(tree, leaves, 2 * node + (1 if known[test] else 2), known)
-    held = _described(tree, leaves, 2 * node + 1, {**known, test: True})
-    rest = _described(tree, leaves, 2 * node + 2, {**known, test: False})
-    if held == rest:
-        return held
-    if isinstance(held, bool) and isinstance(rest, bool):
-        return test if held else Not(test)
-    if isinstance(held, bool):
-        assert isinstance(rest, Description)
-        return Or((test, rest)) if held else And((Not(test), rest))
-    if isinstance(rest, bool):
-        return Or((Not(test), held)) if rest else And((test, held))
-    return Or((And((test, held)), And((Not(test), rest))))
+    def description(self, union: NDArray[np.bool_]) -> Description | None:
+        """Return what holds in some leaves and nowhere else, shortened; None if it holds everywhere or nowhere.
+
+        Parameters
+        ----------
+        union
+            Which of the possible leaves, shape (possible leaves,).
+        """
+        key = union.tobytes()
+        if key not in self._described:
+            described = self._below(0, union)
+            short = self._shortener.shortened(described) if isinstance(described, Description) else _NEVER
+            self._described[key] = None if short in (_ALWAYS, _NEVER) else short
+        return self._described[key]
+
+    def _below(self, node: int, union: NDArray[np.bool_]) -> Description | bool | None:
+        """Describe the leaves below a node, given the outcomes of the tests above it; None if no row can be there."""
+        if node >= len(self._tests):
+            leaf = node - len(self._tests)
+            return bool(union[self._position[leaf]]) if self.possible[leaf] else None
+        test = self._tests[node]
+        held, rest = self._below(2 * node + 1, union), self._below(2 * node + 2, union)
+        if held is None or rest is None:  # the outcome follows from those above
+            return rest if held is None else held
+        if held == rest:
+            return held
+        if isinstance(held, bool) and isinstance(rest, bool):
+            return test if held else Not(test)
+        if isinstance(held, bool):
+            assert isinstance(rest, Description)
+            return Or((test, rest)) if held else And((Not(test), rest))
+        if isinstance(rest, bool):
+            return Or((Not(test), held)) if rest else And((test, held))
+        return Or((And((test, held)), And((Not(test), rest))))
 
 
 def extract(
@@ -113,40 +138,54 @@ def extract(
     """
     from dpframework_trees.kernels import grow_unions
 
-    left, right = trees[View.LEFT], trees[View.RIGHT]
-    unions = np.zeros((4 * left.leaves * right.leaves, left.leaves + right.leaves), dtype=np.bool_)
-    looked_at = grow_unions(np.asarray(counts, dtype=np.float64), variance, MOST_ADDED, unions)
-    found: dict[tuple[Description, Description], Redescription] = {}
-    rows = Noisy(float(counts.sum()), variance * counts.size)
-    for union in np.unique(unions, axis=0):
-        of_left, of_right = union[: left.leaves], union[left.leaves :]
-        sides = description_of(left, of_left), description_of(right, of_right)
+    left, right = LeafUnions(trees[View.LEFT]), LeafUnions(trees[View.RIGHT])
+    table = counts[np.ix_(left.possible, right.possible)].astype(np.float64)
+    n_left, n_right = table.shape
+    unions = np.zeros((4 * table.size, n_left + n_right), dtype=np.bool_)
+    looked_at = grow_unions(table, variance, MOST_ADDED, unions)
+    of_left, of_right = np.split(_distinct(unions), [n_left], axis=1)
+    total, left_rows, right_rows = table.sum(), of_left @ table.sum(axis=1), of_right @ table.sum(axis=0)
+    both = ((of_left @ table) * of_right).sum(axis=1)
+    left_leaves, right_leaves = of_left.sum(axis=1), of_right.sum(axis=1)
+    found = []
+    for k in np.flatnonzero(_fulfilling(both, left_rows, right_rows, total, constraints)):
+        sides = left.description(of_left[k]), right.description(of_right[k])
         if sides[0] is None or sides[1] is None:
             continue
-
-        def cells(rows_of: NDArray[np.bool_], columns: NDArray[np.bool_]) -> Noisy:
-            return Noisy(float(counts[np.ix_(rows_of, columns)].sum()), variance * rows_of.sum() * columns.sum())
-
         redescription = Redescription(
             sides[0],
             sides[1],
-            both=cells(of_left, of_right),
-            left_only=cells(of_left, ~of_right),
-            right_only=cells(~of_left, of_right),
-            rows=rows,
+            both=Noisy(both[k], variance * left_leaves[k] * right_leaves[k]),
+            left_only=Noisy(left_rows[k] - both[k], variance * left_leaves[k] * (n_right - right_leaves[k])),
+            right_only=Noisy(right_rows[k] - both[k], variance * (n_left - left_leaves[k]) * right_leaves[k]),
+            rows=Noisy(total, variance * table.size),
         )
-        if fulfils(redescription, constraints):
-            found.setdefault((sides[0], sides[1]), redescription)
-    return list(found.values()), looked_at
+        found.append(redescription)
+    return found, looked_at
 
 
-def fulfils(redescription: Redescription, constraints: Constraints) -> bool:
-    """Tell whether a redescription fulfils all constraints, on its noisy counts."""
-    rows, support, p_value = redescription.rows, redescription.support.value, redescription.p_value
-    assert rows is not None
-    assert p_value is not None
-    return (
-        redescription.jaccard >= constraints.min_jaccard
-        and constraints.min_support <= support <= constraints.max_support * rows.value
-        and p_value <= constraints.max_p_value
+def _distinct(unions: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return each row once."""
+    packed = np.packbits(unions, axis=1)
+    order = np.lexsort(packed.T[::-1])
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (packed[order[1:]] != packed[order[:-1]]).any(axis=1)
+    return unions[order[first]]
+
+
+def _fulfilling(
+    both: NDArray[np.float64],
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    rows: float,
+    constraints: Constraints,
+) -> NDArray[np.bool_]:
+    """Tell which redescriptions fulfil all constraints, from the noisy supports of both sides and of either one."""
+    shared, apart = np.maximum(both, 0), np.maximum(left + right - 2 * both, 0)
+    jaccard = np.divide(shared, shared + apart, out=np.zeros(len(both)), where=shared > 0)
+    return np.asarray(
+        (jaccard >= constraints.min_jaccard)
+        & (both >= constraints.min_support)
+        & (both <= constraints.max_support * rows)
+        & (p_values(both, left, right, rows) <= constraints.max_p_value)
     )

@@ -168,13 +168,31 @@ def pack_tests(
     codes: NDArray[np.int64],
     bits: NDArray[np.uint64],
 ) -> None:
-    """Set a bit of bits[t] for each row of `index` whose code of attributes[t] passes test t (EQUALS or BELOW)."""
+    """Set a bit of bits[t] for each row of `index` whose code of attributes[t] passes test t (EQUALS or BELOW).
+
+    Codes are laid out in the order of the rows, once for all tests on an attribute that follow each other: then the
+    compiler compares many at once.
+    """
+    rows, words = len(index), bits.shape[1]
+    values = np.zeros(64 * words, dtype=matrix.dtype)
+    last = ~np.uint64(0) >> np.uint64(-rows % 64)  # the bits of rows in the last word
     for t in range(len(attributes)):
-        column, code, below = matrix[attributes[t]], codes[t], kinds[t] == BELOW
-        for i in range(len(index)):
-            value = column[index[i]]
-            if value <= code if below else value == code:
-                bits[t, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+        if t == 0 or attributes[t] != attributes[t - 1]:
+            column = matrix[attributes[t]]
+            for i in range(rows):
+                values[i] = column[index[i]]
+        code = codes[t]
+        for w in range(words):
+            word = np.uint64(0)
+            if kinds[t] == BELOW:
+                for b in range(64):
+                    word |= np.uint64(values[64 * w + b] <= code) << np.uint64(b)
+            else:
+                for b in range(64):
+                    word |= np.uint64(values[64 * w + b] == code) << np.uint64(b)
+            bits[t, w] = word
+        if words:
+            bits[t, words - 1] &= last
 
 
 @njit(nogil=True, cache=True)
@@ -595,21 +613,9 @@ def best_associations(
         scores[k] = best
 
 
-@njit(nogil=True, cache=True)
-def _cautious_jaccard(
-    table: NDArray[np.float64], variance: float, left: NDArray[np.bool_], right: NDArray[np.bool_]
-) -> float:
+@njit(nogil=True, cache=True, inline="always")
+def _cautious_jaccard(both: float, apart: float, both_cells: int, apart_cells: int, variance: float) -> float:
     """Return the Jaccard index of two unions of leaves less two standard deviations of its noise, to first order."""
-    both = apart = 0.0
-    both_cells = apart_cells = 0
-    for i in range(len(left)):
-        for j in range(len(right)):
-            if left[i] and right[j]:
-                both += table[i, j]
-                both_cells += 1
-            elif left[i] or right[j]:
-                apart += table[i, j]
-                apart_cells += 1
     both, apart = max(both, 0.0), max(apart, 0.0)
     either = both + apart
     if either <= 0:
@@ -625,56 +631,110 @@ def grow_unions(table: NDArray[np.float64], variance: float, most_added: int, un
 
     A start is a leaf or all but one on either side; leaves, or all but one, are joined to either side, `most_added`
     times a side at most, while the cautious Jaccard index grows. Returns how many pairs of unions were looked at.
+
+    What a leaf adds is known from sums that are kept up to date: `sizes` counts the leaves of either union, rows[side]
+    is their support, `both` the support of both, and inside[side, leaf] the rows of a leaf that the other union holds.
     """
-    n_left, n_right = table.shape
-    member = np.zeros(n_left + n_right, dtype=np.bool_)
-    looked_at = 0
-    start = 0
+    leaves = np.array(table.shape)
+    member = np.zeros((2, leaves.max()), dtype=np.bool_)
+    whole, inside = np.zeros(member.shape), np.zeros(member.shape)
+    whole[0, : leaves[0]], whole[1, : leaves[1]] = table.sum(axis=1), table.sum(axis=0)
+    total = table.sum()
+    sizes, added, rows = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros(2)
+    looked_at = start = 0
     for negated_left in range(2):
         for negated_right in range(2):
-            for i in range(n_left):
-                for j in range(n_right):
-                    member[:n_left] = negated_left == 1
-                    member[n_left:] = negated_right == 1
-                    member[i] = negated_left == 0
-                    member[n_left + j] = negated_right == 0
-                    best = _cautious_jaccard(table, variance, member[:n_left], member[n_left:])
-                    added = np.zeros(2, dtype=np.int64)
+            for i in range(leaves[0]):
+                for j in range(leaves[1]):
+                    sizes[:], added[:], rows[:] = 0, 0, 0.0
+                    member[:], inside[:] = False, 0.0
+                    both = 0.0
+                    for side, leaf, negated in ((0, i, negated_left), (1, j, negated_right)):
+                        both = _join(
+                            table, whole, total, leaves, member, inside, sizes, rows, both, side, leaf, negated == 1
+                        )
+                    best = _cautious_jaccard(
+                        both,
+                        rows[0] + rows[1] - 2 * both,
+                        sizes[0] * sizes[1],
+                        sizes[0] * leaves[1] + sizes[1] * leaves[0] - 2 * sizes[0] * sizes[1],
+                        variance,
+                    )
                     looked_at += 1
                     while True:
-                        chosen, chosen_score, chosen_rest = -1, best, False
-                        for leaf in range(n_left + n_right):
-                            side = 0 if leaf < n_left else 1
-                            if added[side] >= most_added:
+                        side, leaf, rest = -1, -1, False
+                        score = best
+                        for own in range(2):
+                            if added[own] >= most_added:
                                 continue
-                            first, end = (0, n_left) if side == 0 else (n_left, n_left + n_right)
-                            for rest in range(2):
-                                before = member[first:end].copy()
-                                if rest == 0:
-                                    if member[leaf]:
-                                        continue
-                                    member[leaf] = True
-                                else:
-                                    for other in range(first, end):
-                                        if other != leaf:
-                                            member[other] = True
-                                looked_at += 1
-                                score = _cautious_jaccard(table, variance, member[:n_left], member[n_left:])
-                                if score > chosen_score + 1e-12:
-                                    chosen, chosen_score, chosen_rest = leaf, score, rest == 1
-                                member[first:end] = before
-                        if chosen < 0:
+                            other = 1 - own
+                            for k in range(leaves[own]):
+                                held = member[own, k]
+                                for negated in range(2):
+                                    if negated == 0:
+                                        if held:
+                                            continue
+                                        joined = both + inside[own, k]
+                                        support, size = rows[own] + whole[own, k], sizes[own] + 1
+                                    elif held:  # together with the rest that is everything
+                                        joined, support, size = rows[other], total, leaves[own]
+                                    else:
+                                        joined = rows[other] - inside[own, k]
+                                        support, size = total - whole[own, k], leaves[own] - 1
+                                    looked_at += 1
+                                    reached = _cautious_jaccard(
+                                        joined,
+                                        support + rows[other] - 2 * joined,
+                                        size * sizes[other],
+                                        size * leaves[other] + sizes[other] * leaves[own] - 2 * size * sizes[other],
+                                        variance,
+                                    )
+                                    if reached > score + 1e-12:
+                                        score, side, leaf, rest = reached, own, k, negated == 1
+                        if side < 0:
                             break
-                        side = 0 if chosen < n_left else 1
-                        if chosen_rest:
-                            first, end = (0, n_left) if side == 0 else (n_left, n_left + n_right)
-                            for other in range(first, end):
-                                if other != chosen:
-                                    member[other] = True
-                        else:
-                            member[chosen] = True
+                        both = _join(table, whole, total, leaves, member, inside, sizes, rows, both, side, leaf, rest)
                         added[side] += 1
-                        best = chosen_score
-                    unions[start] = member
+                        best = score
+                    unions[start, : leaves[0]] = member[0, : leaves[0]]
+                    unions[start, leaves[0] :] = member[1, : leaves[1]]
                     start += 1
     return looked_at
+
+
+@njit(nogil=True, cache=True)
+def _join(
+    table: NDArray[np.float64],
+    whole: NDArray[np.float64],
+    total: float,
+    leaves: NDArray[np.int64],
+    member: NDArray[np.bool_],
+    inside: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+    rows: NDArray[np.float64],
+    both: float,
+    side: int,
+    leaf: int,
+    rest: bool,
+) -> float:
+    """Join a leaf, or all but it, to the union of one side; return the new support of both (see `grow_unions`)."""
+    other = 1 - side
+    held = member[side, leaf]
+    if rest:
+        both = rows[other] if held else rows[other] - inside[side, leaf]
+        rows[side] = total if held else total - whole[side, leaf]
+        sizes[side] = leaves[side] if held else leaves[side] - 1
+        member[side, : leaves[side]] = True
+        member[side, leaf] = held
+    else:
+        both += inside[side, leaf]
+        rows[side] += whole[side, leaf]
+        sizes[side] += 1
+        member[side, leaf] = True
+    for k in range(leaves[other]):
+        cell = table[leaf, k] if side == 0 else table[k, leaf]
+        if not rest:
+            inside[other, k] += cell
+        else:
+            inside[other, k] = whole[other, k] if held else whole[other, k] - cell
+    return both

@@ -245,6 +245,16 @@ class Candidates(Sequence[Split]):
             thresholds=self.thresholds[keep],
         )
 
+    def position(self, test: Literal) -> int:
+        """Return the position of a test of a value or a public cut that is a candidate."""
+        if isinstance(test, Below):
+            code = test.numeric(self.schema).interior_cuts.index(test.threshold)
+        else:
+            assert isinstance(test, Equals)
+            code = test.code(self.schema)
+        of_attribute = self.attributes[self.owner] == self.schema.index(test.attribute)
+        return int(np.flatnonzero(of_attribute & (self.codes == code))[0])
+
     def __len__(self) -> int:
         """Return the number of candidates."""
         return len(self.kinds)
