@@ -1,7 +1,13 @@
 """DP-DILCA in all its variants, and its queries, through the suites that any plugin goes through."""
 
 from dpframework_distance import DPDilca
-from dpframework_distance.queries import CommonContextScores, ContextScores, Entropies, PairCounts
+from dpframework_distance.queries import (
+    CommonContextScores,
+    ConditionalEntropies,
+    ContextScores,
+    Entropies,
+    PairCounts,
+)
 from dpframework_distance.sensitivities import RowBounds
 
 import dpframework as dpf
@@ -29,6 +35,8 @@ QUERIES = {
     "entropies": (Entropies(ATTRIBUTES, None, RowBounds.of(COUNTED)), COUNTED, {}),
     "entropies of one target": (Entropies(ATTRIBUTES, 1, RowBounds.of(BOUNDED)), BOUNDED, {}),
     "entropies as published": (Entropies(ATTRIBUTES, 1, RowBounds.of(COUNTED, published=True)), COUNTED, {}),
+    "conditional entropies": (ConditionalEntropies(ATTRIBUTES, None, RowBounds.of(BOTH)), BOTH, {}),
+    "conditional entropies of one target": (ConditionalEntropies(ATTRIBUTES, 1, RowBounds.of(BOTH)), BOTH, {}),
     "pair": (PairCounts(ATTRIBUTES), BOUNDED, {"pair": ("town", "ill")}),
     "pair of a target": (PairCounts(ATTRIBUTES, 1), BOUNDED, {"pair": ("age", "town")}),
 }

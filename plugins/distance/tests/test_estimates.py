@@ -1,17 +1,20 @@
 """From noisy histograms to distances."""
 
+import functools
 import math
 
 import numpy as np
 import pytest
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant
 from dpframework_distance.estimates import (
+    Conditional,
     NoisyPair,
     as_published,
     distances_between,
     histograms,
     noise_variance,
     on_simplex,
+    points_from,
     points_of,
     shrunk,
 )
@@ -46,7 +49,9 @@ def test_distances_are_equation_1():
 def test_without_noise_the_estimates_are_the_shares():
     marginals = histograms([PAIR], None)
     for target in ("y", "x"):
-        assert shrunk(PAIR, target, marginals) == pytest.approx(as_published(PAIR, target), abs=1e-9)
+        found = shrunk(PAIR, target, marginals)
+        assert found.shares == pytest.approx(as_published(PAIR, target).shares, abs=1e-9)
+        assert (found.variance == 0).all()
 
 
 def test_estimates_are_shares_whatever_the_noise():
@@ -56,8 +61,9 @@ def test_estimates_are_shares_whatever_the_noise():
         marginals = histograms([pair], 86)
         for target in ("y", "x"):
             given = shrunk(pair, target, marginals)
-            assert (given >= 0).all()
-            assert np.isin(given.sum(axis=0).round(9), (0.0, 1.0)).all()
+            assert (given.shares >= 0).all()
+            assert np.isin(given.shares.sum(axis=0).round(9), (0.0, 1.0)).all()
+            assert (given.variance <= given.shares * (1 - given.shares)).all()
             matrix = distances_between(points_of([given]))
             assert (matrix <= 1).all()
             assert (matrix == matrix.T).all()
@@ -72,7 +78,7 @@ def test_where_there_is_only_noise_the_columns_are_more_alike():
         noise = np.random.default_rng(seed).laplace(0, 20, (3, 10))
         pair = NoisyPair("y", "x", independent + noise, 800.0)
         both = shrunk(pair, "y", histograms([pair], 3000)), as_published(pair, "y")
-        errors.append([np.abs(given - expected).mean() for given in both])
+        errors.append([np.abs(given.shares - expected).mean() for given in both])
     ours, published = np.mean(errors, axis=0)
     assert ours < 0.9 * published
 
@@ -80,8 +86,58 @@ def test_where_there_is_only_noise_the_columns_are_more_alike():
 def test_marginals_are_pooled_over_tables_by_their_noise():
     first = NoisyPair("y", "x", np.array([[60.0, 0.0], [0.0, 40.0]]), 1.0)
     second = NoisyPair("y", "z", np.array([[0.0, 30.0], [70.0, 0.0]]), 9.0)
-    assert histograms([first, second], 100)["y"] == pytest.approx([57, 43])
+    assert histograms([first, second], 100)["y"] == pytest.approx([57, 43], rel=1e-3)
     assert histograms([first, second], 200)["y"].sum() == pytest.approx(200)
+
+
+def test_histograms_of_nothing_but_noise_are_level():
+    """And those of little noise are left as they are."""
+    counts = np.array([[90.0, 0.0], [4.0, 0.0], [6.0, 0.0]])
+    for variance, expected in ((1e-6, [90, 4, 6]), (1e9, [100 / 3] * 3)):
+        found = histograms([NoisyPair("y", "x", counts, variance)], 100)["y"]
+        assert found == pytest.approx(expected, rel=1e-3)
+        assert found.sum() == pytest.approx(100)
+
+
+def test_distances_are_roots_of_expected_squares():
+    """Against draws of shares with these means and variances."""
+    shares = np.array([[0.5, 0.1, 0.3], [0.2, 0.2, 0.3], [0.3, 0.7, 0.4]])
+    given = Conditional(shares, 0.4 * shares * (1 - shares))
+    draws = shares + np.random.default_rng(0).normal(size=(40_000, 3, 3)) * np.sqrt(given.variance)
+    squares = np.square(draws[:, :, np.newaxis] - draws[:, np.newaxis]).mean(axis=(0, 3))
+    found = distances_between(points_of([given]))
+    above = np.triu_indices(3, 1)
+    assert found[above] == pytest.approx(np.sqrt(squares)[above], rel=0.02)
+    assert (found.diagonal() == 0).all()
+
+
+def test_values_of_which_nothing_is_known_are_equally_far_apart():
+    """Not 0, as two equal shares would be: a metric of noise is then the overlap distance."""
+    rng = np.random.default_rng(2)
+    pair = NoisyPair("y", "x", rng.normal(0, 1e6, (4, 5)), 1e12)
+    matrix = distances_between(points_of([shrunk(pair, "y", histograms([pair], 300))]))
+    assert matrix[np.triu_indices(4, 1)] == pytest.approx(0.5 * math.sqrt(3) / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("scale", [0.1, 10, 1000])
+def test_profiles_are_distances_between_0_and_1(scale):
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        tables = {x: rng.integers(0, 40, (3, size)) * rng.integers(0, 2, (3, 1)) for x, size in (("x", 4), ("z", 2))}
+        pairs = {x: NoisyPair("y", x, t + rng.laplace(0, scale, t.shape), 2 * scale**2) for x, t in tables.items()}
+        estimate = functools.partial(shrunk, marginals=histograms(list(pairs.values()), 100))
+        for given in (estimate, as_published):
+            matrix = distances_between(points_from(pairs, "y", given, True))
+            assert matrix.shape == (3, 3)
+            assert ((matrix >= 0) & (matrix <= 1 + 1e-12)).all()
+
+
+def test_profiles_by_hand():
+    pairs = {"x": PAIR, "z": NoisyPair("z", "y", np.array([[3.0, 1.0], [1.0, 1.0]]), 0.0)}
+    first = [30 / 35 - 2 / 51, 5 / 35 - 40 / 51, -9 / 51]
+    second = [3 / 4 - 1 / 2, 1 / 4 - 1 / 2]
+    expected = math.sqrt(sum(d**2 for d in first + second) / 4)
+    assert distances_between(points_from(pairs, "y", as_published, True))[0, 1] == pytest.approx(expected)
 
 
 def test_the_closest_shares():

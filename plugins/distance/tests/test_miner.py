@@ -82,10 +82,10 @@ def test_with_a_large_budget_the_contexts_and_distances_are_those_without_privac
     schema = schema_of()
     table = table_of(schema)
     for context in ("max-dependency", "max-relevance", "mean-su"):
-        for estimates in ("shrunk", "published"):
-            miner = DPDilca(10**7, context=context, k=2, estimates=estimates)
+        for estimates, profiles in itertools.product(("shrunk", "published"), (False, True)):
+            miner = DPDilca(10**7, context=context, k=2, estimates=estimates, profiles=profiles)
             found = study_of(schema, miner, epsilon=10**8).run(table, seed=0)["d"]
-            true = dilca(table, context=context, k=2)
+            true = dilca(table, context=context, k=2, profiles=profiles)
             assert found.contexts == true.contexts
             for name in true:
                 assert found[name].matrix == pytest.approx(true[name].matrix, abs=1e-3)
@@ -141,6 +141,7 @@ def test_an_add_or_remove_study_needs_a_public_bound_only():
         ({"context": "common", "k": 1}, {"rows": 9}, "set k = 2"),
         ({"sensitivity": "published"}, {"max_rows": 9}, "set rows in the schema"),
         ({"sharing": "yes"}, {"rows": 9}, "true or false"),
+        ({"profiles": 1}, {"rows": 9}, "true or false"),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_is_spent(parameters, facts, sentence):
@@ -243,23 +244,34 @@ def test_half_the_claimed_noise_is_caught():
     assert not report.passed
 
 
-def test_mean_su_contexts_follow_from_the_noisy_entropies_alone():
+class Listener(dpf.Observer):
+    """Keeps what is released."""
+
+    def __init__(self):
+        self.told = []
+
+    def released(self, release):
+        self.told.append(release)
+
+
+@pytest.mark.parametrize("sensitivity", ["exact", "published"])
+@pytest.mark.parametrize("only", [None, 2])
+def test_mean_su_contexts_follow_from_the_noisy_entropies_alone(only, sensitivity):
     schema = schema_of()
-    told = []
-
-    class Listener(dpf.Observer):
-        def released(self, release):
-            told.append(release)
-
-    study = study_of(schema, DPDilca("0.5", context="mean-su"))
-    found = study.run(table_of(schema), seed=4, observers=[Listener()])["d"]
-    noisy = next(release.value for release in told if release.charge.step.name == "entropies")
-    alone, joint = noisy[:5], dict(zip(itertools.combinations(range(5), 2), noisy[5:], strict=True))
-    for target in range(5):
+    target = None if only is None else f"a{only}"
+    listener = Listener()
+    study = study_of(schema, DPDilca("0.5", context="mean-su", target=target, sensitivity=sensitivity))
+    found = study.run(table_of(schema), seed=4, observers=[listener])["d"]
+    noisy = next(release.value for release in listener.told if release.charge.step.name == "entropies")
+    pairs = [pair for pair in itertools.combinations(range(5), 2) if only is None or only in pair]
+    alone, joint = np.array(noisy[:5]), dict(zip(pairs, noisy[5:], strict=True))
+    if sensitivity == "exact":  # the numbers are weighted, and those of pairs conditional
+        alone /= 2 if only is None else np.where(np.arange(5) == only, 1, 0.25)
+        joint = {(a, b): value + alone[b if a == only else a] for (a, b), value in joint.items()}
+    for t in range(5) if only is None else [only]:
         values = {}
-        for other in set(range(5)) - {target}:
-            both = alone[target] + alone[other]
-            pair = joint[min(target, other), max(target, other)]
-            values[f"a{other}"] = 2 * (both - pair) / both if both > 0 else 0.0
+        for other in set(range(5)) - {t}:
+            both = alone[t] + alone[other]
+            values[f"a{other}"] = 2 * (both - joint[min(t, other), max(t, other)]) / both if both > 0 else 0.0
         mean = sum(values.values()) / 4
-        assert found.contexts[f"a{target}"] == tuple(sorted(n for n, v in values.items() if v >= mean))
+        assert found.contexts[f"a{t}"] == tuple(sorted(n for n, v in values.items() if v >= mean))

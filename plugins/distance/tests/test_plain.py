@@ -76,7 +76,25 @@ def test_distances_by_hand():
     schema = dpf.Schema([dpf.Boolean("y"), dpf.Boolean("x")])
     found = dilca(dpf.Table.from_codes(schema, [[0, 0, 0, 1], [0, 0, 1, 1]]), target="y")
     # P(y|x=0) = (1, 0), P(y|x=1) = (1/2, 1/2): sqrt((1 + 0) / 2)
-    assert found["y"].matrix == pytest.approx(np.array([[0, 1], [1, 0]]) * math.sqrt(0.5))
+    assert found["y"].matrix == pytest.approx(np.array([[0, 1], [1, 0]]) * math.sqrt((1 + 0) / 2))
+    # P(x|y=0) = (2/3, 1/3), P(x|y=1) = (0, 1): sqrt((4/9 + 4/9) / 2)
+    profiles = dilca(dpf.Table.from_codes(schema, [[0, 0, 0, 1], [0, 0, 1, 1]]), target="y", profiles=True)
+    assert profiles["y"].matrix == pytest.approx(np.array([[0, 1], [1, 0]]) * 2 / 3)
+
+
+def test_profiles_do_not_depend_on_how_common_a_value_is():
+    """Two names of one thing are at distance 0, and the order of numbers is found, whatever their shares."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(5, 20_000, p=[0.4, 0.05, 0.3, 0.05, 0.2])
+    x = np.clip(y // 2 * 2 + rng.integers(-1, 3, 20_000), 0, 5)
+    schema = dpf.Schema([dpf.Categorical("y", list("abcde")), dpf.Categorical("x", list("uvwxyz"))])
+    table = dpf.Table.from_codes(schema, [y, x])
+    found = dilca(table, target="y", profiles=True)["y"].matrix
+    assert found[0, 1] < 0.05  # of one thing, eight times as common
+    assert found[2, 3] < 0.05
+    assert found[0, 2] > 0.2
+    assert found[0, 4] > found[0, 2]
+    assert dilca(table, target="y")["y"].matrix[0, 1] > 0.2
 
 
 def test_bad_parameters_are_refused(table):

@@ -1,6 +1,7 @@
 """What comes out, and what is done with it: files, heat maps, metrics, embeddings."""
 
 import json
+import pickle
 
 import matplotlib
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.spatial.distance import squareform
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 import dpframework as dpf
 
@@ -178,14 +180,18 @@ def test_rows_may_be_a_table_a_frame_columns_or_codes(metric, table):
     assert metric.encode(columns).tolist() == expected
     assert metric.encode(pl.DataFrame(columns)).tolist() == expected
     assert metric.encode(np.array(expected)).tolist() == expected
+    assert metric.encode(np.array(expected, dtype=float)).tolist() == expected
+    assert metric.encode(expected).tolist() == expected
     assert metric.encode(table).shape == (300, 5)
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        (np.zeros((2, 4), int), "codes must be integers"),
-        (np.zeros((2, 5)), "codes must be integers"),
+        (np.zeros((2, 4), int), "codes must be whole numbers"),
+        (np.full((2, 5), 0.5), "codes must be whole numbers"),
+        (np.full((2, 5), np.nan), "codes must be whole numbers"),
+        ([["A", "B", "C", "D", "E"]], "codes must be whole numbers"),
         (np.full((2, 5), 9), "outside its attribute's domain"),
         ({"town": ["A"]}, "ill"),
     ],
@@ -216,11 +222,49 @@ def test_the_transformer_in_a_pipeline(metric, learned, table):
     assert transformer.n_features_in_ == 5
 
 
+def test_the_transformer_passes_scikit_learns_checks_that_need_no_rows(learned):
+    """The others fit on numbers of columns and values of their own, which have no distances."""
+    passed = {
+        result["check_name"]
+        for result in check_estimator(ValueEmbedding(learned), on_fail=None, on_skip=None)
+        if result["status"] == "passed"
+    }
+    assert passed >= {
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_estimators_unfitted",
+        "check_get_params_invariance",
+        "check_mixin_order",
+        "check_no_attributes_set_in_init",
+        "check_do_not_raise_errors_in_init_or_set_params",
+        "check_parameters_default_constructible",
+        "check_set_params",
+        "check_transformers_unfitted",
+        "check_valid_tag_types",
+    }
+
+
+def test_a_fitted_transformer_is_pickled(learned):
+    rows = np.zeros((2, 5), dtype=int)
+    fitted = ValueEmbedding(learned).fit(rows)
+    assert (pickle.loads(pickle.dumps(fitted)).transform(rows) == fitted.transform(rows)).all()
+
+
+def test_the_transformer_refuses_rows_that_do_not_fit(learned):
+    with pytest.raises(dpf.InputError, match="outside its attribute's domain"):
+        ValueEmbedding(learned).fit(np.full((3, 5), 9))
+    named = ValueEmbedding(learned).set_output(transform="polars").fit_transform(np.zeros((3, 5)))
+    assert named.columns[0] == "town_0"
+
+
 def test_the_transformer_learns_by_itself(table):
     schema = dpf.Schema(table.schema.attributes, rows=300)
     transformer = ValueEmbedding(schema=schema, epsilon=2, relation="replace-one", k=2, random_state=0).fit(table)
     again = clone(transformer).fit(table)
     assert (transformer.transform(table) == again.transform(table)).all()
+    from_codes = clone(transformer).fit(table.codes.T.astype(float))
+    assert (from_codes.transform(table) == again.transform(table)).all()
     with pytest.raises(dpf.InputError, match="or a schema"):
         ValueEmbedding().fit(table)
 

@@ -4,13 +4,21 @@ Equation 1 of the paper: with P(y|x) for each value x of each attribute X of the
 
     d(y, z)**2 = sum over X, x of (P(y|x) - P(z|x))**2 / sum over X of the number of its values
 
-so a value y is a point, and the distance is Euclidean: what is done to the estimates of P leaves it a metric.
+so a value y is a point, and the distance is Euclidean: what is done to the estimates of P leaves it a metric. Where an
+estimate has a variance, the expected square is taken: that of the estimates' difference plus both variances. That is a
+coordinate more for each value, which is 0 for all others; where nothing is known, all values are equally far apart.
+
+Profiles are the other way round (Ahmad and Dey 2007): with P(x|y), how a value goes with the context,
+
+    d(y, z)**2 = sum over X, x of (P(x|y) - P(x|z))**2 / (2 times the number of X)
+
+where how common a value is does not enter: in P(y|x) it is a factor of all that is compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -50,6 +58,23 @@ class NoisyPair:
         return table.sum(axis=1), self.variance * table.shape[1]
 
 
+@attrs.frozen(eq=False)
+class Conditional:
+    """An estimate of P(y|x) from one table.
+
+    Attributes
+    ----------
+    shares
+        Of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
+    variance
+        Of each share, as far as the noise leaves it unknown, shape (y, x); at most shares (1 - shares), which keeps
+        distances within 1.
+    """
+
+    shares: Array
+    variance: Array
+
+
 def noise_variance(calibration: Calibration) -> float:
     """Return the variance of the noise of a released count: Gaussian, or two-sided geometric."""
     if calibration.mechanism.name == "gaussian":
@@ -77,7 +102,9 @@ def on_simplex(values: Array, total: float) -> Array:
 def histograms(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
     """Return each attribute's histogram as all released tables together say: non-negative, of one sum.
 
-    A table's marginals are weighted by the inverse of their variance.
+    A table's marginals are weighted by the inverse of their variance. The more noise is left in them, the closer they
+    are moved to the same count for every value: as much as is best on average if all histograms were equally likely (of
+    k values, a share then has the variance (k - 1) / (k**2 (k + 1))).
 
     Parameters
     ----------
@@ -98,18 +125,24 @@ def histograms(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]
             sums[name] = sums.get(name, 0) + weight * marginal
             weights[name] = weights.get(name, 0.0) + weight
     known = float(rows) if rows is not None else max(total / total_weight, 1.0)
-    return {name: on_simplex(summed / weights[name], known) for name, summed in sums.items()}
+    return {name: _towards_equal(on_simplex(sums[name] / weights[name], known), 1 / weights[name]) for name in sums}
 
 
-def as_published(pair: NoisyPair, target: str) -> Array:
-    """Return P(y|x), shape (y, x), as the paper's authors do: negative counts are 0, then shares of each column."""
+def _towards_equal(histogram: Array, noise: float) -> Array:
+    size, total = len(histogram), histogram.sum()
+    spread = (size - 1) / (size**2 * (size + 1)) * total**2
+    return np.asarray(total / size + spread / (spread + noise) * (histogram - total / size))
+
+
+def as_published(pair: NoisyPair, target: str) -> Conditional:
+    """Estimate P(y|x) as the paper's authors do: negative counts are 0, then shares of each column."""
     table = np.maximum(pair.of(target), 0.0)
     columns = table.sum(axis=0)
-    return table / np.where(columns > 0, columns, 1.0)
+    return Conditional(table / np.where(columns > 0, columns, 1.0), np.zeros(table.shape))
 
 
-def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Array:
-    """Return P(y|x), shape (y, x), with what is known of the marginals and of the noise.
+def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Conditional:
+    """Estimate P(y|x) with what is known of the marginals and of the noise.
 
     The table is first made to agree with the marginals. Then each column x is shrunk towards the target's own shares:
     with n_x its size and v the energy of the noise in a column, its deviation is multiplied by
@@ -121,31 +154,68 @@ def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Arra
     independence by no more than noise would, S is 0. A column that deviates by more than three standard deviations of
     the noise's energy speaks for itself, by 1 - v / abs(deviation)**2 (James and Stein 1961), where that shrinks less.
     Last, it is moved to the closest shares. A value x that seems to have no rows says nothing.
+
+    Noise leaves v / (S n_x**2 + v) of a column unknown. A share could vary by P(y|x) (1 - P(y|x)) at most, if each x
+    went with one y, and not at all if x told nothing: half of the one is taken.
     """
     other = pair.second if target == pair.first else pair.first
     table, of_target, of_other = pair.of(target), marginals[target], marginals[other]
     table = table + ((of_target - table.sum(axis=1)) / table.shape[1])[:, np.newaxis]
     table = table + (of_other - table.sum(axis=0)) / table.shape[0]
-    shares = (of_target / of_target.sum())[:, np.newaxis]
+    alone = (of_target / of_target.sum())[:, np.newaxis]
     seen = of_other > 0
     sizes = of_other[seen]
-    deviations = table[:, seen] - shares * sizes
-    free = len(shares) - 1  # a column's deviations add up to 0
+    deviations = table[:, seen] - alone * sizes
+    free = len(alone) - 1  # a column's deviations add up to 0
     noise, energy = free * pair.variance, np.square(deviations).sum(axis=0)
+    signal = (1 - np.square(alone).sum()) * np.square(sizes)
+    unknown = noise / np.maximum(signal + noise, 1e-300)
     dependent = energy.sum() > noise * max(len(sizes) - 1, 1)
-    signal = (1 - np.square(shares).sum() if dependent else 0.0) * np.square(sizes)
-    kept = signal / np.maximum(signal + noise, 1e-300)
+    kept = 1 - unknown if dependent else np.zeros(len(sizes))
     telling = energy > noise * (1 + 3 * math.sqrt(2 / free))
     kept = np.where(telling, np.maximum(kept, 1 - noise / np.maximum(energy, 1e-300)), kept)
-    given = np.zeros(table.shape)
-    given[:, seen] = on_simplex((shares + kept * deviations / sizes).T, 1.0).T
-    return given
+    shares, variance = np.zeros(table.shape), np.zeros(table.shape)
+    shares[:, seen] = on_simplex((alone + kept * deviations / sizes).T, 1.0).T
+    variance[:, seen] = unknown / 2 * shares[:, seen] * (1 - shares[:, seen])
+    return Conditional(shares, variance)
 
 
-def points_of(conditionals: Sequence[Array]) -> Array:
+def points_from(
+    pairs: Mapping[str, NoisyPair], target: str, estimate: Callable[[NoisyPair, str], Conditional], profiles: bool
+) -> Array:
+    """Return each value of the target as a point, so that Euclidean distance is equation 1, or that of profiles.
+
+    Parameters
+    ----------
+    pairs
+        The target's joint histogram with each attribute of its context, by that attribute's name.
+    target
+        The target's name.
+    estimate
+        `shrunk` or `as_published`.
+    profiles
+        Whether it is that of profiles.
+
+    Returns
+    -------
+    Shape (values, coordinates).
+    """
+    if not profiles:
+        return points_of([estimate(pair, target) for pair in pairs.values()])
+    given = [estimate(pair, other) for other, pair in pairs.items()]  # of P(x|y), shape (x, y)
+    return _points([Conditional(one.shares.T, one.variance.T) for one in given], 2 * len(given))
+
+
+def points_of(conditionals: Sequence[Conditional]) -> Array:
     """Return each value as a point, so that Euclidean distance is equation 1; shape (values, coordinates)."""
-    together = np.concatenate(list(conditionals), axis=1)
-    return np.asarray(together / math.sqrt(together.shape[1]))
+    return _points(conditionals, sum(one.shares.shape[1] for one in conditionals))
+
+
+def _points(conditionals: Sequence[Conditional], most: int) -> Array:
+    """Return points with distances of at most 1, where the sum of squares is at most `most`."""
+    shares = np.concatenate([one.shares for one in conditionals], axis=1)
+    own = np.concatenate([one.variance for one in conditionals], axis=1).sum(axis=1)
+    return np.concatenate([shares, np.diag(np.sqrt(own))], axis=1) / math.sqrt(most)
 
 
 def distances_between(points: Array) -> Array:

@@ -1,8 +1,8 @@
 """Numba kernels of the distance plugin: joint histograms of many subsets of attributes, and scores read off them.
 
 Symbols: codes[a, i] is row i's code of attribute a; subsets[s] lists the attributes of subset s in increasing order;
-counts[offsets[s] : offsets[s + 1]] is its joint histogram, last attribute fastest. f(n) = n log2(n), f(0) = 0, comes as
-a table: terms[n] = f(n).
+counts[offsets[s] : offsets[s + 1]] is its joint histogram, last attribute fastest. f(n) = n log2(n) comes as
+a table of whole numbers: see `sensitivities.terms`.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def conditional_scores(
     subsets: NDArray[np.int64],
     begins: NDArray[np.int64],
     target: int,
-    terms: NDArray[np.float64],
-    scores: NDArray[np.float64],
+    terms: NDArray[np.int64],
+    scores: NDArray[np.int64],
 ) -> None:
     """Fill in, for each subset, the sum of f over its cells less that over the cells without the target.
 
@@ -112,7 +112,7 @@ def conditional_scores(
         cells = 1
         for level in range(order):
             cells *= sizes[subsets[s, level]]
-        score = 0.0
+        score = np.int64(0)
         for outer in range(begins[s], begins[s] + cells, step):
             for cell in range(outer, outer + inner):
                 together = 0

@@ -18,7 +18,7 @@ from dpframework_distance.embedding import coordinates
 BLOCK = 1024  # rows: two blocks' distances fit the processor's cache
 MOST_PAIRS = 1 << 27  # that are written out unless asked for: 1 GiB
 
-#: Rows as a table, a dataframe, columns by name, or codes of shape (rows, attributes).
+#: Rows as a table, a dataframe, columns by name, or an array of codes of shape (rows, attributes).
 RowsLike: TypeAlias = Any
 
 
@@ -54,14 +54,15 @@ class CategoricalMetric:
         Parameters
         ----------
         rows
-            A `Table` with these attributes, a dataframe, a mapping of columns, or such codes already.
+            A `Table` with these attributes, a dataframe, a mapping of columns, or such codes already, which may be
+            floats without a fraction, as scikit-learn's `OrdinalEncoder` makes them.
 
         Raises
         ------
         InputError
             If an attribute lacks, or a value is not in its domain.
         """
-        if not isinstance(rows, Table | np.ndarray):
+        if not isinstance(rows, Table | np.ndarray | list | tuple):
             if isinstance(rows, Mapping) and (lacking := [name for name in self.attributes if name not in rows]):
                 raise InputError(f"the columns lack attribute '{lacking[0]}', which the metric looks at")
             schema = attrs.evolve(self.distances.schema.select(self.attributes), rows=None, max_rows=None)
@@ -73,9 +74,7 @@ class CategoricalMetric:
                     raise InputError(f"attribute '{name}' of the table is not the one whose distances were learned")
             return np.asarray(rows.codes[[rows.schema.index(name) for name in self.attributes]].T, dtype=np.int64)
         sizes = np.array([self.distances[name].attribute.size for name in self.attributes])
-        if rows.ndim != 2 or rows.shape[1] != len(sizes) or rows.dtype.kind not in "iu":
-            raise InputError(f"codes must be integers of shape (rows, {len(sizes)}), one column an attribute")
-        codes: NDArray[np.int64] = rows.astype(np.int64)
+        codes = whole_numbers(rows, len(sizes))
         if len(codes) and not bool(((codes >= 0) & (codes < sizes)).all()):
             raise InputError("a code is outside its attribute's domain; encode the rows with the metric's schema")
         return codes
@@ -192,6 +191,21 @@ class CategoricalMetric:
         """Return rows as points, whose Euclidean distances are those of the metric; shape (rows, dimensions)."""
         codes = self.encode(rows)
         return np.concatenate([points[codes[:, k]] for k, points in enumerate(self.points)], axis=1)
+
+
+def whole_numbers(rows: Any, attributes: int) -> NDArray[np.int64]:
+    """Return an array of codes as integers.
+
+    Raises
+    ------
+    InputError
+        If it is not one of whole numbers, with a column an attribute.
+    """
+    given = np.asarray(rows)
+    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.rint(given)).all()))
+    if given.ndim != 2 or given.shape[1] != attributes or not whole:
+        raise InputError(f"codes must be whole numbers of shape (rows, {attributes}), one column an attribute")
+    return given.astype(np.int64)
 
 
 def _require_asked(pairs: int, large: bool) -> None:

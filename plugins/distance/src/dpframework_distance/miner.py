@@ -9,11 +9,13 @@ What differs from the paper by default, and why (`DPDilca.published` restores th
 - scores of contexts with their exact sensitivity, half of the published one (see `sensitivities`);
 - permute-and-flip instead of the exponential mechanism: never worse (McKenna and Sheldon 2020);
 - the joint histogram of two attributes is released once, though either may be in the other's context;
-- estimates that know of the noise (see `estimates`).
+- symmetric uncertainties from conditional entropies, with noise on two numbers a pair and not on three;
+- estimates that know of the noise, and distances that know what it hides (see `estimates`).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,10 +41,16 @@ from dpframework_distance.estimates import (
     distances_between,
     histograms,
     noise_variance,
-    points_of,
+    points_from,
     shrunk,
 )
-from dpframework_distance.queries import CommonContextScores, ContextScores, Entropies, PairCounts
+from dpframework_distance.queries import (
+    CommonContextScores,
+    ConditionalEntropies,
+    ContextScores,
+    Entropies,
+    PairCounts,
+)
 from dpframework_distance.sensitivities import RowBounds
 from dpframework_distance.subsets import require_few_cells
 
@@ -117,11 +125,14 @@ class DPDilca(Miner):
     selection
         "permute-and-flip" (the default with epsilon) or "exponential" (the only one with rho).
     sensitivity
-        "exact", or "published": the paper's, valid and twice too large.
+        "exact", or "published": the paper's, valid and twice too large; for "mean-su", its entropies too.
     sharing
         Whether what two targets need (a joint histogram, an entropy) is released once for both.
     estimates
         "shrunk", or "published": shares of noisy counts.
+    profiles
+        Whether values are compared by what they go with, P(x|y), instead of the paper's P(y|x), which depends on how
+        common they are (see `estimates`). Nothing more is released.
 
     Examples
     --------
@@ -141,6 +152,7 @@ class DPDilca(Miner):
     sensitivity: str = attrs.field(default="exact", validator=_one_of(SENSITIVITIES), kw_only=True)
     sharing: bool = attrs.field(default=True, kw_only=True)
     estimates: str = attrs.field(default="shrunk", validator=_one_of(ESTIMATES), kw_only=True)
+    profiles: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Refuse two budgets, none, and a selection that the budget's notion of loss has no use for."""
@@ -148,8 +160,9 @@ class DPDilca(Miner):
             raise InputError("dp-dilca needs a budget: give epsilon, or rho in a study with a delta")
         if self.rho is not None and self.selection == "permute-and-flip":
             raise InputError("selection 'permute-and-flip' has no better rho than its epsilon; take 'exponential'")
-        if not isinstance(self.sharing, bool):
-            raise InputError(f"sharing is {self.sharing!r}; true or false is needed")
+        for name, value in (("sharing", self.sharing), ("profiles", self.profiles)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name} is {value!r}; true or false is needed")
 
     @classmethod
     def published(cls, epsilon: Any, **changes: Any) -> DPDilca:
@@ -343,8 +356,7 @@ class _Learning:
             return []
         if self.miner.context == "mean-su":
             target = targets[0] if len(targets) == 1 else None
-            query = Entropies(self.among, target, self.bounds)
-            return [("entropies", step("entropies", query, self.budget.measurer(share)))]
+            return [("entropies", step("entropies", self.entropies(target), self.budget.measurer(share)))]
         if self.miner.context == "common":
             scores = CommonContextScores(self.among, self.miner.k, self.bounds)
             return [("common context", step("common context", scores, self.budget.selector(share)))]
@@ -428,14 +440,14 @@ class _Learning:
 
     def su_of_entropies(self, table: PrivateTable, targets: Sequence[int]) -> np.ndarray[Any, Any]:
         """Release entropies, and return the symmetric uncertainties they make; 0 for pairs not asked for."""
+        query = self.entropies(targets[0] if len(targets) == 1 else None)
+        return su_matrix(*query.read(np.asarray(table.release("entropies"), dtype=np.float64)))
+
+    def entropies(self, target: int | None) -> Entropies | ConditionalEntropies:
+        """Return what symmetric uncertainties are made of: for one target, or for all."""
         assert self.bounds is not None
-        query = Entropies(self.among, targets[0] if len(targets) == 1 else None, self.bounds)
-        entropies = np.asarray(table.release("entropies"), dtype=np.float64)
-        number = len(self.among)
-        joint = np.full((number, number), np.inf)
-        for (a, b), entropy in zip(query.listed, entropies[number:], strict=True):
-            joint[a, b] = joint[b, a] = entropy
-        return su_matrix(entropies[:number], joint)
+        query = Entropies if self.bounds.published else ConditionalEntropies
+        return query(self.among, target, self.bounds)
 
     def su_of_pairs(self, pairs: Sequence[NoisyPair]) -> np.ndarray[Any, Any]:
         """Return the symmetric uncertainties of released histograms of all pairs."""
@@ -463,7 +475,9 @@ class _Learning:
     ) -> LearnedDistances:
         """Turn releases into distances: each target's own, and what all together say of single attributes."""
         every = list({id(pair): pair for pairs in released.values() for pair in pairs}.values())
-        marginals = histograms(every, self.schema.rows)
+        estimate = as_published
+        if self.miner.estimates == "shrunk":
+            estimate = functools.partial(shrunk, marginals=histograms(every, self.schema.rows))
         learned = {}
         for target, context in contexts.items():
             name = self.among[target].name
@@ -473,14 +487,8 @@ class _Learning:
                 for pair in released[target]
                 if name in (pair.first, pair.second)
             }
-            given = [
-                shrunk(by_other[other], name, marginals)
-                if self.miner.estimates == "shrunk"
-                else as_published(by_other[other], name)
-                for other in names
-            ]
-            matrix = distances_between(points_of(given))
-            learned[name] = ValueDistances(self.among[target], names, matrix)
+            points = points_from({other: by_other[other] for other in names}, name, estimate, self.miner.profiles)
+            learned[name] = ValueDistances(self.among[target], names, distances_between(points))
         return LearnedDistances(self.schema.select([a.name for a in self.among]), learned)
 
 

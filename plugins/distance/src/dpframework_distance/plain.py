@@ -12,7 +12,7 @@ from dpframework.shard import Shard
 from dpframework.table import Table
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
-from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_of
+from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_from
 from dpframework_distance.miner import DPDilca, attributes_and_targets
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.sensitivities import RowBounds
@@ -28,6 +28,7 @@ def dilca(
     k: int = 3,
     target: str | None = None,
     attributes: tuple[str, ...] | None = None,
+    profiles: bool = False,
 ) -> LearnedDistances:
     """Learn distances without privacy (Ienco, Pensa and Meo 2012): for comparison, on data that is not secret.
 
@@ -39,7 +40,7 @@ def dilca(
         "mean-su" (DILCA's M), "relevant-redundant" (its RR), "max-relevance" or "max-dependency".
     k
         The number of attributes in a context, for the last two.
-    target, attributes
+    target, attributes, profiles
         See `DPDilca`.
 
     Raises
@@ -50,7 +51,7 @@ def dilca(
     if context not in PLAIN_CONTEXTS:
         raise InputError(f"context {context!r} is unknown; {nearest(str(context), PLAIN_CONTEXTS)}")
     same = "baseline" if context == "relevant-redundant" else context
-    asked = DPDilca(1, target=target, context=same, k=k, attributes=attributes)
+    asked = DPDilca(1, target=target, context=same, k=k, attributes=attributes, profiles=profiles)
     among, targets = attributes_and_targets(asked, table.schema)
     (shard,) = InMemory().load(table)
     require_few_cells(among, 2, None)
@@ -68,15 +69,16 @@ def dilca(
         contexts = {t: _largest(_scores(shard, among, t, k, alone=len(targets) == 1), 1) for t in targets}
     learned = {}
     for t, chosen in contexts.items():
-        given = [
-            as_published(
-                NoisyPair(among[min(t, x)].name, among[max(t, x)].name, pairs[min(t, x), max(t, x)], 0.0), among[t].name
-            )
-            for x in chosen
-        ]
-        names = tuple(among[x].name for x in chosen)
-        learned[among[t].name] = ValueDistances(among[t], names, distances_between(points_of(given)))
+        tables = {among[x].name: _exact(among, pairs, min(t, x), max(t, x)) for x in chosen}
+        points = points_from(tables, among[t].name, as_published, profiles)
+        learned[among[t].name] = ValueDistances(among[t], tuple(tables), distances_between(points))
     return LearnedDistances(table.schema.select([a.name for a in among]), learned, covered=False)
+
+
+def _exact(
+    among: tuple[Attribute, ...], pairs: dict[tuple[int, int], NDArray[np.float64]], a: int, b: int
+) -> NoisyPair:
+    return NoisyPair(among[a].name, among[b].name, pairs[a, b], 0.0)
 
 
 def _su(pairs: dict[tuple[int, int], NDArray[np.float64]], number: int) -> NDArray[np.float64]:

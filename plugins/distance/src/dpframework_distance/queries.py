@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, final, overload
 
 import attrs
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.queries import CandidateScores, Query, Sensitivity, histogram_sensitivities
 from dpframework.schema import Attribute
 from dpframework.shard import Shard
-from dpframework_distance.sensitivities import RowBounds
+from dpframework_distance.sensitivities import UNITS, RowBounds, terms
 from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
 
 
@@ -20,12 +21,9 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
     return tuple(given)
 
 
-def _terms(counts: Counts, layout: Subsets) -> NDArray[np.float64]:
-    """Return f(n) = n log2(n) for every n up to the number of rows: the sum over any one histogram."""
-    rows = int(counts[: layout.offsets[1]].sum())
-    numbers = np.arange(rows + 1, dtype=np.float64)
-    numbers[1:] *= np.log2(numbers[1:])
-    return numbers
+def _terms(counts: Counts, layout: Subsets) -> NDArray[np.int64]:
+    """Return f(n) in units for every n up to the number of rows: the sum over any one histogram."""
+    return terms(int(counts[: layout.offsets[1]].sum()))
 
 
 @final
@@ -129,10 +127,10 @@ class ContextScores(CandidateScores):
         from dpframework_distance.kernels import conditional_scores
 
         layout = self._layout
-        scores = np.zeros(len(layout.members))
-        terms = _terms(counts, layout)
-        conditional_scores(counts, layout.sizes, layout.members, layout.offsets[:-1], self.target, terms, scores)
-        return scores[self._possible(inputs)]
+        scores = np.zeros(len(layout.members), dtype=np.int64)
+        f = _terms(counts, layout)
+        conditional_scores(counts, layout.sizes, layout.members, layout.offsets[:-1], self.target, f, scores)
+        return scores[self._possible(inputs)] / UNITS
 
 
 @final
@@ -191,28 +189,27 @@ class CommonContextScores(CandidateScores):
         """Return the scores, shape (contexts,)."""
         from dpframework_distance.kernels import conditional_scores
 
-        scores = np.zeros(self.size)
+        scores = np.zeros(self.size, dtype=np.int64)
         inside, outside = self._layout(0), self._layout(1)
-        terms = _terms(counts, inside)
+        f = _terms(counts, inside)
         end = inside.offsets[-1]
         for layout, part in ((inside, counts[:end]), (outside, counts[end:])):
             for target in range(len(self.of)):
                 which = holding(layout, target)
                 members = layout.members[which]
-                of_target = np.zeros(len(which))
-                conditional_scores(part, layout.sizes, members, layout.offsets[which], target, terms, of_target)
+                of_target = np.zeros(len(which), dtype=np.int64)
+                conditional_scores(part, layout.sizes, members, layout.offsets[which], target, f, of_target)
                 if layout is inside:
                     scores[which] += of_target
                 else:
                     rest = members[members != target].reshape(len(which), -1)
                     scores[[inside.position[tuple(context)] for context in rest.tolist()]] += of_target
-        return scores
+        return scores / UNITS
 
 
-@final
 @attrs.frozen
-class Entropies(Query):
-    """N H of each attribute, then of each of some pairs.
+class _PairEntropies(Query):
+    """Entropies of all attributes, and of some pairs of them, that symmetric uncertainties are made of.
 
     Attributes
     ----------
@@ -224,17 +221,10 @@ class Entropies(Query):
         What is public of the number of rows.
     """
 
-    name = "entropies"
     integer = False
     of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
     target: int | None
     bounds: RowBounds
-
-    @property
-    def text(self) -> str:
-        """Name the target, if there is one."""
-        of = "all pairs" if self.target is None else f"the pairs with {self.of[self.target].name}"
-        return f"entropies of all attributes and of {of}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -245,11 +235,6 @@ class Entropies(Query):
     def size(self) -> int:
         """One an attribute, one a pair."""
         return len(self.of) + len(self._layout.members)
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self.bounds.of_entropies(self.size)
 
     @property
     def _layout(self) -> Subsets:
@@ -264,17 +249,99 @@ class Entropies(Query):
         """Return this block's joint histograms of the pairs."""
         return joint_counts(shard, self.of, 2, self.target, alone=True)
 
-    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
-        """Return the entropies, those of attributes first."""
+    def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return N H of each attribute and of each pair, in units."""
         layout = self._layout
-        terms = _terms(counts, layout)
+        f = _terms(counts, layout)
         tables = {pair: layout.histogram(counts, *pair) for pair in self.listed}
         alone = [
             next(table.sum(axis=1 if pair[0] == k else 0) for pair, table in tables.items() if k in pair)
             for k in range(len(self.of))
         ]
-        sums = [terms[histogram].sum() for histogram in (*alone, *tables.values())]
-        return np.asarray(terms[-1] - np.array(sums))
+        first, second = ([f[-1] - f[table].sum() for table in some] for some in (alone, tables.values()))
+        return np.array(first), np.array(second)
+
+    def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what is known of each pair as a symmetric matrix; infinite for pairs not asked for."""
+        matrix = np.full((len(self.of), len(self.of)), np.inf)
+        for (a, b), value in zip(self.listed, values.tolist(), strict=True):
+            matrix[a, b] = matrix[b, a] = value
+        return matrix
+
+
+@final
+@attrs.frozen
+class Entropies(_PairEntropies):
+    """N H of each attribute, then of each of some pairs, as published."""
+
+    name = "entropies"
+
+    @property
+    def text(self) -> str:
+        """Name the target, if there is one."""
+        of = "all pairs" if self.target is None else f"the pairs with {self.of[self.target].name}"
+        return f"entropies of all attributes and of {of}"
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self.bounds.of_entropies(self.size)
+
+    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
+        """Return the entropies, those of attributes first."""
+        return np.concatenate(self._entropies(counts)) / UNITS
+
+    def read(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the released entropies of attributes, and of pairs as a matrix."""
+        return released[: len(self.of)], self._matrix(released[len(self.of) :])
+
+
+@final
+@attrs.frozen
+class ConditionalEntropies(_PairEntropies):
+    """N H of each attribute, weighted, then N H(b|a) of each of some pairs, b being the target where there is one.
+
+    A pair's mutual information is H(b) - H(b|a): with noise on two numbers, not on three. Entropies of attributes are
+    needed for many pairs (weight 2), or, other than the target's, for a denominator only (weight 1/4): the larger its
+    weight, the smaller the noise of a number next to that of the others.
+    """
+
+    name = "conditional-entropies"
+
+    @property
+    def text(self) -> str:
+        """Name the target, if there is one."""
+        of = "one attribute given another" if self.target is None else f"{self.of[self.target].name} given each other"
+        return f"entropies of all attributes and of {of}"
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        given = [a for a, _ in self.conditions]
+        return self.bounds.of_conditional_entropies(self.weights, [given.count(k) for k in range(len(self.of))])
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """The weight of each attribute's entropy."""
+        if self.target is None:
+            return (Fraction(2),) * len(self.of)
+        return tuple(Fraction(1) if k == self.target else Fraction(1, 4) for k in range(len(self.of)))
+
+    @property
+    def conditions(self) -> list[tuple[int, int]]:
+        """The pairs (a, b) of H(b|a), in the order of the answer."""
+        return [(b, a) if a == self.target else (a, b) for a, b in self.listed]
+
+    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
+        """Return the weighted entropies, then the conditional ones."""
+        alone, joint = self._entropies(counts)
+        conditional = joint - alone[[a for a, _ in self.conditions]]
+        return np.concatenate([alone * np.array(self.weights, dtype=np.float64), conditional]) / UNITS
+
+    def read(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the released entropies of attributes, and of pairs as a matrix."""
+        alone = released[: len(self.of)] / np.array(self.weights, dtype=np.float64)
+        return alone, self._matrix(released[len(self.of) :] + alone[[a for a, _ in self.conditions]])
 
 
 @final

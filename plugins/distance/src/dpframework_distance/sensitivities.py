@@ -20,21 +20,56 @@ at most 2 G(N) (one of them up, the other down), and that is attained too.
 
 The published bounds are 1 / ln 2 + log2(N), a little above G(N), for the entropy, and twice that for I' (theorems 5 to
 7, times N): the two entropies that make up I' are not free to change in opposite ways.
+
+For symmetric uncertainties the entropies of attributes are released with weights w_X, and N H(Y|X) for some pairs. A
+row that is added raises N H(X) by G - g(n_X) and each of the p_X conditional entropies given X by at most g(n_X):
+together, in the l1 norm, by at most max(w_X, p_X) G. Under replace-one each number changes by at most G.
+
+None of this needs more of f than that g grows. So f is kept as a sum of g rounded to multiples of 2**-22, for which all
+of it holds as it stands (`terms`), and sums of which are exact: no rounding in floating point is left to argue about.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.errors import InputError
-from dpframework.privacy import rational_above
 from dpframework.queries import Norm, Sensitivity
 from dpframework.schema import Schema
 
 MOST_ROWS = 2**31
+UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
+
+
+@functools.lru_cache(maxsize=4)
+def terms(rows: int) -> NDArray[np.int64]:
+    """Return f(n) = n log2(n) for every n up to `rows`, as a whole number of units of 2**-22; read-only.
+
+    Each is the one before it plus g, rounded. Rounding keeps the order of g, which alone sensitivities stand on.
+
+    Examples
+    --------
+    >>> terms(4) / UNITS
+    array([0.        , 0.        , 2.        , 4.75488758, 8.        ])
+    """
+    before = np.arange(1, max(rows, 1), dtype=np.float64)
+    grown = np.log2(before + 1) + before * np.log1p(1 / before) / math.log(2)
+    found = np.zeros(rows + 1, dtype=np.int64)
+    found[2:] = np.cumsum(np.rint(grown * UNITS).astype(np.int64))
+    found.flags.writeable = False
+    return found
+
+
+def _in_units_above(value: float) -> Fraction:
+    """Return a bound on real numbers as one on rounded ones."""
+    return Fraction(math.ceil(value * UNITS), UNITS)
 
 
 def entropy_change(rows: int) -> float:
@@ -45,7 +80,7 @@ def entropy_change(rows: int) -> float:
     >>> entropy_change(2)
     2.0
     """
-    return rows * math.log2(rows) - (rows - 1) * math.log2(rows - 1) if rows > 1 else 1.0
+    return math.log2(rows) + (rows - 1) * math.log1p(1 / (rows - 1)) / math.log(2) if rows > 1 else 1.0
 
 
 def published_entropy_change(rows: int) -> float:
@@ -104,9 +139,9 @@ class RowBounds:
     def entropy(self) -> tuple[Fraction | None, Fraction]:
         """Return the sensitivity of N H under add-or-remove-one and replace-one."""
         if self.published:
-            return None, rational_above(published_entropy_change(self.replaced))
-        added = None if self.added is None else rational_above(entropy_change(self.added))
-        return added, rational_above(entropy_change(self.replaced))
+            return None, _in_units_above(published_entropy_change(self.replaced))
+        added = None if self.added is None else _in_units_above(entropy_change(self.added))
+        return added, _in_units_above(entropy_change(self.replaced))
 
     def of_scores(self, terms: int = 1) -> tuple[Sensitivity, ...]:
         """Return the sensitivity of scores that change by at most as much as so many -N H(Y|S)."""
@@ -131,3 +166,16 @@ class RowBounds:
             )
             for norm, power in ((Norm.L1, 1), (Norm.L2, 2))
         )
+
+    def of_conditional_entropies(self, weights: Sequence[Fraction], given: Sequence[int]) -> tuple[Sensitivity, ...]:
+        """Return the sensitivities of weighted N H(X), and of as many N H(Y|X) as `given` says for each X."""
+        added, replaced = self.entropy()
+        found = []
+        for norm, power in ((Norm.L1, 1), (Norm.L2, 2)):
+            squares = [weight**power for weight in weights]
+            bounds = sum((max(pair) for pair in zip(squares, map(Fraction, given), strict=True)), Fraction(0))
+            change = None if added is None else bounds * added**power
+            source = "conditional entropies: sensitivities.py"
+            either = (sum(squares, Fraction(0)) + sum(given)) * replaced**power
+            found.append(Sensitivity(norm, change, either, one_sided=True, source=source))
+        return tuple(found)

@@ -15,7 +15,7 @@ from dpframework.schema import Schema
 from dpframework.study import Study
 from dpframework.table import Table, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
-from dpframework_distance.metric import CategoricalMetric
+from dpframework_distance.metric import CategoricalMetric, whole_numbers
 from dpframework_distance.miner import DPDilca
 
 
@@ -69,13 +69,19 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.k = k
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        """Say that rows are categorical."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
     def fit(self, X: Any, y: Any = None) -> ValueEmbedding:  # noqa: N803
         """Take the distances that were given, or learn them from the rows.
 
         Parameters
         ----------
         X
-            Rows: a `Table`, a dataframe or a mapping of columns with the schema's names.
+            Rows: a `Table`, a dataframe or a mapping of columns with the schema's names, or an array of codes.
         y
             Not looked at.
 
@@ -86,12 +92,16 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.distances_ = self.distances if self.distances is not None else self._learned(X)
         self.metric_ = CategoricalMetric(self.distances_)
+        if self.distances is not None:
+            self.metric_.encode(X)  # rows that do not fit are refused here, not by `transform` only
         self.n_features_in_ = len(self.metric_.attributes)
         return self
 
     def _learned(self, rows: Any) -> LearnedDistances:
         if self.schema is None:
             raise InputError("give distances that were learned, or a schema to learn them by")
+        if isinstance(rows, np.ndarray | list | tuple):
+            rows = Table.from_codes(self.schema, whole_numbers(rows, len(self.schema)).T)
         if not isinstance(rows, Table):
             rows = (table_from_columns if isinstance(rows, dict) else table_from_frame)(rows, self.schema)
         study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation))
