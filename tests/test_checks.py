@@ -79,6 +79,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             (dpf.parallel(asked(told(1, 1)), by=SCHEMA["a"]), {"relation": REPLACE}),
         ),
         ("error", "use another query", (asked(told(None)), {}), (asked(told(1)), {})),
+        (
+            "error",
+            "nor have 2 other steps",
+            (dpf.sequential(*(dpf.step(name, told(None), dpf.mechanisms.Laplace(1)) for name in "abc")), {"epsilon": 3}),
+            (dpf.sequential(*(dpf.step(name, told(1), dpf.mechanisms.Laplace(1)) for name in "abc")), {"epsilon": 3}),
+        ),
     ],
     "DP003": [
         (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dpframework.checks.base import Check, Severity
 from dpframework.errors import nearest
 from dpframework.plan.plan import Plan
-from dpframework.privacy import Relation
+from dpframework.privacy import Pair, Relation
 
 INFERRED = "schema-inferred-from-data"
 HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row count public
@@ -15,32 +15,40 @@ KNOWN_ASSUMPTIONS = frozenset({INFERRED, "mcmc-converged", "real-arithmetic", *H
 
 
 def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
         facts = step.query.facts()
         declared = facts.sensitivity(step.mechanism.norm)
         if declared is None:
             continue
-        if declared.change.under(plan.relation) is not None:
-            if (
-                plan.relation is Relation.REPLACE_ONE
-                and plan.in_parts(step)
-                and declared.change.add_or_remove_one is None
-            ):
-                yield (
-                    Severity.ERROR,
-                    f"step '{path}': {facts.text} has no claim under add-or-remove-one, which parts of a table need: "
-                    "a replaced row may leave one part and enter another; release it from the whole table",
-                )
-            continue
-        other = next(r for r in Relation if r is not plan.relation)
-        remedy = (
-            f'set relation = "{other}" in the study'
-            if declared.change.under(other) is not None
-            else "use another query"
-        )
-        if other is Relation.REPLACE_ONE:
-            remedy += " and the public row count in the schema (rows = ...)"
-        yield Severity.ERROR, f"step '{path}': {facts.text} has no claim under {plan.relation}; {remedy}"
+        if declared.change.under(plan.relation) is None:
+            unclaimed.setdefault(_remedy(plan, declared.change), []).append(f"step '{path}': {facts.text}")
+        elif (
+            plan.relation is Relation.REPLACE_ONE and plan.in_parts(step) and declared.change.add_or_remove_one is None
+        ):
+            yield (
+                Severity.ERROR,
+                f"step '{path}': {facts.text} has no claim under add-or-remove-one, which parts of a table need: "
+                "a replaced row may leave one part and enter another; release it from the whole table",
+            )
+    for remedy, (first, *others) in unclaimed.items():
+        more = f", nor have {len(others)} other steps" if len(others) > 1 else ", nor has another step" if others else ""
+        yield Severity.ERROR, f"{first} has no claim under {plan.relation}{more}; {remedy}"
+
+
+def _remedy(plan: Plan, change: Pair) -> str:
+    """Say what would give a query a claim that it has not under the plan's relation."""
+    other = next(r for r in Relation if r is not plan.relation)
+    if change.under(other) is None:
+        return "use another query"
+    if other is Relation.ADD_OR_REMOVE_ONE:
+        return f'set relation = "{other}" in the study'
+    remedy, facts = f'set relation = "{other}" in the study', plan.facts
+    if facts.rows is None:
+        remedy += " and the public row count in the schema (rows = ...)"
+    if facts.rows is not None or facts.row_bound is None:
+        remedy += "; some queries need no more than a public bound on the count (max_rows = ... in place of rows)"
+    return remedy
 
 
 def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
