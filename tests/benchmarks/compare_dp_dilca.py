@@ -33,9 +33,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, ValueDistances, dilca
+from dpframework_distance.evaluation import compared
 from numpy.typing import NDArray
 
 import dpframework as dpf
+from dpframework.evaluation import select_rows
+from dpframework.evaluation.distances import pearson
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CLASSES = {
@@ -73,11 +76,6 @@ class Data:
     def attributes(self) -> int:
         """Their number."""
         return len(self.table.schema)
-
-    def rows(self, chosen: NDArray[np.int64]) -> dpf.Table:
-        """Return some rows as a table of their own."""
-        schema = dpf.Schema(self.table.schema.attributes, rows=len(chosen), inferred=self.table.schema.inferred)
-        return dpf.Table.from_codes(schema, self.table.codes[:, chosen])
 
 
 def _binned(column: pl.Series, is_class: bool) -> NDArray[Any]:
@@ -167,50 +165,6 @@ def by_noise(table: dpf.Table, seed: int) -> LearnedDistances:
     return learned(table, DPDilca.published("0.00001", context="max-relevance"), seed)
 
 
-def pearson(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Correlate two matrices above their diagonals; 0 where one is constant there."""
-    above = np.triu_indices(len(one), 1)
-    a, b = one[above] - one[above].mean(), other[above] - other[above].mean()
-    scale = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / scale) if scale > 1e-15 else 0.0
-
-
-def f_score(one: tuple[str, ...], other: tuple[str, ...]) -> float:
-    """Return the F-score of two sets."""
-    return 2 * len(set(one) & set(other)) / (len(one) + len(other))
-
-
-def expected_f_score(true: int, others: int, any_size: bool) -> float:
-    """Return the F-score expected of a random context: of k attributes, or of any size (all subsets alike)."""
-    if not any_size:
-        return true / others
-    weights = np.array([float(_binomial(others, c)) for c in range(1, others + 1)])
-    scores = np.array([2 * (c * true / others) / (c + true) for c in range(1, others + 1)])
-    return float(weights @ scores / weights.sum())
-
-
-def _binomial(n: int, k: int) -> int:
-    from math import comb
-
-    return comb(n, k)
-
-
-def compared(found: LearnedDistances, true: LearnedDistances, any_size: bool) -> dict[str, float]:
-    """Return how close contexts and matrices are to those without privacy, averaged over attributes."""
-    others = len(true) - 1
-    raw = [f_score(found.contexts[name], true.contexts[name]) for name in true]
-    expected = [expected_f_score(len(true.contexts[name]), others, any_size) for name in true]
-    adjusted = [(f - e) / (1 - e) if e < 1 else 1.0 for f, e in zip(raw, expected, strict=True)]
-    wide = [name for name in true if true[name].attribute.size > 2]
-    close = [pearson(found[name].matrix, true[name].matrix) for name in wide]
-    return {
-        "f": float(np.mean(raw)),
-        "adjusted_f": float(np.mean(adjusted)),
-        "pearson": float(np.mean(close)) if close else float("nan"),
-        "l1": float(np.mean([np.abs(found[name].matrix - true[name].matrix).mean() for name in true])),
-    }
-
-
 def averaged(found: list[dict[str, float]]) -> dict[str, Any]:
     """Return the mean over repeats, and its standard error."""
     keys = found[0]
@@ -239,7 +193,7 @@ def contexts(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             settings["default"] = DPDilca(whole, context=context)
         for label, miner in settings.items():
             runs = [
-                compared(learned(data.table, miner, s), true, context in ("mean-su", "baseline"))
+                compared(learned(data.table, miner, s), true, any_size=context in ("mean-su", "baseline")).to_dict()
                 for s in range(args.repeats)
             ]
             yield {"data": data.name, "context": context, "method": label, "epsilon": epsilon, **averaged(runs)}
@@ -268,7 +222,7 @@ def whole(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if context == "max-dependency":
             settings["common context"] = DPDilca(epsilon, context="common", h="0.1")
         for label, miner in settings.items():
-            runs = [compared(learned(data.table, miner, s), true, False) for s in range(args.repeats)]
+            runs = [compared(learned(data.table, miner, s), true).to_dict() for s in range(args.repeats)]
             yield {"data": data.name, "context": context, "method": label, "epsilon": epsilon, **averaged(runs)}
 
 
@@ -297,7 +251,7 @@ def tasks(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
     def measured(make: Callable[[dpf.Table, int], LearnedDistances], times: int) -> dict[str, float]:
         nearest = [
-            neighbours_accuracy(CategoricalMetric(make(data.rows(train), s)), data, train, test)
+            neighbours_accuracy(CategoricalMetric(make(select_rows(data.table, train), s)), data, train, test)
             for s in range(min(times, repeats))
             for train, test in some
         ]

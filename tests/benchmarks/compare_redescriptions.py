@@ -34,12 +34,11 @@ from numpy.typing import NDArray
 from peers import peak_mib
 from rich.console import Console
 from rich.table import Table as Grid
-from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
+from dpframework.evaluation import redescription_quality
 from dpframework.patterns import Redescription
-from dpframework.shard import Shard
 
 ALLOWED = ("mcmc-converged", "real-arithmetic")
 OTHER = {dpf.View.LEFT: dpf.View.RIGHT, dpf.View.RIGHT: dpf.View.LEFT}
@@ -231,23 +230,10 @@ class CartWheels:
         return list(found.values())
 
 
-def judged(shard: Shard, found: Iterable[Redescription]) -> NDArray[np.float64]:
+def judged(table: dpf.Table, found: Iterable[Redescription]) -> NDArray[np.float64]:
     """Return the true Jaccard index, the noisy one and the true p-value of each, shape (redescriptions, 3)."""
-    rows = len(shard.index)
-    known: dict[str, NDArray[np.bool_]] = {}
-
-    def holds(description: Any) -> NDArray[np.bool_]:
-        if str(description) not in known:
-            known[str(description)] = description.holds(shard)
-        return known[str(description)]
-
-    judgements = []
-    for one in found:
-        left, right = holds(one.left), holds(one.right)
-        both, either = int((left & right).sum()), int((left | right).sum())
-        p_value = float(binom.sf(both - 1, rows, left.mean() * right.mean()))
-        judgements.append((both / either if either else 0.0, one.jaccard, p_value))
-    return np.array(judgements).reshape(-1, 3)
+    quality = redescription_quality(found, table)
+    return np.stack([quality.true, quality.noisy, quality.p_values], axis=1)
 
 
 def summary(runs: list[NDArray[np.float64]]) -> dict[str, Any]:
@@ -267,7 +253,7 @@ def quality(args: argparse.Namespace, data: str) -> list[dict[str, Any]]:
     """Return what every method finds at every epsilon, and what trees that are not private find."""
     table, paper = read(args.data, data), PAPER[data.split("_")[0]]
     baseline = CartWheels(table)
-    shard, rows = baseline.shard, []
+    rows: list[dict[str, Any]] = []
 
     def add(group: str, method: str, epsilon: float | None, runs: list[Any]) -> None:
         kept = {"pruned": [[one for one in run if one.support.value >= paper.pruned_at] for run in runs]}
@@ -275,7 +261,7 @@ def quality(args: argparse.Namespace, data: str) -> list[dict[str, Any]]:
             kept["trusted"] = [[one for one, sure in zip(run, run.trusted, strict=True) if sure] for run in runs]
         for which, lists in kept.items():
             row = {"data": data, "group": group, "method": method, "epsilon": epsilon, "kept": which}
-            rows.append({**row, **summary([judged(shard, run) for run in lists])})
+            rows.append({**row, **summary([judged(table, run) for run in lists])})
         print(f"{data}: {method}, epsilon {epsilon}, {time.process_time():.0f} s", file=sys.stderr)
 
     for group, methods in GROUPS.items():
