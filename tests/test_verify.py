@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import BUILT_IN, DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
 from dpframework.miner import Example
-from dpframework.queries import Count, Histogram, JointHistogram, Norm, Query, Sensitivity, Supports
+from dpframework.queries import Count, Histogram, JointHistogram, Norm, Query, QueryFacts, Sensitivity, Supports
 from dpframework.verify import (
     assert_not_told_apart,
     assert_private,
@@ -30,6 +30,7 @@ from dpframework.verify import (
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
 from dpframework.verify.replay import Weigher, replay
 from dpframework.verify.sameness import same
+from dpframework.verify.samplers import Probe
 from dpframework.verify.search import labelled, shrunk
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Sizes, Universe, all_tables
@@ -383,6 +384,28 @@ def test_a_scale_30_percent_off_is_rejected(factor):
     assert "than claimed exp(" in str(report)
     with pytest.raises(AssertionError, match="than claimed"):
         assert_samples_as_stated(_Off(1, Fraction(factor)))
+
+
+class _OffExponential(dpf.mechanisms.Exponential):
+    """The exponential mechanism with a scale that is off by 30 %."""
+
+    name = "off-exponential"
+
+    def release(self, answer, calibration, randomness):
+        return super().release(
+            answer, attrs.evolve(calibration, scale=calibration.scale * Fraction(13, 10)), randomness
+        )
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1"])
+def test_scores_that_drown_in_the_noise_are_drawn_from_with_a_smaller_sensitivity(epsilon):
+    declared = [Sensitivity(Norm.LINF, 1, 1, source="a probe")]
+    facts = QueryFacts("few scores", "few scores", (), False, 4, declared)
+    probe = Probe(facts, lambda scale: np.array([0.2, 0.1, 0, 0]))
+    assert check_sampler(dpf.mechanisms.Exponential(epsilon), given=[probe]).passed
+    report = check_sampler(_OffExponential(epsilon), given=[probe])
+    assert "noise 30 % wider than claimed exp(" in str(report)
+    assert report.draws < 10_000
 
 
 def test_a_mechanism_that_serves_no_probe_says_what_to_give():

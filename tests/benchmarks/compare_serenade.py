@@ -26,8 +26,8 @@ from dpframework.patterns import Redescriptions
 
 EPSILONS = ("0.5", "1", "10", "100")
 PUBLISHED: dict[str, dict[str, Any]] = {
-    "ES": {"pairs": 20, "rounds": 80},
-    "CS": {"pairs": 20, "extensions": 4},
+    "ES": {"pairs": 20, "rounds": 80, "budget": "d3"},
+    "CS": {"pairs": 20, "extensions": 4, "budget": "d3"},
 }
 KINDS = {"ES": SerenadeES, "CS": SerenadeCS}
 HEADING = (
@@ -84,6 +84,7 @@ def report(table: dpf.Table, runs: int) -> None:
         for kind, miner in KINDS.items():
             settings: dict[str, dict[str, Any]] = {
                 f"{kind}, default": {},
+                f"{kind}, 20 pairs, extensions that pay": {"pairs": 20},
                 f"{kind}, as many as published": PUBLISHED[kind],
             }
             if kind == "ES":

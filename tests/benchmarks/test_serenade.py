@@ -16,7 +16,10 @@ from redescription_tasks import default_data, repeated, task
 
 import dpframework as dpf
 
-MINERS = {"ES": SerenadeES(epsilon=1, pairs=20, rounds=80), "CS": SerenadeCS(epsilon=1, pairs=20, extensions=4)}
+MINERS = {
+    "ES": SerenadeES(epsilon=1, pairs=20, rounds=80, budget="d3"),
+    "CS": SerenadeCS(epsilon=1, pairs=20, extensions=4, budget="d3"),
+}
 ALONE = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
@@ -27,7 +30,7 @@ import dpframework as dpf
 table = repeated(task("species", Path(sys.argv[2])), int(sys.argv[3]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 study = dpf.Study(table.schema, epsilon=1, relation="replace-one")
-study.add("found", SerenadeES(epsilon=1, pairs=20, rounds=80))
+study.add("found", SerenadeES(epsilon=1, pairs=20, rounds=80, budget="d3"))
 study.run(table)
 print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -11,7 +11,7 @@ from dpframework_greedy import SerenadeCS, SerenadeES
 from dpframework_greedy.choices import Group, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import Cells, ExtensionScores, PairScores
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Score, Surplus
 
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
@@ -27,7 +27,8 @@ SCHEMA = dpf.Schema(
     ]
 )
 LANGUAGE = Language.of_schema(SCHEMA)
-POOL = (LANGUAGE.pair(0, 1), LANGUAGE.extended(LANGUAGE.pair(1, 0), 3))
+GROWN = LANGUAGE.extended(LANGUAGE.pair(1, 0), 3)
+POOL = ((LANGUAGE.pair(0, 1), 0.9), (GROWN, 0.6))
 
 
 class Toy(Pool):
@@ -39,12 +40,12 @@ class Toy(Pool):
     def groups(self) -> list[Group]:
         return [Group(k, scores) for k, scores in enumerate(self._scores)]
 
-    def scores(self, group: Group, unit: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    def scores(self, group: Group, unit: float) -> tuple[np.ndarray, np.ndarray]:
         scores = np.rint(np.array(self._scores[group.number]) * self.step / unit).astype(np.int64)
         return np.arange(len(scores)), scores
 
     def log_weights(self, groups, unit: float, scale: float) -> np.ndarray:
-        logs = [scale * np.log(np.exp(self.scores(group, unit, scale)[1] / scale).sum()) for group in groups]
+        logs = [scale * np.log(np.exp(self.scores(group, unit)[1] / scale).sum()) for group in groups]
         return np.rint(logs).astype(np.int64)
 
     def after(self, group: Group, position: int) -> Toy:
@@ -72,7 +73,13 @@ class TestQueries(QueryConformance):
         "pairs, jaccard": (PairScores(LANGUAGE, Score()), SCHEMA, {}),
         "extensions": (ExtensionScores(LANGUAGE, Score.lowest(2, 9), 2, 1), SCHEMA, {"pool": POOL}),
         "extensions, jaccard": (ExtensionScores(LANGUAGE, Score(), 2, 1), SCHEMA, {"pool": POOL}),
-        "cells": (Cells(), SCHEMA, {"redescribed": POOL[1]}),
+        "extensions, surplus": (ExtensionScores(LANGUAGE, Surplus(9), 2, 1), SCHEMA, {"pool": POOL}),
+        "extensions, surplus over little": (
+            ExtensionScores(LANGUAGE, Surplus(9), 1, 1),
+            SCHEMA,
+            {"pool": [(GROWN, 0.0)]},
+        ),
+        "cells": (Cells(), SCHEMA, {"redescribed": GROWN}),
     }
 
 

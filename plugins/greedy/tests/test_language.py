@@ -10,7 +10,7 @@ import pytest
 from dpframework_greedy.baseline import counted
 from dpframework_greedy.language import Language, _number_of_literals, literals_of
 from dpframework_greedy.queries import ExtensionScores, PairScores
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Score, Surplus
 
 import dpframework as dpf
 from dpframework.engines import InMemory, Threads
@@ -25,6 +25,8 @@ SCHEMA = dpf.Schema(
     ]
 )
 SCORE = Score.lowest(5, 40)
+SURPLUS = Surplus(40)
+INDEX = 0.7  # to be surpassed
 EXACT = 2.0**-40
 
 
@@ -35,14 +37,16 @@ def random_table(rows: int = 150, seed: int = 0) -> dpf.Table:
     return dpf.Table.from_codes(SCHEMA, codes)
 
 
-def exact_score(rows: list, redescribed, engine: InMemory) -> float:
+def exact_score(rows: list, redescribed, engine: InMemory, scored: Score | Surplus = SCORE) -> float:
     """Return the score by evaluating both descriptions on every row."""
     found = counted(engine, rows, redescribed)
     left, right = redescribed.descriptions
     holds = left.holds(rows[0]), right.holds(rows[0])
     both, apart = int((holds[0] & holds[1]).sum()), int((holds[0] ^ holds[1]).sum())
     assert (found.both.value, found.apart.value) == (both, apart)
-    of_both, of_either = SCORE.factors(both + apart)
+    if scored is SURPLUS:
+        return (1 - INDEX) * min(both + apart, 40) - apart
+    of_both, of_either = SCORE.parts(both + apart)
     return float(of_both[both] * of_either[both + apart] * both / (both + apart)) if both else 0.0
 
 
@@ -69,7 +73,7 @@ def test_scores_of_pairs_are_those_of_their_descriptions() -> None:
     pool = PairScores(language, SCORE).evaluate(engine, rows)
     seen = set()
     for group in pool.groups():
-        positions, scores = pool.scores(group, EXACT, 0.0)
+        positions, scores = pool.scores(group, EXACT)
         for position, score in zip(positions.tolist(), scores.tolist(), strict=True):
             redescribed = language.pair(group.number, position)
             seen.add(str(redescribed))
@@ -79,30 +83,26 @@ def test_scores_of_pairs_are_those_of_their_descriptions() -> None:
     assert (of_left, of_right) == tuple(_number_of_literals(side) for side in language.sides)
 
 
-def test_scores_of_extensions_are_those_of_their_descriptions() -> None:
+@pytest.mark.parametrize("scored", [SCORE, SURPLUS], ids=["weighted", "surplus"])
+def test_scores_of_extensions_are_those_of_their_descriptions(scored: Score | Surplus) -> None:
     engine, language = InMemory(), Language.of_schema(SCHEMA)
     rows = engine.load(random_table())
     for pair in (0, 3, 5):
         start = language.pair(pair, 3)
         for grown in (start, language.extended(start, int(np.flatnonzero(language.open_extensions(start))[9]))):
-            pool = ExtensionScores(language, SCORE, 1, 1).evaluate(engine, rows, pool=(grown,))
-            positions, scores = pool.scores(pool.groups()[0], EXACT, 0.0)
+            pool = ExtensionScores(language, scored, 1, 1).evaluate(engine, rows, pool=[(grown, INDEX)])
+            positions, scores = pool.scores(pool.groups()[0], EXACT)
             for position, score in list(zip(positions.tolist(), scores.tolist(), strict=True)):
                 redescribed = language.extended(grown, position)
-                assert score * EXACT == pytest.approx(exact_score(rows, redescribed, engine), abs=1e-9)
+                assert score * EXACT == pytest.approx(exact_score(rows, redescribed, engine, scored), abs=1e-9)
 
 
-def test_unextended_redescription_is_the_first_candidate_and_weighs_as_much_as_there_are_extensions() -> None:
+def test_unextended_redescription_is_the_first_candidate() -> None:
     engine, language = InMemory(), Language.of_schema(SCHEMA)
     start = language.pair(0, 0)
-    pool = ExtensionScores(language, SCORE, 1, 1).evaluate(engine, engine.load(random_table()), pool=(start,))
-    (group,) = pool.groups()
-    positions, scores = pool.scores(group, EXACT, 0.0)
-    _, weighted = pool.scores(group, EXACT, 1e6)
-    assert positions[0] == 0
+    pool = ExtensionScores(language, SCORE, 1, 1).evaluate(engine, engine.load(random_table()), pool=[(start, 0)])
+    assert pool.scores(pool.groups()[0], EXACT)[0][0] == 0
     assert language.extended(start, 0) == start
-    assert weighted[0] - scores[0] == round(1e6 * np.log(len(positions) - 1))
-    np.testing.assert_array_equal(weighted[1:], scores[1:])
 
 
 def test_no_attribute_is_used_twice_on_a_side_nor_on_both() -> None:
@@ -138,7 +138,7 @@ def test_candidates_follow_from_the_schema_whatever_the_rows() -> None:
         for table in (random_table(), random_table(1), dpf.Table.from_codes(SCHEMA, np.zeros((5, 0), dtype=int)))
     ]
     for group in pools[0].groups():
-        positions = [pool.scores(group, EXACT, 0.0)[0] for pool in pools]
+        positions = [pool.scores(group, EXACT)[0] for pool in pools]
         for other in positions[1:]:
             np.testing.assert_array_equal(positions[0], other)
 
@@ -148,15 +148,15 @@ def test_weights_of_a_group_are_the_sums_of_its_candidates_weights() -> None:
     rows = Threads(3).load(random_table())
     unit, scale = 2.0**-24, 2.0**18
     pairs = PairScores(language, SCORE).evaluate(engine, rows)
-    extensions = ExtensionScores(language, SCORE, 2, 1).evaluate(
-        engine, rows, pool=(language.pair(0, 0), language.pair(1, 1))
-    )
-    for pool in (pairs, extensions):
+    given = [(language.pair(0, 0), 0.5), (language.pair(1, 1), 0.8)]
+    extensions = ExtensionScores(language, SCORE, 2, 1).evaluate(engine, rows, pool=given)
+    surplus = ExtensionScores(language, Surplus(40), 2, 1).evaluate(engine, rows, pool=given)
+    for pool in (pairs, extensions, surplus):
         groups = pool.groups()
         weights = pool.log_weights(groups, unit, scale)
         for group, weight in itertools.islice(zip(groups, weights, strict=True), 6):
-            _, scores = pool.scores(group, unit, scale)
-            assert abs(weight - scale * np.log(np.exp(scores / scale).sum())) <= 0.51
+            _, scores = pool.scores(group, unit)
+            assert abs(weight - scale * np.logaddexp.reduce(scores / scale)) <= 0.51
 
 
 def test_a_chosen_pair_of_attributes_is_gone_and_a_redescription_has_so_many_turns() -> None:
@@ -166,10 +166,10 @@ def test_a_chosen_pair_of_attributes_is_gone_and_a_redescription_has_so_many_tur
     group = pairs.groups()[2]
     assert [g.number for g in pairs.after(group, 0).groups()] == [0, 1, 3, 4, 5]
     pool = ExtensionScores(language, SCORE, 2, 2).evaluate(
-        engine, rows, pool=(language.pair(0, 0), language.pair(1, 1))
+        engine, rows, pool=[(language.pair(0, 0), 0.5), (language.pair(1, 1), 0.8)]
     )
     for _ in range(2):
-        position = int(pool.scores(pool.groups()[0], EXACT, 0.0)[0][-1])
+        position = int(pool.scores(pool.groups()[0], EXACT)[0][-1])
         pool = pool.after(pool.groups()[0], position)
     assert [g.number for g in pool.groups()] == [1]
     assert len(pool.pool[0].attributes) == 4

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Score, Surplus
 
 SCORES = [
     Score(),
@@ -22,7 +22,7 @@ def table_of_scores(score: Score, rows: int) -> np.ndarray:
     both, apart = np.meshgrid(np.arange(rows + 1), np.arange(rows + 1), indexing="ij")
     with np.errstate(invalid="ignore"):
         jaccard = np.where(both > 0, both / (both + apart), 0.0)
-    of_both, of_either = score.factors(rows)
+    of_both, of_either = score.parts(rows)
     scores = jaccard * of_both[:, None] * of_either[np.minimum(both + apart, rows)]
     scores[both + apart > rows] = np.nan
     return scores
@@ -30,7 +30,11 @@ def table_of_scores(score: Score, rows: int) -> np.ndarray:
 
 def searched(score: Score, rows: int) -> tuple[float, float, float]:
     """Return the largest rise and fall by a row added, and change by one replaced, on up to so many rows."""
-    q = table_of_scores(score, rows)
+    return changes_in(table_of_scores(score, rows))
+
+
+def changes_in(q: np.ndarray) -> tuple[float, float, float]:
+    """Return what `searched` does of q(I, A)."""
     both, one = q[1:, :] - q[:-1, :], q[:, 1:] - q[:, :-1]
     passed = q[1:, :-1] - q[:-1, 1:]
     added = np.concatenate([both.ravel(), one.ravel()])
@@ -104,7 +108,7 @@ def test_maximum_support_costs_hardly_anything(least: int, most: int) -> None:
 
 def test_near_tautologies_score_less_than_descriptions_of_half_of_their_index() -> None:
     score = Score.lowest(561, 2805)
-    of_both, of_either = score.factors(5610)
+    of_both, of_either = score.parts(5610)
     assert of_either[5500] < 0.001
     assert of_both[1500] * of_either[1870] > 0.9
 
@@ -112,3 +116,32 @@ def test_near_tautologies_score_less_than_descriptions_of_half_of_their_index() 
 def test_sensitivity_needs_no_row_count() -> None:
     small, large = searched(Score.lowest(10, 50), 60), searched(Score.lowest(10, 50), 200)
     assert small == pytest.approx(large)
+
+
+@pytest.mark.parametrize("index", [0.0, 0.5, 0.61, 0.9, 1.0])
+@pytest.mark.parametrize("most", [1, 40, 200])
+def test_surplus_changes_by_no_more_than_declared_whatever_index_is_given(index: float, most: int) -> None:
+    both, apart = np.meshgrid(np.arange(MOST + 1), np.arange(MOST + 1), indexing="ij")
+    of_both, of_either = Surplus(most).surpassing(index).parts(MOST)
+    scores = of_both[both] + of_either[np.minimum(both + apart, MOST)]
+    scores[both + apart > MOST] = np.nan
+    rise, fall, replaced = changes_in(scores)
+    declared = Surplus(most).sensitivity
+    assert fall <= Surplus.shift + 1e-9
+    assert rise + Surplus.shift <= declared.add_or_remove_one + 1e-9
+    assert replaced <= declared.replace_one + 1e-9
+    if index <= 0.5 and most == 40:
+        assert [rise, fall, replaced] == pytest.approx([0.5, 1, 1])
+
+
+def test_surplus_is_positive_just_for_a_higher_index_within_the_maximum_support() -> None:
+    of_both, of_either = Surplus(100).surpassing(0.7).parts(150)
+    for both in range(100):
+        for apart in range(100 - both):
+            assert (of_both[both] + of_either[both + apart] > 1e-9) == (10 * both > 7 * (both + apart))
+    assert of_both[150] + of_either[150] == pytest.approx(0.3 * 100)
+
+
+def test_surplus_tells_candidates_apart_in_far_less_noise_than_the_weighted_index() -> None:
+    weighted = Score.lowest(561, 3927).sensitivity.spread.replace_one
+    assert float(weighted) * 2500 > 8 * float(Surplus(3927).sensitivity.spread.replace_one)

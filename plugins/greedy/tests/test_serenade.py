@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
 from dpframework_greedy.budgets import Shares
-from dpframework_greedy.choices import Pool, SuccessiveExponential
+from dpframework_greedy.choices import ROUNDING, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Score, Surplus
+from dpframework_greedy.serenade import _averaged, _better
 
 import dpframework as dpf
 from dpframework.clinic import DIAGNOSES, clinic_schema, clinic_table
 from dpframework.errors import InputError
-from dpframework.patterns import And, Redescriptions
+from dpframework.patterns import And, Equals, Noisy, Redescription, Redescriptions
 from dpframework.randomness import Noise
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.samplers import Probe
@@ -87,6 +88,30 @@ def test_maximum_age_changes_nothing(clinic: dpf.Table) -> None:
         run(clinic, SerenadeES(epsilon=50, min_support=200, pairs=4, rounds=8, max_age=age)) for age in (0, 2, 40)
     ]
     assert results[0] == results[1] == results[2]
+
+
+def test_extension_is_kept_only_if_its_noisy_counts_are_better() -> None:
+    def counted(both: int, apart: int) -> Redescription:
+        return Redescription(Equals("a", "true"), Equals("b", "true"), both=Noisy(both, 50), apart=Noisy(apart, 50))
+
+    score, parent = Score.lowest(100, 900), counted(300, 300)
+    assert _better(counted(400, 300), parent, score)
+    assert not _better(counted(300, 310), parent, score)
+    assert not _better(counted(90, 0), parent, score)
+    assert not _better(counted(900, 10), parent, score)
+    assert _better(counted(90, 10), counted(80, 40), score)
+    assert _better(counted(900, 10), parent, Score())
+
+
+def test_what_was_counted_twice_has_half_the_variance() -> None:
+    counts = {"left_only": Noisy(10, 8), "right_only": Noisy(30, 8)}
+    one, again = (
+        Redescription(Equals("a", "true"), Equals("b", "true"), both=Noisy(both, 8), **counts, rows=1000)
+        for both in (100, 110)
+    )
+    mean = _averaged(one, again)
+    assert (mean.both, mean.left_only, mean.apart) == (Noisy(105, 4), Noisy(10, 4), Noisy(40, 8))
+    assert mean.rows == Noisy(1000, 0)
 
 
 @pytest.mark.parametrize("kind", MINERS)
@@ -164,17 +189,47 @@ def test_default_numbers_follow_the_budget() -> None:
     assert found[-1]["extensions"] == 80
 
 
+def swamped(plan: dpf.StudyPlan) -> set[str]:
+    """Return the steps that a finding says to be swamped by noise."""
+    return {finding.message.split("'")[1].split("/")[-1] for finding in plan.check() if finding.code == "DP007"}
+
+
 def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
-    poor = plan_of(SerenadeES(epsilon=1, min_support=200, pairs=20, rounds=80), clinic_schema())
-    told = {finding.message.split("'")[1].split("/")[-1] for finding in poor.check() if finding.code == "DP007"}
-    assert told >= {"pairs", "extensions"}
+    poor = plan_of(SerenadeES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
+    assert swamped(poor) == {"pairs", "extensions"}
     from dpframework.preview import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
     assert "this epsilon carries" in texts["pairs"]
-    assert "this epsilon carries no choice within 0.1" in texts["extensions"]
+    assert "this epsilon carries one choice within 80" in texts["extensions"]
     rich = plan_of(SerenadeES(epsilon=1000, min_support=200, pairs=20, rounds=80), clinic_schema())
-    assert not [finding for finding in rich.check() if finding.code == "DP007"]
+    assert not swamped(rich)
+
+
+SETTINGS = [(pairs, each, budget) for pairs in (1, 5, 20) for each in (1, 4) for budget in ("d3", "d5")]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 3, 10, 100])
+@pytest.mark.parametrize(("rows", "relation"), [(None, "add-or-remove-one"), (20_000, "replace-one")])
+def test_extensions_that_cannot_pay_are_warned_of_and_not_planned_by_default(
+    epsilon: float, rows: int | None, relation: str
+) -> None:
+    schema = attrs.evolve(clinic_schema(), rows=rows)
+    for pairs, each, budget in SETTINGS:
+        for kind, number in ((SerenadeES, {"rounds": pairs * each}), (SerenadeCS, {"extensions": each})):
+            asked: dict[str, Any] = {"epsilon": epsilon, "min_support": 2000, "max_support": 14_000, "pairs": pairs}
+            explicit = plan_of(kind(**asked, **number, budget=budget), schema, relation=relation)
+            chosen = kind(**asked, **number).shared(schema)
+            pays = chosen.choices == pairs * each
+            if budget == "d3":  # what the default has, where it extends
+                assert pays == (not swamped(explicit)), (kind, pairs, each)
+            elif budget == "d5":  # less of everything but quality
+                assert pays or swamped(explicit), (kind, pairs, each)
+            default = plan_of(kind(**asked, **number), schema, relation=relation)
+            assert not swamped(default) & {"extension", "extensions"}
+            if not chosen.choices:
+                only = plan_of(kind(**asked, budget=[Fraction(6, 7), 0, Fraction(1, 7)]), schema, relation=relation)
+                assert default.content()["root"] == only.content()["root"]
 
 
 def test_concentrated_total_is_less_than_pure_epsilon() -> None:
@@ -271,8 +326,8 @@ def test_views_of_one_clinic_attribute_each(clinic: dpf.Table) -> None:
 class SeenPool(PairPool):
     """Offers only literals that some row fits and some row does not, as thresholds between data values do."""
 
-    def scores(self, group, unit, scale):
-        positions, scores = super().scores(group, unit, scale)
+    def scores(self, group, unit):
+        positions, scores = super().scores(group, unit)
         seen = scores > 0
         return (positions[seen], scores[seen]) if seen.any() else (positions, scores)
 
@@ -281,8 +336,8 @@ class SeenPool(PairPool):
 class FilteredPool(PairPool):
     """Leaves candidates below a true support out of the race, by a score that cannot win."""
 
-    def scores(self, group, unit, scale):
-        positions, scores = super().scores(group, unit, scale)
+    def scores(self, group, unit):
+        positions, scores = super().scores(group, unit)
         return positions, np.where(scores * unit > 0.2, scores, -np.int64(50 / unit))
 
 
@@ -293,7 +348,7 @@ class PlantedScores(LanguageScores):
 
     def answer(self, counts, **inputs):
         right = PairPool.of(self, counts)
-        return self.pool(right.language, right.counts, right.factor, right.open)
+        return self.pool(right.language, right.counts, right.parts, right.adds, right.open)
 
 
 class FromSeen(PlantedScores):
@@ -324,7 +379,7 @@ def test_candidates_and_filters_from_true_counts_are_caught(query: type[Any]) ->
     assert audit(Planted(), SCHEMA, "add-or-remove-one", replays=1000).passed
     # the weights are summed by the kernel over all candidates; a pool that leaves some out sums over its own
     query.pool.log_weights = lambda self, groups, unit, scale: np.array(
-        [round(scale * np.log(np.exp(self.scores(g, unit, scale)[1] / scale).sum())) for g in groups]
+        [round(scale * np.log(np.exp(self.scores(g, unit)[1] / scale).sum())) for g in groups]
     )
     assert not audit(Planted(query), SCHEMA, "add-or-remove-one", replays=2000).passed
 
@@ -340,12 +395,12 @@ class Small(Pool):
 
         return [Group(k, own) for k, own in enumerate(self._scores)]
 
-    def scores(self, group, unit, scale):
+    def scores(self, group, unit):
         scores = np.rint(np.array(self._scores[group.number]) * self.step / unit).astype(np.int64)
         return np.arange(len(scores)), scores
 
     def log_weights(self, groups, unit, scale):
-        return np.array([round(scale * np.log(np.exp(self.scores(g, unit, scale)[1] / scale).sum())) for g in groups])
+        return np.array([round(scale * np.log(np.exp(self.scores(g, unit)[1] / scale).sum())) for g in groups])
 
     def after(self, group, position):
         return Small(self.step, tuple((1.9, 0.1) if k == group.number else s for k, s in enumerate(self._scores)))
@@ -376,7 +431,7 @@ class ReusedKeys(SuccessiveExponential):
         for k in range(self.rounds):
             for group in pool.groups():
                 if group not in kept:
-                    positions, scores = pool.scores(group, unit, scale)
+                    positions, scores = pool.scores(group, unit)
                     keys = scores / scale + randomness.generator.gumbel(size=len(scores))
                     kept[group] = float(keys.max()), int(positions[keys.argmax()])
             group = max(pool.groups(), key=lambda group: kept[group][0])
@@ -399,6 +454,30 @@ def test_a_wrong_sign_and_reused_keys_are_not_the_stated_draws(mechanism: Any, r
 
     facts = QueryFacts("small", "small", (), False, 4, [Sensitivity(Norm.LINF, 1, one_sided=True, source="a probe")])
     assert check_sampler(mechanism, given=[Probe(facts, Small)], draws=8_000).passed is right
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "5", "200"])
+@pytest.mark.parametrize("surplus", [False, True])
+def test_rounding_moves_a_log_probability_by_no_more_than_is_paid_for(epsilon: str, surplus: bool) -> None:
+    language, rng = Language.of_schema(SCHEMA), np.random.default_rng(3)
+    given = {"pool": [(language.pair(k, 1), 0.3 * k) for k in range(4)]} if surplus else {}
+    query = ExtensionScores(language, Surplus(40), 4, 1) if surplus else PairScores(language, Score.lowest(20, 120))
+    codes = np.stack([rng.integers(0, attribute.size, 150) for attribute in SCHEMA])
+    engine = dpf.InMemory()
+    pool = query.evaluate(engine, engine.load(dpf.Table.from_codes(SCHEMA, codes)), **given)
+    mechanism = SuccessiveExponential(epsilon)
+    for relation in dpf.Relation:
+        calibration = mechanism.calibrate(query.facts(), relation)
+        assert calibration is not None
+        exact = np.concatenate([pool.scores(group, 2.0**-45)[1] for group in pool.groups()]) * 2.0**-45
+        exact = (exact - exact.max()) / float(calibration.scale)
+        exact -= np.log(np.exp(exact).sum())
+        outputs = [[[group.number, k]] for group in pool.groups() for k in pool.scores(group, 1.0)[0]]
+        found = np.array([mechanism.log_density(pool, output, calibration) for output in outputs])
+        # two tables may be off in opposite ways, so each gets half of what is allowed
+        paid = float(ROUNDING * calibration.losses.pure.under(relation)) / 2
+        likely = exact > -600  # beyond, neither of both is computed
+        assert np.abs(found - exact)[likely].max() <= paid
 
 
 def test_extension_scores_of_a_redescription_that_is_given() -> None:

@@ -59,16 +59,16 @@ def greedy_without_privacy(
     rows = engine.load(table)
     pool = PairScores(language, Score()).evaluate(engine, rows)
     supports = np.arange(pool.rows + 1)
-    factor = np.stack([supports >= min_support, supports <= max_support]).astype(np.float64)
-    pool = attrs.evolve(pool, factor=factor)
+    hard = np.stack([supports >= min_support, supports <= max_support]).astype(np.float64)
+    pool = attrs.evolve(pool, parts=hard)
     best = [(*_best(pool, group), group.number) for group in pool.groups()]
     found = []
     for score, position, pair in sorted(best, reverse=True)[:pairs]:
         if score > 0:
             redescribed = language.pair(pair, position)
             for _ in range(extensions):
-                grown = ExtensionScores(language, Score(), 1, 1).evaluate(engine, rows, pool=(redescribed,))
-                grown = attrs.evolve(grown, factor=factor)
+                grown = ExtensionScores(language, Score(), 1, 1).evaluate(engine, rows, pool=[(redescribed, 0.0)])
+                grown = attrs.evolve(grown, parts=(hard,))
                 better, position = _best(grown, grown.groups()[0])
                 if better <= score:
                     break
@@ -79,7 +79,7 @@ def greedy_without_privacy(
 
 def _best(pool: Pool, group: Group) -> tuple[int, int]:
     """Return the best score of a group, and the position that it belongs to."""
-    positions, scores = pool.scores(group, FINE, 0.0)
+    positions, scores = pool.scores(group, FINE)
     return int(scores.max()), int(positions[scores.argmax()])
 
 

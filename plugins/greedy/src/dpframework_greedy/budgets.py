@@ -25,7 +25,7 @@ DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
 MOST_PAIRS = 20  # the published number of initial pairs
 MOST_EXTENSIONS = 4  # of a pair, as published
 SERIOUS = Fraction(1, 2)  # of a score between 0 and 1: a pair further from the best says little
-WORTH = Fraction(1, 10)  # an extension gains less than that as a rule; choices further from the best cost more
+WORTH = Fraction(1, 10)  # of a Jaccard index: an extension gains hardly more, so choices further from the best lose
 
 
 @final

@@ -84,11 +84,8 @@ class Pool(abc.ABC):
         """Return scale ln(sum of exp(score / scale)) of each of some groups, in lattice steps of `unit`."""
 
     @abc.abstractmethod
-    def scores(self, group: Group, unit: float, scale: float) -> tuple[Lattice, Lattice]:
-        """Return the positions of a group's candidates, and their scores, in lattice steps of `unit`.
-
-        A candidate of public weight p has a score that is `scale` ln(p) steps larger.
-        """
+    def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
+        """Return the positions of a group's candidates, and their scores, in lattice steps of `unit`."""
 
     @abc.abstractmethod
     def after(self, group: Group, position: int) -> Pool:
@@ -154,7 +151,7 @@ class SuccessiveExponential(PureMechanism):
             groups = pool.groups()
             weights = remembered.log_weights(pool, groups, unit, scale)
             group = groups[randomness.noisy_max(weights, scale, Noise.GUMBEL)]
-            positions, scores = pool.scores(group, unit, scale)
+            positions, scores = pool.scores(group, unit)
             position = int(positions[randomness.noisy_max(scores, scale, Noise.GUMBEL)])
             chosen[k] = group.number, position
             pool = pool.after(group, position)
@@ -174,7 +171,7 @@ class SuccessiveExponential(PureMechanism):
                 return -math.inf
             k = numbers.index(number)
             weights = remembered.log_weights(pool, groups, unit, scale)
-            positions, scores = pool.scores(groups[k], unit, scale)
+            positions, scores = pool.scores(groups[k], unit)
             at = np.flatnonzero(positions == position)
             if not len(at):
                 return -math.inf

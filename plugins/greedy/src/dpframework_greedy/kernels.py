@@ -1,8 +1,8 @@
 """Numba kernels of the greedy plugin: joint histograms, and scores of pairs and extensions read off them.
 
-Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one; `factor` holds g and t of
-`scores`. A literal is (position of its attribute, first, last, negated): a range of codes or its complement. Scores are
-points of an integer lattice of step `unit`.
+Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one; `parts` and `adds` make a score
+of them (see `scores.Score.parts`). A literal is (position of its attribute, first, last, negated): a range of codes or
+its complement. Scores are points of an integer lattice of step `unit`.
 """
 
 from __future__ import annotations
@@ -72,12 +72,14 @@ def _cumulate(counts: NDArray[np.int64], height: int, width: int, sums: NDArray[
 
 
 @njit(nogil=True, cache=True)
-def lattice_score(both: int, apart: int, factor: NDArray[np.float64], unit: float) -> np.int64:
+def lattice_score(both: int, apart: int, parts: NDArray[np.float64], adds: bool, unit: float) -> np.int64:
     """Return the lattice point nearest to the score."""
+    either = both + apart
+    if adds:
+        return np.int64(np.rint((parts[0, both] + parts[1, either]) / unit))
     if both == 0:
         return np.int64(0)
-    either = both + apart
-    return np.int64(np.rint(factor[0, both] * factor[1, either] * both / either / unit))
+    return np.int64(np.rint(parts[0, both] * parts[1, either] * both / either / unit))
 
 
 @njit(nogil=True, cache=True)
@@ -87,7 +89,8 @@ def pair_scores(
     right_tests: NDArray[np.int64],
     left_top: int,
     right_top: int,
-    factor: NDArray[np.float64],
+    parts: NDArray[np.float64],
+    adds: bool,
     unit: float,
     scores: NDArray[np.int64],
 ) -> None:
@@ -110,7 +113,7 @@ def pair_scores(
                 left, both = rows - left, right - both
             if right_tests[b, 3]:
                 right, both = rows - right, left - both
-            scores[k] = lattice_score(both, left + right - 2 * both, factor, unit)
+            scores[k] = lattice_score(both, left + right - 2 * both, parts, adds, unit)
             k += 1
 
 
@@ -139,7 +142,8 @@ def pair_log_weights(
     right_starts: NDArray[np.int64],
     left_tops: NDArray[np.int64],
     right_tops: NDArray[np.int64],
-    factor: NDArray[np.float64],
+    parts: NDArray[np.float64],
+    adds: bool,
     unit: float,
     scale: float,
     weights: NDArray[np.int64],
@@ -151,7 +155,15 @@ def pair_log_weights(
         of_right = right_tests[right_starts[j] : right_starts[j + 1]]
         scores = np.zeros(len(of_left) * len(of_right), dtype=np.int64)
         pair_scores(
-            counts[offsets[p] : offsets[p + 1]], of_left, of_right, left_tops[i], right_tops[j], factor, unit, scores
+            counts[offsets[p] : offsets[p + 1]],
+            of_left,
+            of_right,
+            left_tops[i],
+            right_tops[j],
+            parts,
+            adds,
+            unit,
+            scores,
         )
         weights[p] = log_weight(scores, scale)
 
@@ -184,7 +196,8 @@ def extension_scores(
     tops: NDArray[np.int64],
     tests: NDArray[np.int64],
     left_side: bool,
-    factor: NDArray[np.float64],
+    parts: NDArray[np.float64],
+    adds: bool,
     unit: float,
     scores: NDArray[np.int64],
 ) -> None:
@@ -212,7 +225,7 @@ def extension_scores(
             if tests[x, 3]:
                 held[c] = totals[c] - held[c]
         both, apart = held[3], held[mine] + totals[3] - held[3] + totals[others]
-        scores[x] = lattice_score(both, apart, factor, unit)
+        scores[x] = lattice_score(both, apart, parts, adds, unit)
         both = totals[3] + held[others]
         apart = totals[mine] + held[0] + totals[others] - held[others]
-        scores[number + x] = lattice_score(both, apart, factor, unit)
+        scores[number + x] = lattice_score(both, apart, parts, adds, unit)

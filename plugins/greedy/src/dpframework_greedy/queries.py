@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -15,7 +14,7 @@ from dpframework.queries import Query, Sensitivity, histogram_sensitivities
 from dpframework.shard import Shard
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import Integers, Language, Redescribed
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Floats, Score, Surplus
 
 BOTH, LEFT_ONLY, RIGHT_ONLY, NEITHER = range(4)
 CLASS_OF_CELL = (3, 2, 1, 0)  # in the order of the cells above: 2 where left holds, plus 1 where right does
@@ -28,7 +27,7 @@ def _matrix_rows(shard: Shard, side: Sequence[Any]) -> Integers:
 
 @attrs.frozen
 class LanguageScores(Query):
-    """Scores by a `Score`; a choice is made from all candidates of the language.
+    """Scores of redescriptions; a choice is made from all candidates of the language.
 
     Attributes
     ----------
@@ -40,7 +39,7 @@ class LanguageScores(Query):
 
     integer = False
     language: Language
-    score: Score
+    score: Score | Surplus
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -49,13 +48,13 @@ class LanguageScores(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `Score.sensitivity`: it holds for any redescription."""
+        """Those of the score: they hold for any redescription."""
         return (self.score.sensitivity,)
 
     def numbers(self, answer: Any) -> NDArray[np.float64]:
-        """Return the first round's scores, each plus what makes them one-sided: `fall` for every row."""
-        shift = self.score.changes.fall * answer.rows
-        scores = [answer.scores(group, EXACT, 0.0)[1] for group in answer.groups()]
+        """Return the first round's scores, each plus what makes them one-sided: `shift` for every row."""
+        shift = self.score.shift * answer.rows
+        scores = [answer.scores(group, EXACT)[1] for group in answer.groups()]
         return np.asarray(np.concatenate(scores) * EXACT + shift)
 
 
@@ -101,15 +100,16 @@ class PairPool(Pool):
         See `PairScores`.
     counts
         The joint histograms.
-    factor
-        g and t of every support.
+    parts, adds
+        What makes the scores (see `Score.parts`).
     open
         The pairs of attributes left.
     """
 
     language: Language
     counts: Integers
-    factor: NDArray[np.float64]
+    parts: Floats
+    adds: bool
     open: tuple[Group, ...]
 
     @classmethod
@@ -117,12 +117,12 @@ class PairPool(Pool):
         """Return the pool of a first round."""
         rows = int(counts[: query.language.offsets[1]].sum())
         groups = tuple(Group(k) for k in range(len(query.language.pairs)))
-        return cls(query.language, counts, query.score.factors(rows), groups)
+        return cls(query.language, counts, query.score.parts(rows), query.score.adds, groups)
 
     @property
     def rows(self) -> int:
         """The number of rows (private)."""
-        return int(self.factor.shape[1]) - 1
+        return int(self.parts.shape[1]) - 1
 
     def groups(self) -> Sequence[Group]:
         """Return one group a pair of attributes."""
@@ -143,14 +143,15 @@ class PairPool(Pool):
             *language.tests,
             *language.starts,
             *language.tops,
-            self.factor,
+            self.parts,
+            self.adds,
             unit,
             scale,
             weights,
         )
         return weights[numbers]
 
-    def scores(self, group: Group, unit: float, scale: float) -> tuple[Lattice, Lattice]:
+    def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return those of one pair of attributes, right literal fastest."""
         from dpframework_greedy.kernels import pair_scores
 
@@ -162,7 +163,7 @@ class PairPool(Pool):
         scores = np.zeros(len(of_left) * len(of_right), dtype=np.int64)
         counts = self.counts[language.offsets[group.number] : language.offsets[group.number + 1]]
         tops = language.tops[0][i], language.tops[1][j]
-        pair_scores(counts, of_left, of_right, *tops, self.factor, unit, scores)
+        pair_scores(counts, of_left, of_right, *tops, self.parts, self.adds, unit, scores)
         return np.arange(len(scores)), scores
 
     def after(self, group: Group, position: int) -> PairPool:
@@ -174,6 +175,9 @@ class PairPool(Pool):
 @attrs.frozen
 class ExtensionScores(LanguageScores):
     """The score of every extension by one literal, and of none, of redescriptions that are given at run time.
+
+    Each is given with a Jaccard index that is to be surpassed, which comes from a release: its sensitivity holds for
+    any.
 
     Attributes
     ----------
@@ -217,8 +221,10 @@ class ExtensionScores(LanguageScores):
             return np.asarray(engine.sum(rows, functools.partial(self.count, redescribed=redescribed)))
 
         number = int(engine.sum(rows, lambda shard: np.array([shard.rows]))[0])
-        pool: tuple[Redescribed, ...] = tuple(inputs["pool"])
-        return ExtensionPool(self.language, counts_of, self.score.factors(number), pool, (self.turns,) * len(pool))
+        pool = tuple(redescribed for redescribed, _ in inputs["pool"])
+        parts = tuple(self.score.surpassing(float(index)).parts(number) for _, index in inputs["pool"])
+        turns = (self.turns,) * len(pool)
+        return ExtensionPool(self.language, counts_of, number, parts, self.score.adds, pool, turns)
 
 
 @attrs.frozen(eq=False)
@@ -234,22 +240,21 @@ class ExtensionPool(Pool):
         See `ExtensionScores`.
     counts_of
         Counts the rows by code and class of a redescription.
-    factor
-        g and t of every support.
+    rows
+        The number of rows (private).
+    parts, adds
+        What makes the scores of each redescription's extensions (see `Score.parts`).
     pool, turns
         The redescriptions, and how often each may still be chosen.
     """
 
     language: Language
     counts_of: Callable[[Redescribed], Integers]
-    factor: NDArray[np.float64]
+    rows: int
+    parts: tuple[Floats, ...]
+    adds: bool
     pool: tuple[Redescribed, ...]
     turns: tuple[int, ...]
-
-    @property
-    def rows(self) -> int:
-        """The number of rows (private)."""
-        return int(self.factor.shape[1]) - 1
 
     def groups(self) -> Sequence[Group]:
         """Return one group a redescription that has a turn left."""
@@ -259,30 +264,23 @@ class ExtensionPool(Pool):
         """Return those of all extensions of each redescription."""
         from dpframework_greedy.kernels import log_weight
 
-        return np.array([log_weight(self.scores(group, unit, scale)[1], scale) for group in groups], dtype=np.int64)
+        return np.array([log_weight(self.scores(group, unit)[1], scale) for group in groups], dtype=np.int64)
 
-    def scores(self, group: Group, unit: float, scale: float) -> tuple[Lattice, Lattice]:
-        """Return those of a redescription's open extensions, itself first.
-
-        Left as it is, it has the weight of as many candidates as there are extensions: where noise hides which ones
-        gain, the many that lose would else be chosen, if only since they are many.
-        """
+    def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
+        """Return those of a redescription's open extensions, itself first."""
         from dpframework_greedy.kernels import extension_scores, lattice_score
 
-        redescribed = self.pool[group.number]
+        redescribed, made = self.pool[group.number], (self.parts[group.number], self.adds, unit)
         counts, language = self.counts_of(redescribed), self.language
         width = int((language.tops[0] + 1).sum())
         totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
-        open_ = language.open_extensions(redescribed)
-        prior = round(scale * math.log(max(int(open_.sum()) - 1, 1)))
-        own = lattice_score(totals[3], totals[1] + totals[2], self.factor, unit) + prior
-        parts = [np.array([own], dtype=np.int64)]
+        of_all = [np.array([lattice_score(totals[3], totals[1] + totals[2], *made)])]
         for k, of_side in enumerate((counts[:width], counts[width:])):
             scores = np.zeros(2 * len(language.tests[k]), dtype=np.int64)
-            extension_scores(of_side, totals, language.tops[k], language.tests[k], k == 0, self.factor, unit, scores)
-            parts.append(scores)
-        positions = np.flatnonzero(open_)
-        return positions, np.concatenate(parts)[positions]
+            extension_scores(of_side, totals, language.tops[k], language.tests[k], k == 0, *made, scores)
+            of_all.append(scores)
+        positions = np.flatnonzero(language.open_extensions(redescribed))
+        return positions, np.concatenate(of_all)[positions]
 
     def after(self, group: Group, position: int) -> ExtensionPool:
         """Replace the chosen redescription by its extension, which has a turn less."""

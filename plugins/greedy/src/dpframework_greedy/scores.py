@@ -1,4 +1,6 @@
-r"""The quality of a redescription, and how far one row can move it: closed forms, without the number of rows.
+r"""What redescriptions are chosen by, and how far one row can move it: closed forms, without the number of rows.
+
+Initial pairs are chosen by `Score`, extensions by `Surplus`.
 
 Symbols: I is the number of rows in both supports, A of those in exactly one, U = I + A. The score is the Jaccard index
 I / U (0 where I = 0) times two logistic factors,
@@ -32,6 +34,17 @@ rises by something in [0, rise + fall]. That makes the sensitivity rise + fall, 
 All three are maxima over I or U of a few numbers each: no more than the first few multiples of s and the surroundings
 of m need to be looked at, since beyond them g and t no longer change, and every change is below 1 / (I + 1). (The
 published search over all I and U takes time and memory in the square of the number of rows, and needs that number.)
+
+**Extensions.** What is extended has been counted, so a Jaccard index c that is to be surpassed is known. I / U > c just
+if I - c U = (1 - c) U - A > 0: a number of rows, which a row moves by no more than 1, while the index itself moves by
+1 / U with rows that nobody has counted (Dinkelbach 1967, on fractions that are maximised). `Surplus` is
+
+    s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1:
+
+beyond the maximum support m more rows gain nothing. A row more moves s by 1 - c or 0 if it enters both supports, and
+by -c or -1 if it enters one: from -1 to 1/2, so with 1 for every row added it is one-sided, 3/2. A row that passes from
+one support to both, or back, leaves U and moves s by 1; one that enters or leaves both, or one, by no more than 1, as
+above: 1 for a row replaced. All of that holds for any c in its range, so c may come from any release.
 """
 
 from __future__ import annotations
@@ -39,7 +52,7 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -53,6 +66,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 TAIL = 40.0  # beyond so many steps of 1 / k a logistic curve differs from its limit by less than 1e-17
 SEARCHED = 3000  # supports that a search for the best steepness looks at
 HALVINGS = 40
+LEAST_INDEX = 0.5  # to be surpassed: below it rows in both supports would count for more than rows in one
 
 
 @final
@@ -91,6 +105,7 @@ class Score:
     0.0174
     """
 
+    adds: ClassVar[bool] = False
     min_support: int | None = None
     steepness: float = 0.0
     max_support: int | None = None
@@ -113,8 +128,15 @@ class Score:
             return np.ones(len(supports))
         return _logistic(-self.descent * (supports - self.max_support))
 
-    def factors(self, rows: int) -> Floats:
-        """Return g and t of every support up to a number of rows, shape (2, rows + 1)."""
+    def surpassing(self, index: float) -> Score:
+        """Return itself: the best score is the best, whatever is known before."""
+        return self
+
+    def parts(self, rows: int) -> Floats:
+        """Return g and t of every support up to a number of rows, shape (2, rows + 1).
+
+        They make a score by multiplication with I / U; `adds` tells them from parts that make it by addition.
+        """
         supports = np.arange(rows + 1)
         return np.stack([self.of_both(supports), self.of_either(supports)])
 
@@ -124,8 +146,13 @@ class Score:
         return _all_changes(self)
 
     @property
+    def shift(self) -> float:
+        """What is added to all scores for every row, so that no row lowers one."""
+        return self.changes.fall
+
+    @property
     def sensitivity(self) -> Sensitivity:
-        """The linf sensitivity of the score plus `fall` for every row: one-sided (see the module)."""
+        """The linf sensitivity of the score plus `shift` for every row: one-sided (see the module)."""
         changes = self.changes
         return Sensitivity(
             Norm.LINF,
@@ -134,13 +161,6 @@ class Score:
             one_sided=True,
             source="largest rise plus largest fall of the score: derived in dpframework_greedy.scores",
         )
-
-    def spread(self, *, rows_public: bool) -> Fraction:
-        """Return how far two scores move apart under the relation that a public row count goes with."""
-        spread = self.sensitivity.spread
-        found = spread.replace_one if rows_public else spread.add_or_remove_one
-        assert found is not None
-        return found
 
     @property
     def text(self) -> str:
@@ -151,6 +171,64 @@ class Score:
             if bound is not None
         ]
         return "Jaccard index" + (f" weighted by support ({', '.join(bounds)})" if bounds else "")
+
+
+@final
+@attrs.frozen
+class Surplus:
+    """By how many rows a redescription surpasses a Jaccard index, up to a maximum support.
+
+    Attributes
+    ----------
+    max_support
+        How many rows in at least one support count: m.
+    index
+        The Jaccard index to be surpassed, from 1/2 to 1: c.
+
+    Examples
+    --------
+    >>> both, either = Surplus(500, 0.75).parts(600)
+    >>> float(both[320] + either[400])
+    20.0
+    """
+
+    adds: ClassVar[bool] = True
+    shift: ClassVar[float] = 1.0
+    max_support: int
+    index: float = LEAST_INDEX
+
+    def surpassing(self, index: float) -> Surplus:
+        """Return that of another index, moved into the range."""
+        return Surplus(self.max_support, min(max(index, LEAST_INDEX), 1.0))
+
+    def parts(self, rows: int) -> Floats:
+        """Return what I and U add to the score, for every support up to a number of rows, shape (2, rows + 1)."""
+        supports = np.arange(rows + 1, dtype=np.float64)
+        return np.stack([supports, (1 - self.index) * np.minimum(supports, self.max_support) - supports])
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The linf sensitivity of the score plus `shift` for every row: one-sided (see the module)."""
+        return Sensitivity(
+            Norm.LINF,
+            Fraction(3, 2),
+            1,
+            one_sided=True,
+            source="rows beyond a known Jaccard index: derived in dpframework_greedy.scores",
+        )
+
+    @property
+    def text(self) -> str:
+        """What it is."""
+        return f"rows beyond a released Jaccard index (max {self.max_support})"
+
+
+def spread_of(score: Score | Surplus, *, rows_public: bool) -> Fraction:
+    """Return how far two scores move apart under the relation that a public row count goes with."""
+    spread = score.sensitivity.spread
+    found = spread.replace_one if rows_public else spread.add_or_remove_one
+    assert found is not None
+    return found
 
 
 def _logistic(x: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Serenade: redescriptions grown greedily (Karjalainen, Galbrun and Miettinen 2022), from the client or by the engine.
 
-Initial pairs, a literal a side, are chosen first; then literals are joined to either side by `and` or `or`. With
-`serenade-cs` the client looks at each pair's noisy Jaccard index and extends the pair while that is good enough; with
-`serenade-es` every round extends whichever redescription, and qualities are counted at the end only. Names of the
-paper: N is `pairs`, K `extensions`, L `rounds`, sigma_min `min_support`.
+Initial pairs, a literal a side, are chosen first, and counted; then literals are joined to either side by `and` or
+`or`. With `serenade-cs` the client looks at each redescription's noisy Jaccard index and extends it while that is good
+enough; with `serenade-es` every round extends whichever redescription, and what has come of the pairs is counted at the
+end. Names of the paper: N is `pairs`, K `extensions`, L `rounds`, sigma_min `min_support`.
 
 Claim: pure epsilon under either relation, without assumptions. What differs from the paper, and why:
 
@@ -14,10 +14,15 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
   makes the better candidate lose;
 - a second factor takes weight from pairs of which a side holds nearly everywhere: at a small epsilon the best-scoring
   candidates are near-tautologies, such as a rare species' absence in any climate;
+- extensions are scored by the rows by which they surpass the noisy Jaccard index of the pair that they grow from: with
+  that known, the sensitivity is that of a count (`scores.Surplus`). The published score has to allow for a
+  redescription of any support, and is some ten times noisier;
+- an extension is kept only if its noisy counts are better than those of what it extends (`_better`);
 - of each pair of attributes one initial pair is taken, so that `pairs` of them differ in more than a threshold;
 - what is remembered between rounds is weights, not keys (`choices`);
 - rows in both supports, in one only and in neither are disjoint: each count gets the whole of its budget;
-- by default as many pairs and extensions as the budget can carry (`budgets`).
+- by default as many pairs and extensions as the budget can carry (`budgets`), and no extensions where they would take
+  the pairs' budget for nothing.
 """
 
 from __future__ import annotations
@@ -39,9 +44,9 @@ from dpframework.private_table import PrivateTable
 from dpframework.schema import Boolean, Categorical, Numeric, Schema, View
 from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, Shares, choices_within
 from dpframework_greedy.choices import SuccessiveExponential
-from dpframework_greedy.language import Language, Redescribed
+from dpframework_greedy.language import UNEXTENDED, Language, Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, Cells, ExtensionScores, PairScores
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Score, Surplus, spread_of
 
 SCORES = ("logistic", "jaccard")
 
@@ -75,8 +80,8 @@ def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if value is None else tuple(value)
 
 
-def _shares(value: str | Iterable[Any]) -> Shares:
-    return Shares.of(value)
+def _shares(value: str | Iterable[Any] | None) -> Shares | None:
+    return None if value is None else Shares.of(value)
 
 
 @attrs.frozen
@@ -94,9 +99,12 @@ class _Serenade(Miner):
     pairs
         The number of initial pairs; by default what the budget carries, 20 at most.
     budget
-        How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares.
+        How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares; with
+        these, as many extensions are planned as are asked for. By default "d3", with no more extensions than that
+        carries; if that is not one a pair, or leaves too little for the pairs, none, and pairs and qualities share all.
     score
-        "logistic" (the Jaccard index weighted by support), or "jaccard", whose sensitivity is hundreds of times larger.
+        "logistic" (the Jaccard index weighted by support, and rows beyond a known index for extensions), or "jaccard"
+        for both, whose sensitivity is hundreds of times larger.
     max_p_value
         Redescriptions with a larger p-value on their noisy counts are left out of the result (post-processing).
     left, right
@@ -108,7 +116,7 @@ class _Serenade(Miner):
     min_support: int | None = attrs.field(default=None, validator=_positive_integer)
     max_support: int | None = attrs.field(default=None, validator=_positive_integer)
     pairs: int | None = attrs.field(default=None, validator=_positive_integer)
-    budget: Shares = attrs.field(default=Shares.of("d3"), converter=_shares)
+    budget: Shares | None = attrs.field(default=None, converter=_shares)
     score: str = attrs.field(default="logistic", validator=_one_of(SCORES))
     max_p_value: float = attrs.field(default=1.0, validator=_share)
     left: tuple[str, ...] | None = attrs.field(default=None, converter=_names)
@@ -170,8 +178,10 @@ class _Shared:
 
     Attributes
     ----------
-    language, score
-        What is searched, and what is scored.
+    language
+        What is searched.
+    score, grown
+        What pairs are chosen by, and their extensions.
     pairs, choices
         The number of initial pairs, and of all choices of an extension.
     shares
@@ -180,6 +190,7 @@ class _Shared:
 
     language: Language
     score: Score
+    grown: Score | Surplus
     pairs: int
     choices: int
     shares: Shares
@@ -188,28 +199,30 @@ class _Shared:
     def of(cls, miner: _Serenade, schema: Schema) -> _Shared:
         """Resolve, refusing what cannot be mined."""
         language, score = miner.language(schema), miner.scored(schema)
-        spread = score.spread(rows_public=schema.rows is not None)
-        shares, most = miner.budget, len(language.pairs)
+        grown = score if score.max_support is None else Surplus(score.max_support)
+        shares, most = miner.budget or Shares.of("d3"), len(language.pairs)
+        public = schema.rows is not None
+        carried = choices_within(
+            SERIOUS, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
+        )
         pairs = miner.pairs
         if pairs is None:
-            carried = choices_within(SERIOUS, shares.pairs * miner.epsilon, spread, language.number_of_pairs)
             pairs = min(max(carried, 1), MOST_PAIRS, most)
         elif pairs > most:
             raise InputError(f"pairs is {pairs}, but the two views have {most} pairs of attributes, one for each")
         times = miner.times(pairs)
-        if not shares.extensions:
-            if miner.asked is not None:
-                raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
-            choices = 0
-        elif miner.asked is not None:
-            choices = miner.asked * times
-        else:
+        asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * times
+        choices = asked if shares.extensions else 0
+        if miner.asked is not None and not shares.extensions:
+            raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
+        if shares.extensions and (miner.budget is None or miner.asked is None):
             candidates = language.number_of_extensions * (1 if times > 1 else pairs)
-            carried = choices_within(WORTH, shares.extensions * miner.epsilon, spread, candidates)
-            choices = min(carried // pairs, MOST_EXTENSIONS) * pairs
-        if not choices and shares.extensions:
-            shares = shares.without_extensions()
-        return cls(language, score, pairs, choices, shares)
+            spread = spread_of(grown, rows_public=public)
+            choices = choices_within(_worth(score), shares.extensions * miner.epsilon, spread, candidates)
+            choices = min(choices, asked) // times * times
+            if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
+                choices, shares = 0, shares.without_extensions()
+        return cls(language, score, grown, pairs, choices, shares)
 
     def pairs_step(self, epsilon: Fraction) -> Node:
         """Plan the choice of the initial pairs."""
@@ -217,15 +230,31 @@ class _Shared:
         mechanism = SuccessiveExponential(self.shares.pairs * epsilon, self.pairs, within=SERIOUS)
         return step("pairs", scores, mechanism, threshold=SERIOUS)
 
+    def extended_by(self, epsilon: Fraction, rounds: int, most: int, **parameters: Any) -> tuple[Any, Any, Fraction]:
+        """Plan choices of an extension: query, mechanism and threshold of a step."""
+        turns, worth = math.ceil(rounds / most), _worth(self.score)
+        scores = ExtensionScores(self.language, self.grown, most, turns)
+        return scores, SuccessiveExponential(epsilon, rounds, within=worth, **parameters), worth
+
     def initial(self, table: PrivateTable) -> list[Redescribed]:
         """Release the initial pairs."""
         return [self.language.pair(int(pair), int(position)) for pair, position in table.release("pairs")]
 
 
-def _measured(table: PrivateTable, redescribed: Redescribed) -> Redescription:
+def _worth(score: Score) -> Fraction:
+    """Return how far from the best an extension may be to be worth its budget: `WORTH`, in units of its score.
+
+    A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
+    """
+    if score.min_support is None or score.max_support is None:
+        return WORTH
+    return WORTH * (score.min_support + score.max_support) / 2
+
+
+def _measured(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescription:
     """Release the cells of a redescription."""
-    cells = table.release("quality", redescribed=redescribed)
-    scale = float(table.calibration("quality").scale)
+    cells = table.release(step, redescribed=redescribed)
+    scale = float(table.calibration(step).scale)
     noisy = [Noisy.laplace(int(cell), scale) for cell in cells]
     left, right = redescribed.descriptions
     return Redescription(
@@ -238,6 +267,32 @@ def _measured(table: PrivateTable, redescribed: Redescribed) -> Redescription:
     )
 
 
+def _averaged(one: Redescription, again: Redescription) -> Redescription:
+    """Return a redescription that was counted twice, with equal noise."""
+
+    def mean(first: Noisy | None, second: Noisy | None) -> Noisy:
+        assert first is not None  # all counts of `_measured` are known
+        assert second is not None
+        return Noisy((first.value + second.value) / 2, (first.variance + second.variance) / 4)
+
+    return attrs.evolve(
+        one,
+        both=mean(one.both, again.both),
+        left_only=mean(one.left_only, again.left_only),
+        right_only=mean(one.right_only, again.right_only),
+        apart=mean(one.apart, again.apart),
+        rows=mean(one.rows, again.rows),
+    )
+
+
+def _better(one: Redescription, than: Redescription, score: Score) -> bool:
+    """Tell whether noisy counts speak for an extension: a higher Jaccard index, and supports within their bounds."""
+    least, most = score.min_support, score.max_support
+    supported = least is None or one.both.value >= min(least, than.both.value)
+    bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)
+    return one.jaccard > than.jaccard and supported and bounded
+
+
 @final
 @attrs.frozen
 class SerenadeCS(_Serenade):
@@ -246,7 +301,7 @@ class SerenadeCS(_Serenade):
     Parameters
     ----------
     extensions
-        How often each pair is extended at most; by default what the budget carries, 4 at most.
+        How often each pair is extended at most; 4 at most by default (see `budget`).
     min_jaccard
         The noisy Jaccard index below which a redescription is not extended, nor returned.
 
@@ -274,43 +329,45 @@ class SerenadeCS(_Serenade):
         shared = self.shared(schema)
         parts = [shared.pairs_step(self.epsilon)]
         if shared.choices:
-            each = SuccessiveExponential(shared.shares.extensions * self.epsilon / shared.choices, within=WORTH)
-            scores = ExtensionScores(shared.language, shared.score, most=1, turns=1)
-            parts.append(
-                repeat(shared.choices, step("extension", scores, each, uses=["pairs", "quality"], threshold=WORTH))
-            )
+            epsilon = shared.shares.extensions * self.epsilon / shared.choices
+            scores, mechanism, worth = shared.extended_by(epsilon, rounds=1, most=1)
+            each = step("extension", scores, mechanism, uses=["pairs", "quality"], threshold=worth)
+            parts.append(repeat(shared.choices, each))
         qualities = shared.pairs + shared.choices
         counts = DiscreteLaplace(shared.shares.quality * self.epsilon / qualities)
         parts.append(repeat(qualities, step("quality", Cells(), counts, uses=["pairs"])))
         return sequential(*parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the pairs; measure and extend each until it is no longer good or long enough."""
+        """Release the pairs; measure and extend each while it is good."""
         shared = self.shared(table.schema)
         found, measured = [], 0
         for redescribed in shared.initial(table):
-            good = None
-            for length in range(shared.choices // shared.pairs + 1):
-                if length:
-                    ((_, position),) = table.release("extension", pool=(redescribed,))
-                    redescribed = shared.language.extended(redescribed, int(position))
-                quality = _measured(table, redescribed)
+            quality = _measured(table, "quality", redescribed)
+            measured += 1
+            if quality.jaccard <= self.min_jaccard:
+                continue
+            for _ in range(shared.choices // shared.pairs):
+                ((_, position),) = table.release("extension", pool=((redescribed, quality.jaccard),))
+                if position == UNEXTENDED:
+                    continue
+                extended = shared.language.extended(redescribed, int(position))
+                other = _measured(table, "quality", extended)
                 measured += 1
-                if quality.jaccard <= self.min_jaccard:
-                    break
-                good = quality
-            if good is not None:
-                found.append(good)
+                if _better(other, quality, shared.score):
+                    redescribed, quality = extended, other
+            found.append(quality)
         return self.finished(found, measured)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return both scores, and views that share an attribute."""
-        few: dict[str, Any] = {"pairs": 1, "extensions": 1, "min_support": 3, "max_support": 12}
+        asked: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
+        few = {**asked, "min_support": 3, "max_support": 12}
         return {
-            "default": Example(_SCHEMA, cls(20, **few)),
-            "jaccard": Example(_SCHEMA, cls(20, score="jaccard", pairs=1, extensions=1)),
-            "shared": Example(_SCHEMA, cls(20, **few, left=["wolf", "rain"], right=["rain", "zone"])),
+            "default": Example(_SCHEMA, cls(2, **few)),
+            "jaccard": Example(_SCHEMA, cls(2, score="jaccard", **asked)),
+            "shared": Example(_SCHEMA, cls(2, **few, left=["wolf", "rain"], right=["rain", "zone"])),
         }
 
 
@@ -322,8 +379,8 @@ class SerenadeES(_Serenade):
     Parameters
     ----------
     rounds
-        How many extensions are chosen in all; by default what the budget carries, 4 a pair at most. One redescription
-        takes no more of them than its share, rounded up.
+        How many extensions are chosen in all, at most; by default 4 a pair (see `budget`). One redescription takes no
+        more of them than its share, rounded up.
     max_age
         For how many rounds the weight of a redescription's extensions is remembered; it saves time and changes nothing.
 
@@ -350,36 +407,49 @@ class SerenadeES(_Serenade):
         """Plan the pairs, all rounds of extensions in one step, and a quality for each redescription."""
         shared = self.shared(schema)
         parts = [shared.pairs_step(self.epsilon)]
+        quality = shared.shares.quality * self.epsilon / shared.pairs
         if shared.choices:
-            turns = math.ceil(shared.choices / shared.pairs)
-            scores = ExtensionScores(shared.language, shared.score, shared.pairs, turns)
+            quality /= 2
+            counts = step("parent", Cells(), DiscreteLaplace(quality), uses=["pairs"])
+            parts.append(repeat(shared.pairs, counts))
             epsilon = shared.shares.extensions * self.epsilon
-            chosen = SuccessiveExponential(epsilon, shared.choices, within=WORTH, max_age=self.max_age)
-            parts.append(step("extensions", scores, chosen, uses=["pairs"], threshold=WORTH))
-        counts = DiscreteLaplace(shared.shares.quality * self.epsilon / shared.pairs)
+            scores, mechanism, worth = shared.extended_by(epsilon, shared.choices, shared.pairs, max_age=self.max_age)
+            parts.append(step("extensions", scores, mechanism, uses=["pairs", "parent"], threshold=worth))
         uses = ["pairs", "extensions"] if shared.choices else ["pairs"]
-        parts.append(repeat(shared.pairs, step("quality", Cells(), counts, uses=uses)))
+        parts.append(repeat(shared.pairs, step("quality", Cells(), DiscreteLaplace(quality), uses=uses)))
         return sequential(*parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release the pairs and their extensions, then measure what they have become."""
         shared = self.shared(table.schema)
-        pool = shared.initial(table)
-        if shared.choices:
-            for number, position in table.release("extensions", pool=tuple(pool)):
-                pool[number] = shared.language.extended(pool[number], int(position))
-        return self.finished([_measured(table, redescribed) for redescribed in pool], len(pool))
+        pairs = shared.initial(table)
+        if not shared.choices:
+            return self.finished([_measured(table, "quality", pair) for pair in pairs], len(pairs))
+        parents = [_measured(table, "parent", pair) for pair in pairs]
+        grown = list(pairs)
+        given = tuple((pair, parent.jaccard) for pair, parent in zip(pairs, parents, strict=True))
+        for number, position in table.release("extensions", pool=given):
+            grown[number] = shared.language.extended(grown[number], int(position))
+        found = []
+        for pair, parent, one in zip(pairs, parents, grown, strict=True):
+            quality = _measured(table, "quality", one)
+            if one == pair:
+                found.append(_averaged(parent, quality))
+            else:
+                found.append(quality if _better(quality, parent, shared.score) else parent)
+        return self.finished(found, len(pairs) + sum(one != pair for one, pair in zip(grown, pairs, strict=True)))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return both scores, views that share an attribute, and budgets for the pairs or the extensions alone."""
-        few: dict[str, Any] = {"pairs": 2, "rounds": 2, "min_support": 3, "max_support": 12}
+        asked: dict[str, Any] = {"rounds": 2, "budget": "d3"}
+        few = {**asked, "pairs": 2, "min_support": 3, "max_support": 12}
         return {
-            "default": Example(_SCHEMA, cls(20, **few)),
-            "jaccard": Example(_SCHEMA, cls(20, score="jaccard", pairs=1, rounds=2)),
-            "shared": Example(_SCHEMA, cls(20, **few, left=["wolf", "rain"], right=["rain", "zone"])),
-            "pairs": Example(_SCHEMA, cls(20, pairs=2, min_support=4, budget=[0.6, 0, 0.4])),
-            "extensions": Example(_SCHEMA, cls(20, **{**few, "pairs": 1}, budget=[0.05, 0.9, 0.05])),
+            "default": Example(_SCHEMA, cls(2, **few)),
+            "jaccard": Example(_SCHEMA, cls(2, score="jaccard", pairs=1, **asked)),
+            "shared": Example(_SCHEMA, cls(2, **few, left=["wolf", "rain"], right=["rain", "zone"])),
+            "pairs": Example(_SCHEMA, cls(2, pairs=2, min_support=4, budget=[0.6, 0, 0.4])),
+            "extensions": Example(_SCHEMA, cls(2, **{**few, "pairs": 1, "budget": [0.05, 0.9, 0.05]})),
         }
 
 
