@@ -72,8 +72,8 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file; an older one of that name is untouched if that fails.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, on the disk when this returns; an older one of that name is untouched if that fails.
 
     Raises
     ------
@@ -82,7 +82,10 @@ def write_whole(path: Path, text: str) -> None:
     """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        with part.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None

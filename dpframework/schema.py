@@ -15,7 +15,6 @@ import json
 import math
 import numbers
 import os
-import secrets
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ import attrs
 
 from dpframework.boundaries import typechecked
 from dpframework.errors import InputError, nearest
+from dpframework.outputs import write_whole
 
 MISSING_LABEL = "missing"
 MOST_CODES = 1_000_000
@@ -667,18 +667,7 @@ class Schema:
         InputError
             If the file cannot be written; an older file of that name is then untouched.
         """
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        try:
-            with part.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(self.dumps())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(Path(path), self.dumps())
 
 
 def _toml_lines(form: Mapping[str, Any]) -> str:

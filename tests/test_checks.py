@@ -82,8 +82,8 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         (
             "error",
             "nor have 2 other steps",
-            (dpf.sequential(*(dpf.step(name, told(None), dpf.mechanisms.Laplace(1)) for name in "abc")), {"epsilon": 3}),
-            (dpf.sequential(*(dpf.step(name, told(1), dpf.mechanisms.Laplace(1)) for name in "abc")), {"epsilon": 3}),
+            (dpf.sequential(*(dpf.step(name, told(None), DiscreteLaplace(1)) for name in "abc")), {"epsilon": 3}),
+            (dpf.sequential(*(dpf.step(name, told(1), DiscreteLaplace(1)) for name in "abc")), {"epsilon": 3}),
         ),
     ],
     "DP003": [

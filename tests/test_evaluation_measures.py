@@ -100,10 +100,10 @@ def test_recovery(redescribed, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "settings", "sentence"),
     [
-        ("prediction", {}, "needs a model"),
+        ("prediction", {"target": "gout"}, "a model that predicts is needed, .* not int"),
         ("prediction", {"rows": "fold"}, "accepted are 'held-out' and 'table'"),
         ("tree", {}, "a tree is needed, not int"),
-        ("retention", {}, "a tree is needed"),
+        ("retention", {}, "a tree that releases the counts of its leaves is needed, not int"),
         ("redescriptions", {}, "redescriptions are needed"),
         ("recovery", {"baseline": "nowhere.at_all:f"}, "'nowhere.at_all' cannot be imported"),
         ("recovery", {"baseline": "dpframework_greedy.baseline:greedy_without_privac"}, "greedy_without_privacy"),
@@ -116,7 +116,7 @@ def test_a_result_of_another_kind_is_refused(name, settings, sentence):
 
 
 def test_held_out_rows_and_the_class_attribute_are_asked_for(trial):
-    with pytest.raises(dpf.InputError, match="needs held-out rows"):
+    with pytest.raises(dpf.InputError, match="held-out rows are needed"):
         measure("prediction")(Trial(trial.result, trial.table))
     with pytest.raises(dpf.InputError, match="class attribute is unknown"):
         measure("prediction")(Trial(trial.result, trial.table, trial.held_out))

@@ -90,6 +90,8 @@ def test_bad_input_is_refused(monkeypatch):
     model = Fixed(["yes"] * 6)
     with pytest.raises(dpf.InputError, match="did you mean 'yes'"):
         prediction_of(model, TABLE, "y", positive="yess")
+    with pytest.raises(dpf.InputError, match="a model that predicts is needed, such as a result's tree, not int"):
+        prediction_of(3, TABLE, "y")
     with pytest.raises(dpf.InputError, match="no rows"):
         prediction_of(model, select_rows(TABLE, []), "y")
     real = builtins.__import__

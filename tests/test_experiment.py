@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from dpframework_trees.id3 import DPID3
 from scipy import stats
 
 import dpframework as dpf
@@ -215,7 +216,7 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('title = "Trees"', 'titel = "Trees"', "unknown table or key 'titel'; did you mean 'title'?"),
         ('miner = "dp-id3"', 'miner = "dp-id4"', "method 'tree': no miner is named 'dp-id4'; did you mean 'dp-id3'?"),
         ('miner = "dp-id3"', "", "method 'tree': needs either a miner or a baseline"),
-        ('measure = "code.py:share"', 'measure = "predicton"', "no measure is named 'predicton'; did you mean 'pred"),
+        ('measure = "code.py:share"', 'measure = "predicton"', "did you mean 'prediction'?"),
         ('measure = "code.py:share"', 'measure = "code.py:shar"', "there is no function 'shar' in code.py; did you"),
         ('measure = "code.py:share"', 'measure = "cod.py:share"', "'cod.py:share': there is no file"),
         ('measure = "code.py:share"', 'measure = "seconds"', "measure 'seconds': is always taken"),
@@ -241,8 +242,10 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ),
         ('lines = ["method", "max_depth"]', "", "plot 'shares': would mix several values of 'max_depth' (1 and 2)"),
         ('columns = ["epsilon"]', 'columns = ["epsilon"]\nwhere = { method = "x" }', "its where selects no cell"),
+        ('columns = ["epsilon"]', "where = { epsilon = 0 }", "table 'shares': epsilon is 0; it must be positive"),
         ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is that of a file"),
         ('name = "most"', 'name = "tree"', "method 'tree': this name is used twice"),
+        ('name = "tree"', 'name = "trees, deep"', "method 'trees, deep': the name of a miner's method cannot hold ','"),
         ("[[measure]]", "[measure]", "each measure must be written under its own [[measure]] heading"),
         ("[[data]]", "[[step]]", "looks like a study"),
     ],
@@ -465,6 +468,47 @@ def test_a_failing_cell_does_not_stop_the_others_and_is_tried_again(
     (folder / "fail").unlink()
     assert cli.main(command) == 0
     assert "20 cells: 16 finished before, 4 now, 0 failed" in capsys.readouterr().out
+
+
+def test_a_failure_is_told_even_if_a_table_shows_what_it_would_have_given(folder: Path) -> None:
+    only = '\nmethods = ["most"]\n[[measure]]\nmeasure = "tree"\nmethods = ["tree"]'
+    (folder / "fail").touch()
+    ran = run_experiment(edited(folder, ('"code.py:share"', '"code.py:share"' + only)), folder / "out", processes=1)
+    assert (ran.now, len(ran.failed)) == (16, 4)
+    assert "the model has not" in (folder / "out" / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("measure", "reason"),
+    [
+        ("code.py:silent", "measure 'code.py:silent' gave NoneType, not numbers by name"),
+        ("tree", "measure 'tree': a tree is needed, not float"),
+        ("retention", "measure 'retention': a tree that releases the counts of its leaves is needed, not float"),
+    ],
+)
+def test_a_measure_that_does_not_fit_is_named(folder: Path, measure: str, reason: str) -> None:
+    (folder / "code.py").write_text(f"{CODE}\n\ndef silent(trial):\n    pass\n")
+    experiment = edited(folder, ('"code.py:share"', f'"{measure}"\nmethods = ["most"]'))
+    assert {one.reason for one in run_experiment(experiment, folder / "out", processes=1).failed} == {reason}
+
+
+def test_an_interrupted_miner_ends_the_run_and_finished_cells_are_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, mined = DPID3.mine, []
+
+    def interrupted(miner: DPID3, table: dpf.PrivateTable) -> object:
+        mined.append(miner)
+        if len(mined) == 4:
+            raise KeyboardInterrupt
+        return mine(miner, table)
+
+    monkeypatch.setattr(DPID3, "mine", interrupted)
+    with pytest.raises(dpf.RunStopped, match="interrupted; 3 of 20 cells are finished, and the same") as raised:
+        run_experiment(edited(folder), folder / "out", processes=1)
+    assert raised.value.interrupted
+    assert len(mined) == 4
+    assert run_experiment(edited(folder), folder / "out", processes=1).before == 3
 
 
 def test_values_of_measures_must_be_told_apart(folder: Path) -> None:

@@ -32,7 +32,7 @@ def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 "a replaced row may leave one part and enter another; release it from the whole table",
             )
     for remedy, (first, *others) in unclaimed.items():
-        more = f", nor have {len(others)} other steps" if len(others) > 1 else ", nor has another step" if others else ""
+        more = {0: "", 1: ", nor has another step"}.get(len(others), f", nor have {len(others)} other steps")
         yield Severity.ERROR, f"{first} has no claim under {plan.relation}{more}; {remedy}"
 
 

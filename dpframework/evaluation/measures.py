@@ -28,7 +28,7 @@ def seconds(trial: Trial) -> Mapping[str, float]:
 
 def tree(trial: Trial) -> Mapping[str, float]:
     """Return the size of a tree: "leaves" and "depth"."""
-    model = _tree_of(trial, "leaves")
+    model = _tree_of(trial, "leaves", "a tree")
     return {"leaves": float(model.leaves), "depth": float(model.depth)}
 
 
@@ -66,12 +66,10 @@ def prediction(
         raise InputError(f"rows is {rows!r}; accepted are 'held-out' and 'table'")
     table = trial.table if rows == "table" else trial.held_out
     if table is None:
-        raise InputError("measure 'prediction' needs held-out rows; keep a fold apart, or set rows = \"table\"")
+        raise InputError('held-out rows are needed; keep a fold apart, or set rows = "table"')
     model = getattr(trial.result, "tree", trial.result)
     if isinstance(model, Table):
         model = _cart_of(model, _target(trial, target), cart)
-    if not hasattr(model, "predict"):
-        raise InputError(f"measure 'prediction' needs a model, not {type(trial.result).__name__}")
     return prediction_of(model, table, _target(trial, target), positive=positive).to_dict()
 
 
@@ -99,7 +97,8 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
     if isinstance(trial.result, Table):
         patterns = _cart_of(trial.table, _target(trial, target), cart).patterns()
         return retention_of(patterns, trial.table, trial.result).to_dict()
-    return _as_released(_tree_of(trial, "leaf_counts"), trial.table).to_dict()
+    model = _tree_of(trial, "leaf_counts", "a tree that releases the counts of its leaves")
+    return _as_released(model, trial.table).to_dict()
 
 
 def _cart_of(table: Table, target: str, settings: Mapping[str, Any] | None) -> Encoded:
@@ -172,10 +171,10 @@ def recovery(
     return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": reference}
 
 
-def _tree_of(trial: Trial, what: str) -> Any:
+def _tree_of(trial: Trial, attribute: str, what: str) -> Any:
     model = getattr(trial.result, "tree", trial.result)
-    if not hasattr(model, what):
-        raise InputError(f"a tree is needed, not {type(trial.result).__name__}")
+    if not hasattr(model, attribute):
+        raise InputError(f"{what} is needed, not {type(trial.result).__name__}")
     return model
 
 
@@ -223,7 +222,8 @@ def measure(name: str) -> Measure:
         return named(name, "measure")
     if name not in MEASURES:
         raise InputError(
-            f"no measure is named '{name}'; {nearest(name, MEASURES)}; or give \"package.module:function\""
+            f"no measure is named '{name}' (other functions are given as package.module:function); "
+            f"{nearest(name, MEASURES)}"
         )
     return MEASURES[name]
 

@@ -69,10 +69,12 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     Raises
     ------
     InputError
-        If the table has no rows, or the class attribute or `positive` is unknown.
+        If the model does not predict, the table has no rows, or the class attribute or `positive` is unknown.
     ImportError
         If scikit-learn is not installed.
     """
+    if not hasattr(model, "predict"):
+        raise InputError(f"a model that predicts is needed, such as a result's tree, not {type(model).__name__}")
     require_scikit_learn("prediction")
     from sklearn.metrics import accuracy_score, f1_score
 

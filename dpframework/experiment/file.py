@@ -35,6 +35,7 @@ _SUMMARY_KEYS = ("name", "title", "where", "statistic")
 _TABLE_KEYS = (*_SUMMARY_KEYS, "rows", "columns", "value")
 _PLOT_KEYS = (*_SUMMARY_KEYS, "x", "y", "lines", "panels", "x_scale", "y_scale")
 _FILE_NAME = re.compile(r"[\w.-]+")
+_OF_A_STEP = re.compile(r"[A-Za-z0-9 ._=+-]")
 _SCALES = ("linear", "log")
 
 
@@ -181,8 +182,10 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
     if ("miner" in form) == ("baseline" in form):
         raise InputError(f"{where}needs either a miner or a baseline")
     miner = required_text(form, "miner", where) if "miner" in form else None
-    if miner is not None and miner not in registry().miners:
-        raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
+    if miner is not None:
+        if miner not in registry().miners:
+            raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
+        _require_step_name(form["name"], where)
     params, grid = _parameters(form, where)
     return Method(
         form["name"],
@@ -194,6 +197,16 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
         repetitions=_whole(form, "repetitions", where) if "repetitions" in form else None,
         data=_among(form, "data", where, data),
     )
+
+
+def _require_step_name(name: str, where: str) -> None:
+    """Refuse a name that a plan cannot hold: a miner is a step of one, under its method's name."""
+    wrong = next((character for character in name if not _OF_A_STEP.match(character)), None)
+    if wrong is not None:
+        raise InputError(
+            f"{where}the name of a miner's method cannot hold '{wrong}', since a plan shows it; "
+            "letters, digits, spaces and . _ = + - are accepted"
+        )
 
 
 def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Any]]]:
@@ -264,14 +277,14 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
         columns=_texts(form, "columns" if is_table else "panels", where),
         x=None if is_table else required_text(form, "x", where),
         statistic=statistic,
-        where={key: _wanted(key, value) for key, value in kept.items()},
+        where={key: _wanted(key, value, where) for key, value in kept.items()},
         **scales,
     )
 
 
-def _wanted(key: str, value: Any) -> list[Any]:
+def _wanted(key: str, value: Any, where: str) -> list[Any]:
     values = value if isinstance(value, list) else [value]
-    return [positive(each) for each in values] if key == "epsilon" else values
+    return [_epsilon(each, where) for each in values] if key == "epsilon" else values
 
 
 def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
@@ -279,13 +292,17 @@ def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
     if "epsilon" not in form:
         return ()
     given = form["epsilon"] if isinstance(form["epsilon"], list) else [form["epsilon"]]
-    try:
-        found = tuple(positive(value) for value in given)
-    except InputError as error:
-        raise InputError(f"{where}{error}") from None
+    found = tuple(_epsilon(value, where) for value in given)
     if not found or len(set(found)) < len(found):
         raise InputError(f"{where}epsilon must be a list of different numbers, such as [0.1, 1]")
     return found
+
+
+def _epsilon(value: Any, where: str) -> Fraction:
+    try:
+        return positive(value)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
 
 
 def _whole(form: Mapping[str, Any], key: str, where: str, *, default: int = 1, least: int = 1) -> int:

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import DPFrameworkError, InputError
+from dpframework.errors import DPFrameworkError, InputError, RunStopped
 from dpframework.evaluation.trial import Trial
 from dpframework.experiment.code import Code, first_line
 from dpframework.experiment.grid import RESERVED, Cell
@@ -95,10 +95,16 @@ class Measuring:
         Raises
         ------
         InputError
-            If a value is not a number.
+            If the measure refuses the trial, or gives something else than numbers by name.
         """
+        try:
+            measured = self.function()(trial, **self.params)
+        except InputError as error:
+            raise InputError(f"measure '{self.measure}': {error}") from None
+        if not isinstance(measured, Mapping):
+            raise InputError(f"measure '{self.measure}' gave {type(measured).__name__}, not numbers by name")
         found = {}
-        for key, value in self.function()(trial, **self.params).items():
+        for key, value in measured.items():
             name = key if self.name is None else f"{self.name}.{key}"
             try:
                 found[name] = float(value)
@@ -180,7 +186,13 @@ class Failed:
 
 
 def compute(job: Job) -> Finished | Failed:
-    """Run the method on the table and measure its result; whatever fails is the outcome of this cell only."""
+    """Run the method on the table and measure its result; whatever fails is the outcome of this cell only.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user interrupts: that is not the cell's failure, and ends the run.
+    """
     try:
         table, held_out = rows_of(job.source)
         if job.split is not None:
@@ -200,6 +212,8 @@ def compute(job: Job) -> Finished | Failed:
                     raise InputError(f"the value '{name}' is ambiguous: {what}; give the measure a name of its own")
                 values[name] = value
     except Exception as error:
+        if isinstance(error, RunStopped) and error.interrupted:
+            raise KeyboardInterrupt from None
         return Failed(job.cell, _reason(error))
     return Finished(job.cell, job.key, values, seconds)
 

@@ -13,7 +13,7 @@ import polars as pl
 from dpframework.errors import InputError
 from dpframework.experiment.grid import Experiment, canonical
 from dpframework.experiment.job import Finished
-from dpframework.experiment.store import write_durably
+from dpframework.outputs import write_whole
 
 
 def results_frame(experiment: Experiment, finished: Iterable[Finished]) -> pl.DataFrame:
@@ -70,4 +70,4 @@ def write_results(folder: Path, frame: pl.DataFrame) -> None:
     for name, part in (("results", frame.drop("seconds")), ("times", frame.select("cell", "seconds"))):
         buffer = io.BytesIO()
         part.write_parquet(buffer)
-        write_durably(folder / f"{name}.parquet", buffer.getvalue())
+        write_whole(folder / f"{name}.parquet", buffer.getvalue())

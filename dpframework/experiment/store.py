@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from dpframework.errors import InputError
 from dpframework.experiment.grid import Cell
 from dpframework.experiment.job import Finished
 from dpframework.ledger.sqlite import connect, meaning
+from dpframework.outputs import write_whole
 from dpframework.version import __version__
 
 CELLS, LOCK = "cells", "lock"
@@ -98,7 +97,7 @@ class Store:
             "values": {name: _written(value) for name, value in finished.values.items()},
             "seconds": finished.seconds,
         }
-        write_durably(self._path(finished.key), (json.dumps(form, indent=1) + "\n").encode())
+        write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n")
 
     def finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, Finished]:
         """Return those of these cells that are finished, by key; a file that is not whole counts as none."""
@@ -119,24 +118,3 @@ class Store:
 def _written(value: float) -> Any:
     """Return a number as JSON has it; NaN and infinities, which it lacks, as texts."""
     return value if math.isfinite(value) else str(value)
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file whole, on the disk when this returns; an older one of that name is untouched if that fails.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)

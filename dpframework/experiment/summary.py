@@ -17,7 +17,7 @@ from dpframework.experiment.grid import Experiment, Summary, canonical
 from dpframework.experiment.job import Failed, Finished
 from dpframework.experiment.results import results_frame, text_of, write_results
 from dpframework.experiment.spread import Spread
-from dpframework.experiment.store import write_durably
+from dpframework.outputs import write_whole
 from dpframework.version import __version__
 
 NOT_PRIVATE = (
@@ -90,6 +90,8 @@ def summarised(experiment: Experiment, finished: Sequence[Finished], failed: Seq
         If a file cannot be written, or a summary shows a value that no measure gave; the results are written then.
     """
     write_results(folder, results_frame(experiment, finished))
+    if finished and not failed:  # a cell that failed may have had the value, and is told
+        _require_measured(experiment, finished)
     files = ["results.parquet", "times.parquet"]
     groups = {(s.kind, s.name): tuple(groups_of(experiment, s, finished)) for s in experiment.summaries}
     tables = {}
@@ -97,30 +99,34 @@ def summarised(experiment: Experiment, finished: Sequence[Finished], failed: Seq
         found = groups[summary.kind, summary.name]
         tables[summary.name] = markdown_table(summary, found)
         files.append(f"table-{summary.name}.csv")
-        write_durably(folder / files[-1], csv_text(summary, found).encode())
+        write_whole(folder / files[-1], csv_text(summary, found))
     for summary in experiment.plots:
         from dpframework.experiment.plots import png
 
         files.append(f"plot-{summary.name}.png")
-        write_durably(folder / files[-1], png(summary, groups[summary.kind, summary.name]))
+        write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]))
     files.append("summary.md")
     page = _page(experiment, tables, len(finished), failed)
-    write_durably(folder / files[-1], page.encode())
+    write_whole(folder / files[-1], page)
     return Report(groups, tables, tuple(files))
 
 
-def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finished]) -> list[Described]:
-    """Return a summary's groups in the order of the file, value by value.
+def _require_measured(experiment: Experiment, finished: Iterable[Finished]) -> None:
+    """Refuse a summary of a value that no cell has."""
+    known = {SECONDS}.union(*(one.values for one in finished))
+    for summary in experiment.summaries:
+        for value in summary.values:
+            if value not in known:
+                raise InputError(
+                    f"{experiment.source}: {summary.kind} '{summary.name}': no measure gave '{value}'; "
+                    f"{nearest(value, known)}"
+                )
 
-    Raises
-    ------
-    InputError
-        If no finished cell has one of the summary's values.
-    """
+
+def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finished]) -> list[Described]:
+    """Return a summary's groups in the order of the file, value by value."""
     samples: dict[tuple[str, str], tuple[dict[str, Any], dict[int, list[float]]]] = {}
-    known: set[str] = {SECONDS}
     for one in finished:
-        known.update(one.values)
         coordinates = experiment.coordinates(one.cell)
         if not summary.selects(coordinates):
             continue
@@ -129,12 +135,6 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
             measured = one.seconds if value == SECONDS else one.values.get(value, math.nan)
             _, sample = samples.setdefault((canonical(common), value), (common, {}))
             sample.setdefault(one.cell.repetition, []).append(measured)
-    for value in summary.values:
-        if len(known) > 1 and value not in known:
-            raise InputError(
-                f"{experiment.source}: {summary.kind} '{summary.name}': no measure gave '{value}'; "
-                f"{nearest(value, known)}"
-            )
     described = ((common, value, _described(sample)) for (_, value), (common, sample) in samples.items())
     return [Described(common, value, spread) for common, value, spread in described if spread is not None]
 

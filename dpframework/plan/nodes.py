@@ -40,7 +40,8 @@ Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | Released"
 def _name(instance: Any, attribute: Any, value: str) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+-]*", value):
         raise InputError(
-            f"the name {value!r} cannot be used in a plan; letters, digits, spaces and . _ = + - are accepted, not '/'"
+            f"the name {value!r} cannot be used in a plan; "
+            "letters, digits, spaces and . _ = + - are accepted, a letter or digit first"
         )
 
 
