@@ -408,6 +408,25 @@ def test_scores_that_drown_in_the_noise_are_drawn_from_with_a_smaller_sensitivit
     assert report.draws < 10_000
 
 
+class _CappedExponential(dpf.mechanisms.Exponential):
+    """The exponential mechanism with noise that does not grow beyond a scale of a tenth."""
+
+    name = "capped-exponential"
+
+    def release(self, answer, calibration, randomness):
+        return super().release(
+            answer, attrs.evolve(calibration, scale=min(calibration.scale, Fraction(1, 10))), randomness
+        )
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1"])
+def test_noise_that_is_right_for_small_sensitivities_only_is_rejected(epsilon):
+    declared = [Sensitivity(Norm.LINF, 1, 1, source="a probe")]
+    facts = QueryFacts("few scores", "few scores", (), False, 4, declared)
+    probe = Probe(facts, lambda scale: np.array([0.2, 0.1, 0, 0]))
+    assert "stated probabilities" in str(check_sampler(_CappedExponential(epsilon), given=[probe]))
+
+
 def test_a_mechanism_that_serves_no_probe_says_what_to_give():
     with pytest.raises(dpf.InputError, match="give one with given="):
         check_sampler(Laplace(1), given=[])

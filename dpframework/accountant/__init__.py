@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from fractions import Fraction
 from typing import Any
 
@@ -39,7 +40,17 @@ def accountants(plan: Plan, delta: Fraction = Fraction(0)) -> list[Accountant[An
     return [*pure, ConcentratedAccountant(plan.relation, delta=delta), PLDAccountant(plan.relation, delta=delta)]
 
 
+_TOTALS: weakref.WeakKeyDictionary[Plan, dict[Fraction, dict[str, PrivacyLoss]]] = weakref.WeakKeyDictionary()
+
+
 def totals(plan: Plan, delta: Fraction = Fraction(0)) -> dict[str, PrivacyLoss]:
-    """Return a plan's total in each notion of loss that has one, the smallest epsilon first."""
-    known = {a.name: t for a in accountants(plan, delta) if (t := a.total(plan)) is not None and t.epsilon is not None}
-    return dict(sorted(known.items(), key=lambda item: item[1].epsilon or 0))
+    """Return a plan's total in each notion of loss that has one, the smallest epsilon first.
+
+    A plan does not change, so that its totals are composed once; a run is charged what it composes itself.
+    """
+    known = _TOTALS.setdefault(plan, {})
+    if delta not in known:
+        found = {a.name: t for a in accountants(plan, delta) if (t := a.total(plan)) is not None}
+        finite = {name: total for name, total in found.items() if total.epsilon is not None}
+        known[delta] = dict(sorted(finite.items(), key=lambda item: item[1].epsilon or 0))
+    return dict(known[delta])

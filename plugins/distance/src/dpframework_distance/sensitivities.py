@@ -26,7 +26,8 @@ row that is added raises N H(X) by G - g(n_X) and each of the p_X conditional en
 together, in the l1 norm, by at most max(w_X, p_X) G. Under replace-one each number changes by at most G.
 
 None of this needs more of f than that g grows. So f is kept as a sum of g rounded to multiples of 2**-22, for which all
-of it holds as it stands (`terms`), and sums of which are exact: no rounding in floating point is left to argue about.
+of it holds as it stands (`terms`), and sums of which are exact: what floating point rounds afterwards, the last weight
+and division, is far below the step that every mechanism's lattice allows for.
 """
 
 from __future__ import annotations
