@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dpframework.experiment.grid import Summary
+from dpframework.experiment.groups import Described
 from dpframework.experiment.plots import PANEL, png
 from dpframework.experiment.spread import Spread
-from dpframework.experiment.summary import Described
 
 LONG = "Accuracy on rows that were held out, of trees that were learned with several budgets and of CART, not private"
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpframework.experiment.grid import Summary, canonical
+from dpframework.experiment.groups import Described
 from dpframework.experiment.results import text_of
-from dpframework.experiment.summary import Described
 
 ACROSS = 3
 """Most panels beside each other."""

@@ -1,4 +1,4 @@
-"""Summaries of an experiment: groups of cells described, as tables in Markdown and CSV, and what is plotted."""
+"""Summaries of an experiment: tables in Markdown and CSV, plots, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
@@ -14,7 +13,9 @@ import attrs
 
 from dpframework.errors import InputError, nearest
 from dpframework.experiment.grid import Experiment, Summary, canonical
+from dpframework.experiment.groups import SECONDS, Described, groups_of
 from dpframework.experiment.job import Failed, Finished
+from dpframework.experiment.plots import png
 from dpframework.experiment.results import results_frame, text_of, write_results
 from dpframework.experiment.spread import Spread
 from dpframework.outputs import write_whole
@@ -24,41 +25,6 @@ NOT_PRIVATE = (
     "Non-private evaluation: every run was seeded, and its results were measured against the rows. "
     "Where the data is private, these numbers are too."
 )
-SECONDS = "seconds"
-
-
-@final
-@attrs.frozen
-class Described:
-    """Cells that a summary does not tell apart, described.
-
-    Attributes
-    ----------
-    coordinates
-        What they have in common: the summary's coordinates; None where they have none, as a baseline has no epsilon.
-    value
-        The measured value that is described.
-    spread
-        Over repetitions, the folds of each averaged first; with a single repetition, over its folds.
-    """
-
-    coordinates: Mapping[str, Any]
-    value: str
-    spread: Spread
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {
-            **{key: _plain(value) for key, value in self.coordinates.items()},
-            "value": self.value,
-            **self.spread.to_dict(),
-        }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return float(value)
-    return value if isinstance(value, str | int | float | bool | None) else text_of(value)
 
 
 @final
@@ -101,8 +67,6 @@ def summarised(experiment: Experiment, finished: Sequence[Finished], failed: Seq
         files.append(f"table-{summary.name}.csv")
         write_whole(folder / files[-1], csv_text(summary, found))
     for summary in experiment.plots:
-        from dpframework.experiment.plots import png
-
         files.append(f"plot-{summary.name}.png")
         write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]))
     files.append("summary.md")
@@ -121,32 +85,6 @@ def _require_measured(experiment: Experiment, finished: Iterable[Finished]) -> N
                     f"{experiment.source}: {summary.kind} '{summary.name}': no measure gave '{value}'; "
                     f"{nearest(value, known)}"
                 )
-
-
-def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finished]) -> list[Described]:
-    """Return a summary's groups in the order of the file, value by value."""
-    samples: dict[tuple[str, str], tuple[dict[str, Any], dict[int, list[float]]]] = {}
-    for one in finished:
-        coordinates = experiment.coordinates(one.cell)
-        if not summary.selects(coordinates):
-            continue
-        common = {key: coordinates[key] for key in summary.by if key in coordinates}
-        for value in summary.values:
-            measured = one.seconds if value == SECONDS else one.values.get(value, math.nan)
-            _, sample = samples.setdefault((canonical(common), value), (common, {}))
-            sample.setdefault(one.cell.repetition, []).append(measured)
-    described = ((common, value, _described(sample)) for (_, value), (common, sample) in samples.items())
-    return [Described(common, value, spread) for common, value, spread in described if spread is not None]
-
-
-def _described(sample: Mapping[int, Sequence[float]]) -> Spread | None:
-    """Describe the values of repetitions, the folds of each averaged; NaN, where nothing was to measure, left out."""
-    defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
-    # Folds share training rows: taken for a sample of repetitions they would make its interval too narrow (Bengio and
-    # Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).
-    averages = [math.fsum(values) / len(values) for values in defined if values]
-    found = averages if len(defined) > 1 else defined[0]
-    return Spread.of(found) if found else None
 
 
 def csv_text(summary: Summary, groups: Sequence[Described]) -> str:
