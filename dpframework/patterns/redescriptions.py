@@ -211,8 +211,8 @@ def p_values(
 
     Examples
     --------
-    >>> p_values(np.array([40.0, 24.0]), np.array([60.0, 60.0]), np.array([40.0, 40.0]), rows=100).round(4)
-    array([0.0003, 0.5386])
+    >>> p_values(np.array([40.0, 24.0]), np.array([60.0, 60.0]), np.array([40.0, 40.0]), rows=100).round(4).tolist()
+    [0.0003, 0.5386]
     """
     from scipy.stats import binom
 
