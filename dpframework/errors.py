@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -63,3 +65,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return "none is known here"
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     return f"known: {shown}"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text."""
+    return str(error).strip().split("\n")[0]
+
+
+def raised_at(error: BaseException) -> str:
+    """Return where an error was raised, as " in trees.py, line 12"; nothing if it was not."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""

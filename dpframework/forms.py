@@ -5,17 +5,34 @@ Study files and experiment files are read with these. `where` begins an error's 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpframework.errors import InputError, nearest
+from dpframework.errors import DPFrameworkError, InputError, nearest
 
 _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
+
+
+@contextlib.contextmanager
+def begun_with(where: str) -> Iterator[None]:
+    """Let the sentence of every error begin with `where`, unless it does already.
+
+    Raises
+    ------
+    InputError
+        In place of any error of the project.
+    """
+    try:
+        yield
+    except DPFrameworkError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(where.rstrip()) else f"{where}{text}") from None
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:

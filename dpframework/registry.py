@@ -15,7 +15,7 @@ from dpframework import accountant, checks, engines, hookspecs, mechanisms
 from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.engines import Engine
-from dpframework.errors import InputError, nearest
+from dpframework.errors import InputError, first_line, nearest
 from dpframework.mechanisms import Mechanism
 from dpframework.miner import Miner
 from dpframework.observers import Observer
@@ -80,13 +80,13 @@ class Registry:
             try:
                 module = point.load()
             except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
-                self._report(point.name, f"cannot be imported ({type(error).__name__}: {_first_line(error)})")
+                self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
                 continue
             try:
                 misspelt = _misspelt(module, self._manager)
                 self._manager.register(module, point.name)
             except (Exception, SystemExit) as error:
-                self._report(point.name, f"cannot be registered ({type(error).__name__}: {_first_line(error)})")
+                self._report(point.name, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
                 if self._manager.has_plugin(point.name):  # pluggy keeps the hooks that it met before the bad one
                     self._manager.unregister(name=point.name)
                 continue
@@ -105,7 +105,7 @@ class Registry:
                 results += [(implementation.plugin_name, thing) for thing in implementation.function()]
             except (Exception, SystemExit) as error:
                 self._report(
-                    implementation.plugin_name, f"its hook {hook} fails ({type(error).__name__}: {_first_line(error)})"
+                    implementation.plugin_name, f"its hook {hook} fails ({type(error).__name__}: {_reason(error)})"
                 )
         return results
 
@@ -168,15 +168,15 @@ class Registry:
         except InputError as error:
             raise InputError(f"miner '{name}': {error}") from None
         except (TypeError, ValueError) as error:
-            raise InputError(f"miner '{name}' refuses its parameters: {_first_line(error)}") from None
+            raise InputError(f"miner '{name}' refuses its parameters: {_reason(error)}") from None
 
 
 def _origin(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0] or "no reason given"
+def _reason(error: BaseException) -> str:
+    return first_line(error) or "no reason given"
 
 
 def _misspelt(module: Any, manager: pluggy.PluginManager) -> list[tuple[str, str]]:

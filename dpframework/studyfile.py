@@ -10,8 +10,16 @@ from typing import Any, final
 import attrs
 
 from dpframework.encoding import OutOfDomain
-from dpframework.errors import DPFrameworkError, InputError
-from dpframework.forms import kind_of, read_toml, refuse_unknown, required_table, required_text, resolved_path
+from dpframework.errors import InputError, first_line
+from dpframework.forms import (
+    begun_with,
+    kind_of,
+    read_toml,
+    refuse_unknown,
+    required_table,
+    required_text,
+    resolved_path,
+)
 from dpframework.privacy import Relation, exact, positive
 from dpframework.registry import Registry
 from dpframework.registry import registry as installed
@@ -143,7 +151,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         key, with the nearest known name where one is unknown.
     """
     path = Path(path)
-    try:
+    with begun_with(f"{path}: "):
         form = read_toml(path, "a study file")
         if "attribute" in form:
             raise InputError("looks like a schema; a study is expected, with [data], [privacy] and [[step]]")
@@ -157,9 +165,6 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         study = _study(privacy, schema)
         for step in steps:
             _add(study, step, registry or installed())
-    except DPFrameworkError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(f"{path}:") else f"{path}: {text}") from None
     return StudyFile(path, data, study)
 
 
@@ -270,7 +275,7 @@ def add_miner(study: Study, name: str, kind: str, parameters: Mapping[str, Any],
         raise InputError(text if text.startswith(f"step '{name}'") else f"step '{name}': {text}") from None
     except Exception as error:
         plugin = registry.miners[kind].plugin
-        reason = str(error).strip().split("\n")[0]
+        reason = first_line(error)
         raise InputError(
             f"step '{name}': miner '{kind}' of plugin '{plugin}' failed to plan with {type(error).__name__}"
             + (f" ({reason})" if reason else "")

@@ -7,7 +7,6 @@ import errno
 import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ import typer
 
 from dpframework.cli import creating, demo, experimenting, ledgers, listing, planning, running, schemas, verifying
 from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
-from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused
+from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
 from dpframework.version import __version__
 
 INTERRUPTED = 130
@@ -147,7 +146,5 @@ def _place(error: DPFrameworkError) -> str:
 
 def _named(error: BaseException) -> str:
     """Return an error's class, place and first line."""
-    reason = str(error).strip().split("\n")[0]
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{place}{f' ({reason})' if reason else ''}"
+    reason = first_line(error)
+    return f"{type(error).__name__}{raised_at(error)}{f' ({reason})' if reason else ''}"

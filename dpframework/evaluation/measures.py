@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import weakref
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +15,7 @@ from dpframework.evaluation.prediction import prediction_of
 from dpframework.evaluation.redescriptions import kept, matched, redescription_quality
 from dpframework.evaluation.retention import Retention, class_counts, retention_of
 from dpframework.evaluation.rows import number_of_rows
-from dpframework.evaluation.trial import Measure, Trial
+from dpframework.evaluation.trial import Measure, Trial, known_of
 from dpframework.patterns import Redescription, Redescriptions
 from dpframework.table import Table
 
@@ -129,9 +128,6 @@ def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, f
     return redescription_quality(kept(_redescriptions_of(trial), keep), trial.table).to_dict()
 
 
-_REFERENCES: weakref.WeakKeyDictionary[Table, dict[str, list[Redescription]]] = weakref.WeakKeyDictionary()
-
-
 def recovery(
     trial: Trial,
     *,
@@ -162,13 +158,12 @@ def recovery(
         If the result is another, the baseline is not found, or a setting is wrong.
     """
     given = dict(settings or {})
-    known = _REFERENCES.setdefault(trial.table, {})
-    key = json.dumps([baseline, given], sort_keys=True, default=str)
-    if key not in known:
-        known[key] = list(named(baseline, "baseline")(trial.table, **given))
-    found = matched(kept(_redescriptions_of(trial), keep), known[key], trial.table)
-    reference = float(len(known[key]))
-    return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": reference}
+    key = (baseline, json.dumps(given, sort_keys=True, default=str))
+    reference: list[Redescription] = known_of(
+        trial.table, key, lambda: list(named(baseline, "baseline")(trial.table, **given))
+    )
+    found = matched(kept(_redescriptions_of(trial), keep), reference, trial.table)
+    return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": float(len(reference))}
 
 
 def _tree_of(trial: Trial, attribute: str, what: str) -> Any:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.encoding import encode_column
 from dpframework.errors import InputError
 from dpframework.evaluation.rows import number_of_rows
 from dpframework.schema import Attribute, Numeric
@@ -105,12 +106,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
             column = table.values[attribute.name].copy()
             column[hit] = changed(attribute, column, hit, rng)
             values[attribute.name] = column
-            codes[position, hit] = _bins(attribute, column[hit])
+            codes[position, hit] = encode_column(attribute, column[hit]).codes
         else:
             codes[position, hit] = changed(attribute, codes[position].astype(np.float64), hit, rng)
     return Table(table.schema, codes, values)
-
-
-def _bins(attribute: Numeric, values: Cells) -> NDArray[np.int64]:
-    bins = np.searchsorted(attribute.interior_cuts, values, side="right")
-    return bins if attribute.missing_code is None else np.where(np.isnan(values), attribute.missing_code, bins)

@@ -59,9 +59,15 @@ def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Tabl
     rows = number_of_rows(table)
     if not 2 <= number <= rows:
         raise InputError(f"folds must be from 2 to the number of rows, not {number}")
-    order: NDArray[np.int64] = np.random.default_rng(seed).permutation(rows)
-    for fold in np.array_split(np.arange(rows), number):
-        yield select_rows(table, np.delete(order, fold)), select_rows(table, order[fold])
+    parts = fold_positions(rows, number, seed)
+    for k, held_out in enumerate(parts):
+        others = np.concatenate([*parts[:k], *parts[k + 1 :]])
+        yield select_rows(table, others), select_rows(table, held_out)
+
+
+def fold_positions(rows: int, number: int, seed: int) -> list[NDArray[np.int64]]:
+    """Return the positions of each fold's rows, in random order; the first folds are one row larger than the last."""
+    return np.array_split(np.random.default_rng(seed).permutation(rows), number)
 
 
 def _with_count(schema: Schema, rows: int) -> Schema:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, final
 
@@ -51,6 +52,17 @@ class Trial:
     def __repr__(self) -> str:
         """Show no row."""
         return f"<trial of a {type(self.result).__name__}: not private>"
+
+
+_KNOWN: weakref.WeakKeyDictionary[Table, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def known_of(table: Table, key: Any, find: Callable[[], Any]) -> Any:
+    """Return what `find` returns, called once for a table and a key: the truth that many trials are compared with."""
+    known = _KNOWN.setdefault(table, {})
+    if key not in known:
+        known[key] = find()
+    return known[key]
 
 
 class Measure(Protocol):

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import InputError, nearest
+from dpframework.errors import InputError, first_line, nearest
 from dpframework.forms import resolved_path
 
 
@@ -118,11 +118,6 @@ def _module(name: str) -> Any:
         raise InputError(
             f"the module {name} cannot be imported ({type(error).__name__}: {first_line(error)})"
         ) from None
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text."""
-    return str(error).strip().split("\n")[0]
 
 
 def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[str, Any], what: str) -> None:

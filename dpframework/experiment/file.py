@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpframework.errors import DPFrameworkError, InputError, nearest
+from dpframework.errors import InputError, nearest
 from dpframework.experiment.code import Code
 from dpframework.experiment.grid import (
     RESERVED,
@@ -20,7 +20,8 @@ from dpframework.experiment.grid import (
     Summary,
     canonical,
 )
-from dpframework.forms import kind_of, read_toml, refuse_unknown, required_text, resolved_path
+from dpframework.forms import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
+from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.privacy import Relation, exact, positive
 from dpframework.registry import registry
 from dpframework.schema import Schema
@@ -35,7 +36,6 @@ _SUMMARY_KEYS = ("name", "title", "where", "statistic")
 _TABLE_KEYS = (*_SUMMARY_KEYS, "rows", "columns", "value")
 _PLOT_KEYS = (*_SUMMARY_KEYS, "x", "y", "lines", "panels", "x_scale", "y_scale")
 _FILE_NAME = re.compile(r"[\w.-]+")
-_OF_A_STEP = re.compile(r"[A-Za-z0-9 ._=+-]")
 _SCALES = ("linear", "log")
 
 
@@ -56,11 +56,8 @@ def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = N
         or key, with the nearest known name where one is unknown.
     """
     path = Path(path)
-    try:
+    with begun_with(f"{path}: "):
         return _experiment(read_toml(path, "an experiment file"), path, repetitions)
-    except DPFrameworkError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(f"{path}:") else f"{path}: {text}") from None
 
 
 def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) -> Experiment:
@@ -166,14 +163,11 @@ def _data(form: Mapping[str, Any], where: str, folder: Path) -> DataSet:
         return DataSet(name, generator=generator, params=params, grid=grid, values=values)
     refuse_unknown(form, ("name", "values", *DATA_KEYS), f"{where}without a generator, there can be no key")
     place = {key: value for key, value in form.items() if key in DATA_KEYS}
-    try:
+    with begun_with(where):
         data = Data.from_form(place, folder, where)
         schema = Schema.load(resolved_path(required_text(form, "schema", where), folder))
         if len(data.files) > 1:
             require_views(schema, where)
-    except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(where) else f"{where}{text}") from None
     return DataSet(name, data=data, schema=schema, values=values)
 
 
@@ -201,7 +195,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
 
 def _require_step_name(name: str, where: str) -> None:
     """Refuse a name that a plan cannot hold: a miner is a step of one, under its method's name."""
-    wrong = next((character for character in name if not _OF_A_STEP.match(character)), None)
+    wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
     if wrong is not None:
         raise InputError(
             f"{where}the name of a miner's method cannot hold '{wrong}', since a plan shows it; "

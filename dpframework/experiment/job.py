@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
 
-from dpframework.errors import DPFrameworkError, InputError, RunStopped
+from dpframework.errors import DPFrameworkError, InputError, RunStopped, first_line, raised_at
 from dpframework.evaluation.trial import Trial
-from dpframework.experiment.code import Code, first_line
+from dpframework.experiment.code import Code
 from dpframework.experiment.grid import RESERVED, Cell
 from dpframework.experiment.tables import Fold, TableSource, rows_of
 from dpframework.privacy import Relation
@@ -223,7 +221,5 @@ def _reason(error: Exception) -> str:
     if isinstance(error, DPFrameworkError) and error.__cause__ is None:
         return first_line(error)
     cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error
-    frames = traceback.extract_tb(cause.__traceback__)
-    place = f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
     reason = first_line(cause)
-    return f"{type(cause).__name__}{place}" + (f": {reason}" if reason else "")
+    return f"{type(cause).__name__}{raised_at(cause)}" + (f": {reason}" if reason else "")

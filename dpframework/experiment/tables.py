@@ -10,12 +10,12 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.errors import InputError
-from dpframework.evaluation.rows import number_of_rows, select_rows
-from dpframework.experiment.code import Code, first_line
+from dpframework.errors import InputError, first_line
+from dpframework.evaluation.rows import fold_positions, number_of_rows, select_rows
+from dpframework.experiment.code import Code
 from dpframework.schema import Schema
 from dpframework.studyfile import Data
-from dpframework.table import Table, require_public_counts
+from dpframework.table import Table
 
 KEPT = 4  # tables that a process keeps: cells of one table are computed one after another
 
@@ -39,10 +39,8 @@ class FileTable(TableSource):
     digest: str
 
     def read(self) -> tuple[Table, None]:
-        """Read the rows; raise as `Data.read` does, or if they contradict the schema's row counts."""
-        table = self.data.read(self.schema)
-        require_public_counts(self.schema, table.codes.shape[1], ", ".join(self.data.files))
-        return table, None
+        """Read the rows; raise as `Data.read` does."""
+        return self.data.read(self.schema), None
 
 
 @final
@@ -128,7 +126,6 @@ class Fold:
         rows = number_of_rows(table)
         if rows < self.folds:
             raise InputError(f"the table has fewer rows than the {self.folds} folds")
-        order = np.random.default_rng(self.seed).permutation(rows)
         held_out = np.zeros(rows, dtype=bool)
-        held_out[np.array_split(order, self.folds)[self.fold - 1]] = True
+        held_out[fold_positions(rows, self.folds, self.seed)[self.fold - 1]] = True
         return select_rows(table, ~held_out), select_rows(table, held_out)

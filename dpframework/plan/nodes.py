@@ -37,8 +37,12 @@ class Released:
 Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | Released"
 
 
+#: The pattern of a character that a name in a plan may hold.
+NAME_CHARACTER = "[A-Za-z0-9 ._=+-]"
+
+
 def _name(instance: Any, attribute: Any, value: str) -> None:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+-]*", value):
+    if not isinstance(value, str) or not re.fullmatch(f"[A-Za-z0-9]{NAME_CHARACTER}*", value):
         raise InputError(
             f"the name {value!r} cannot be used in a plan; "
             "letters, digits, spaces and . _ = + - are accepted, a letter or digit first"

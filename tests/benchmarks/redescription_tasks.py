@@ -1,4 +1,4 @@
-"""Two-view tables to mine redescriptions from, and what is true of the redescriptions that were found."""
+"""Two-view tables to mine redescriptions from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 import dpframework as dpf
 from dpframework.clinic import clinic_table
-from dpframework.patterns import Redescription
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = {
@@ -48,17 +47,3 @@ def repeated(table: dpf.Table, times: int) -> dpf.Table:
     schema = attrs.evolve(table.schema, rows=table.codes.shape[1] * times)
     values = {name: np.tile(column, times) for name, column in table.values.items()}
     return dpf.Table.from_codes(schema, np.tile(table.codes, times), values)
-
-
-def truth(table: dpf.Table, found: Redescription) -> Redescription:
-    """Return a redescription with exact counts."""
-    (shard,) = dpf.InMemory().load(table)
-    left, right = found.left.holds(shard), found.right.holds(shard)
-    return Redescription(
-        found.left,
-        found.right,
-        both=int((left & right).sum()),
-        left_only=int((left & ~right).sum()),
-        right_only=int((~left & right).sum()),
-        rows=shard.rows,
-    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import weakref
 from collections.abc import Iterable, Mapping
 from typing import final
 
@@ -16,8 +15,7 @@ import attrs
 from dpframework.errors import InputError, nearest
 from dpframework.evaluation import Trial
 from dpframework.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
-from dpframework.evaluation.trial import NOT_PRIVATE
-from dpframework.table import Table
+from dpframework.evaluation.trial import NOT_PRIVATE, known_of
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.plain import PLAIN_CONTEXTS, dilca
 
@@ -91,9 +89,6 @@ def _mean(values: Iterable[float]) -> float:
     return statistics.fmean(known) if known else math.nan
 
 
-_KNOWN: weakref.WeakKeyDictionary[Table, dict[tuple[object, ...], LearnedDistances]] = weakref.WeakKeyDictionary()
-
-
 def distances(trial: Trial, *, context: str | None = None, k: int | None = None) -> Mapping[str, float]:
     """Return "f_score", "adjusted_f_score", "pearson" and "l1" of distances beside DILCA's without privacy.
 
@@ -120,8 +115,9 @@ def distances(trial: Trial, *, context: str | None = None, k: int | None = None)
     size = int(trial.parameters.get("k", 3) if k is None else k)
     target = next(iter(found)) if len(found) == 1 else None
     among = found.schema.names
-    known = _KNOWN.setdefault(trial.table, {})
-    key = (plain, size, target, among)
-    if key not in known:
-        known[key] = dilca(trial.table, context=plain, k=size, target=target, attributes=among)
-    return compared(found, known[key], any_size=plain in _ANY_SIZE).to_dict()
+    true = known_of(
+        trial.table,
+        ("dilca", plain, size, target, among),
+        lambda: dilca(trial.table, context=plain, k=size, target=target, attributes=among),
+    )
+    return compared(found, true, any_size=plain in _ANY_SIZE).to_dict()
