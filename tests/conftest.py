@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import dpframework as dpf
-from dpframework.accountant import PureAccountant, Run
+from dpframework.accountant import PureAccountant
+from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.plan import Budget, Node, PublicFacts
-from dpframework.private_table import Gate
-from dpframework.randomness import SeededRandomness, SystemRandomness
+from dpframework.run.gate import Gate
+from dpframework.run.scope import Run
 
 
 @pytest.fixture(scope="session")

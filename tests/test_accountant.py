@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dpframework as dpf
 from dpframework.accountant import PLDAccountant, PureAccountant, accountants, totals
 from dpframework.accountant.base import Accountant
-from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused
+from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step
 
@@ -495,7 +494,7 @@ def test_sklearn_clone_shares_the_budget(half_spent: Any) -> None:
 
 REVIVE = """
 import pickle, sys
-from dpframework.errors import PlanRefused
+from dpframework.facts.errors import PlanRefused
 accountant, twin = pickle.loads(sys.stdin.buffer.read())
 import dpframework as dpf
 from dpframework.plan import Budget, PublicFacts
@@ -575,9 +574,11 @@ def test_loky_workers_refuse(half_spent: Any) -> None:
     accountant, _ = half_spent
 
     def try_to_spend(budget: Any) -> str:
-        from dpframework import mechanisms, queries, schema, step, study
-        from dpframework.errors import PlanRefused as Refused
+        from dpframework import mechanisms, queries, step
+        from dpframework.facts import schema
+        from dpframework.facts.errors import PlanRefused as Refused
         from dpframework.plan import Budget, PublicFacts
+        from dpframework.study import study
 
         facts = schema.Schema([schema.Boolean("a")])
         node = step("n", queries.Count(), mechanisms.DiscreteLaplace("0.1"))

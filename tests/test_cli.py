@@ -12,7 +12,7 @@ import pytest
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.cli.shared import json_text
-from dpframework.errors import InputError, ReleaseRefused
+from dpframework.facts.errors import InputError, ReleaseRefused
 
 STUDY = """
 [data]
@@ -130,7 +130,7 @@ REFUSALS = [
 def test_run_stops_before_any_data_is_opened(capsys, study, tmp_path, monkeypatch, expected, changes, says):
     if expected == 1:  # there is a file, but nobody may look
         (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
-        monkeypatch.setattr("dpframework.studyfile.read_table", lambda *_, **__: pytest.fail("opened"))
+        monkeypatch.setattr("dpframework.study.study_file.read_table", lambda *_, **__: pytest.fail("opened"))
     code, out, err = run(capsys, "run", study(**changes), "--out", tmp_path / "out")
     assert code == expected
     assert out == ""
@@ -187,7 +187,7 @@ def test_an_inferred_schema_is_never_reported_as_private(capsys, study, tmp_path
 
 @pytest.mark.usefixtures("with_data")
 def test_out_is_refused_before_anything_is_spent(capsys, study, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpframework.studyfile.read_table", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr("dpframework.study.study_file.read_table", lambda *_, **__: pytest.fail("opened"))
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.tex").write_text("")
     (tmp_path / "file").write_text("")
@@ -227,7 +227,7 @@ params = { target = "ill", max_depth = 1 }
 @pytest.fixture
 def stopping(study, monkeypatch):
     """A study of two trees, the second of which a given error stops after one release."""
-    from dpframework.accountant.run import Scope
+    from dpframework.run.scope import Scope
 
     def written(error):
         charge, charged = Scope.charge, []
@@ -316,7 +316,7 @@ def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monk
 
     (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
     monkeypatch.setattr("dpframework.reports.html.html_report", broken)
-    monkeypatch.setattr("dpframework.studyfile.read_table", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr("dpframework.study.study_file.read_table", lambda *_, **__: pytest.fail("opened"))
     code, out, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert (code, out, err) == (2, "", "error: report.html.jinja: No such file or directory\n")
     assert not (tmp_path / "out").exists()
@@ -324,7 +324,7 @@ def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monk
 
 @pytest.mark.usefixtures("with_data")
 def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypatch):
-    from dpframework import studyfile
+    from dpframework.study import study_file as studyfile
 
     read = studyfile.read_table
 
@@ -439,7 +439,7 @@ def test_miners_and_mechanisms(capsys):
 
 
 def test_plugin_problems_are_warnings(capsys, monkeypatch):
-    from dpframework.registry import Problem, registry
+    from dpframework.study.registry import Problem, registry
 
     monkeypatch.setattr(registry(), "problems", [Problem("torn", "cannot be imported")])
     code, out, err = run(capsys, "miners")

@@ -8,9 +8,9 @@ import pytest
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.miner import Example
 from dpframework.queries import Histogram
-from dpframework.registry import Brought, registry
+from dpframework.run.miner import Example
+from dpframework.study.registry import Brought, registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.clinic import DIAGNOSES, LABS, PLANTED, clinic_schema, clinic_table
-from dpframework.engines import InMemory
+from dpframework.lab.clinic import DIAGNOSES, LABS, PLANTED, clinic_schema, clinic_table
+from dpframework.tables.engines import InMemory
 
 
 @pytest.fixture(scope="module")

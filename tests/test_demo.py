@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dpframework.cli import main
-from dpframework.clinic import clinic_schema
-from dpframework.demo import demo_study, run_demo
+from dpframework.lab.clinic import clinic_schema
+from dpframework.lab.demo import demo_study, run_demo
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_on_the_command_line(capsys, tmp_path):
 
 
 def test_interrupted(capsys, tmp_path, monkeypatch):
-    from dpframework.accountant.run import Scope
+    from dpframework.run.scope import Scope
 
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -10,15 +10,14 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework import drawing
 from dpframework.cli import main
-from dpframework.difference import Difference, Mark, Merged, Topic, difference
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step, walk
+from dpframework.reports import drawing
+from dpframework.reports.difference import Difference, Mark, Merged, Topic, difference
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 SLOW = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -28,9 +28,9 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework import hookspecs
 from dpframework.checks import BUILT_IN
-from dpframework.registry import GROUP, Registry
+from dpframework.study import hookspecs
+from dpframework.study.registry import GROUP, Registry
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.engines import BUILT_IN
+from dpframework.tables.engines import BUILT_IN
 
 SCHEMA = dpf.Schema(
     [dpf.Boolean("ill"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 100, bins=5, missing=True)]

@@ -13,8 +13,8 @@ from dpframework_distance.evaluation import compared, distances
 from scipy.stats import pearsonr
 
 import dpframework as dpf
-from dpframework.evaluation import Trial
-from dpframework.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation import Trial
+from dpframework.lab.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
 
 
 def random_distances(seed, size=6):

@@ -10,13 +10,7 @@ import pytest
 from scipy.stats import pearsonr
 
 import dpframework as dpf
-from dpframework.evaluation import (
-    cart,
-    correlations,
-    distribution_preserving_noise,
-    retention_of,
-    uniform_noise,
-)
+from dpframework.lab.evaluation import cart, correlations, distribution_preserving_noise, retention_of, uniform_noise
 
 ROWS = 20_000
 SCHEMA = dpf.Schema(

@@ -7,14 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.evaluation import exact_counts, matched, redescription_quality
-from dpframework.evaluation.redescriptions import kept
-from dpframework.patterns import And, Equals, Noisy, Not, Or, Redescription, Redescriptions
+from dpframework.facts.descriptions import And, Equals, Not, Or
+from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
+from dpframework.lab.evaluation.redescriptions import kept
+from dpframework.results.noisy import Noisy
+from dpframework.results.redescriptions import Redescription, Redescriptions
 
 NAMES = list("abcd")
 SCHEMA = dpf.Schema([dpf.Boolean(name, view="left" if name in "ab" else "right") for name in NAMES])

@@ -7,16 +7,16 @@ import math
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
-from dpframework.clinic import clinic_table
-from dpframework.evaluation import Encoded, Encoding, Pattern, cart, retention_of, select_rows
-from dpframework.evaluation.retention import chi_squared_distance, class_counts
-from dpframework.patterns import And, Below, Equals, Not
+from dpframework.facts.descriptions import And, Below, Equals, Not
+from dpframework.lab.clinic import clinic_table
+from dpframework.lab.evaluation import Encoded, Encoding, cart, retention_of, select_rows
+from dpframework.lab.evaluation.retention import chi_squared_distance, class_counts
+from dpframework.results import Pattern
 
 SCHEMA = dpf.Schema(
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpframework as dpf
-from dpframework.studyfile import load_study
+from dpframework.study.study_file import load_study
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 STUDIES = {"adult": 3, "mushroom": 1}

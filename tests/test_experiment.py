@@ -17,11 +17,11 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework import cli
-from dpframework.experiment import load_experiment, run_experiment
-from dpframework.experiment.grid import Cell, Experiment
-from dpframework.experiment.planning import jobs_of
-from dpframework.experiment.spread import Spread, median_interval
-from dpframework.experiment.tables import Fold
+from dpframework.lab.experiment import load_experiment, run_experiment
+from dpframework.lab.experiment.grid import Cell, Experiment
+from dpframework.lab.experiment.planning import jobs_of
+from dpframework.lab.experiment.spread import Spread, median_interval
+from dpframework.lab.experiment.tables import Fold
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=4)])
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dpframework.experiment import load_experiment, run_experiment
+from dpframework.lab.experiment import load_experiment, run_experiment
 
 FILE = """
 repetitions = 4
@@ -197,8 +197,8 @@ if __name__ == "__main__":
     import scipy.special  # noqa: F401
     import typeguard  # noqa: F401
 
-    import dpframework.evaluation.measures  # noqa: F401
-    from dpframework.registry import registry
+    import dpframework.lab.evaluation.measures  # noqa: F401
+    from dpframework.study.registry import registry
 
     registry()
 

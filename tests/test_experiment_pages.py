@@ -9,10 +9,10 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.experiment import Experiment, load_experiment
-from dpframework.experiment.code import Code
-from dpframework.experiment.job import Finished, compute
-from dpframework.experiment.planning import jobs_of
+from dpframework.lab.experiment import Experiment, load_experiment
+from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.job import Finished, compute
+from dpframework.lab.experiment.planning import jobs_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments"
 FILES = sorted(path for path in FOLDER.rglob("*.toml") if not path.name.endswith(".schema.toml"))

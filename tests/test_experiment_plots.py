@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from dpframework.experiment.grid import Summary
-from dpframework.experiment.groups import Described
-from dpframework.experiment.plots import PANEL, png
-from dpframework.experiment.spread import Spread
+from dpframework.lab.experiment.grid import Summary
+from dpframework.lab.experiment.groups import Described
+from dpframework.lab.experiment.plots import PANEL, png
+from dpframework.lab.experiment.spread import Spread
 
 LONG = "Accuracy on rows that were held out, of trees that were learned with several budgets and of CART, not private"
 

@@ -12,8 +12,8 @@ from dpframework_distance import DPDilca
 from dpframework_distance.evaluation import distances
 
 import dpframework as dpf
-from dpframework.evaluation import Trial
-from dpframework.experiment.code import Code
+from dpframework.lab.evaluation import Trial
+from dpframework.lab.experiment.code import Code
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "dp-dilca.md"
 FOLDER = PAGE.with_suffix("")

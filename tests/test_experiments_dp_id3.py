@@ -12,7 +12,7 @@ from dpframework_trees import DPID3
 from dpframework_trees.queries import SplitScores, ThresholdScores
 
 import dpframework as dpf
-from dpframework.experiment.code import Code
+from dpframework.lab.experiment.code import Code
 from dpframework.plan import Step, walk
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments" / "dp-id3"

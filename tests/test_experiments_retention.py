@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpframework.clinic import clinic_table
-from dpframework.evaluation import Trial, cart, select_rows
-from dpframework.experiment.code import Code
+from dpframework.lab.clinic import clinic_table
+from dpframework.lab.evaluation import Trial, cart, select_rows
+from dpframework.lab.experiment.code import Code
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments" / "retention"
 TARGET = "type 2 diabetes"

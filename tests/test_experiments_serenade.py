@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.clinic import clinic_table
-from dpframework.evaluation.redescriptions import exact_counts
-from dpframework.evaluation.trial import Trial
-from dpframework.experiment.code import Code
-from dpframework.patterns import Equals, Noisy, Redescription, Redescriptions
+from dpframework.facts.descriptions import Equals
+from dpframework.lab.clinic import clinic_table
+from dpframework.lab.evaluation.redescriptions import exact_counts
+from dpframework.lab.evaluation.trial import Trial
+from dpframework.lab.experiment.code import Code
+from dpframework.results.noisy import Noisy
+from dpframework.results.redescriptions import Redescription, Redescriptions
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments" / "serenade"
 TABLE = clinic_table(2000)

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.evaluation import redescription_quality
-from dpframework.experiment.code import Code
+from dpframework.lab.evaluation import redescription_quality
+from dpframework.lab.experiment.code import Code
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "tree-redescriptions.md"
 FOLDER = PAGE.with_suffix("")

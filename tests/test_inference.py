@@ -9,13 +9,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from dpframework.errors import InputError
-from dpframework.inference import CutMode, infer_schema, infer_two_view_schema
-from dpframework.schema import Boolean, Categorical, Numeric, Schema, View
-from dpframework.table import read_table, read_two_views, table_from_frame
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Boolean, Categorical, Numeric, Schema, View
+from dpframework.tables.inference import CutMode, infer_schema, infer_two_view_schema
+from dpframework.tables.table import read_table, read_two_views, table_from_frame
 
 
 def infer_one(column, **choices):

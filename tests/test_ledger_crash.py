@@ -27,8 +27,8 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.cli.running import write_outputs
 from dpframework.ledger.journal import Journal
-from dpframework.private_table import Gate
-from dpframework.registry import registry
+from dpframework.run.gate import Gate
+from dpframework.study.registry import registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=2)])
 STUDY = """
@@ -67,7 +67,7 @@ def prepared(folder: Path) -> None:
     (folder / "people.csv").write_text("ill,age\n" + rows)
     ledger = dpf.Ledger.create(folder / "people.ledger")
     ledger.open("people", epsilon=17)
-    ledger.approve("people", dpf.studyfile.load_study(folder / "study.toml").study.plan(), by="the board")
+    ledger.approve("people", dpf.study.load_study(folder / "study.toml").study.plan(), by="the board")
 
 
 class Crossings:
@@ -190,7 +190,7 @@ def warm_up(folder: Path) -> None:
     for module in ("polars", "narwhals"):
         importlib.import_module(module)
     table = dpf.Table.from_codes(SCHEMA, np.array([[0, 1], [0, 1]]))
-    results = dpf.studyfile.load_study(folder / "study.toml").study.run(table)
+    results = dpf.study.load_study(folder / "study.toml").study.run(table)
     (folder / "warm").mkdir()
     write_outputs(folder / "warm", results, title="")
     with contextlib.redirect_stderr(io.StringIO()) as said:

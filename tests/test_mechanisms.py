@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dpframework as dpf
+from dpframework.facts.privacy import Pair, Relation
 from dpframework.mechanisms import (
     BUILT_IN,
     Calibration,
@@ -28,11 +28,10 @@ from dpframework.mechanisms import (
     PermuteAndFlip,
     permute_and_flip_log_probability,
 )
-from dpframework.privacy import Pair, Relation
+from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
-from dpframework.randomness import Randomness, SeededRandomness, SystemRandomness
 
 ADD, REPLACE = Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE
 FALSE_FAILURE = 1e-6  # of each sampling test, exactly: binomial tests with Bonferroni's correction

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dpframework.cli import main
-from dpframework.errors import InputError
-from dpframework.skeleton import LONGEST, Names, skeleton, write_skeleton
+from dpframework.cli.skeleton import LONGEST, Names, skeleton, write_skeleton
+from dpframework.facts.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = Names.of("dpframework-noisy-mode")
@@ -147,7 +147,7 @@ def test_names_that_are_refused(
 
 def test_a_plugin_name_that_is_taken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = importlib.metadata.EntryPoints([importlib.metadata.EntryPoint("mine", "elsewhere", "dpframework")])
-    monkeypatch.setattr("dpframework.skeleton.entry_points", lambda group: taken)
+    monkeypatch.setattr("dpframework.cli.skeleton.entry_points", lambda group: taken)
     with pytest.raises(InputError, match="a plugin named 'mine' is installed already"):
         Names.of("mine").require_free()
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.patterns import (
+from dpframework.facts.descriptions import (
     And,
     Below,
     Cases,
@@ -19,11 +18,10 @@ from dpframework.patterns import (
     Equals,
     Not,
     Or,
-    Shortener,
     description_from_dict,
     first_overlap,
-    shortened,
 )
+from dpframework.facts.shortening import Shortener, shortened
 
 SCHEMA = dpf.Schema(
     [

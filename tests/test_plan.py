@@ -10,11 +10,17 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
+from dpframework.mechanisms import (
+    DiscreteLaplace,
+    Exponential,
+    ExponentialInterval,
+    Gaussian,
+    Laplace,
+    PermuteAndFlip,
+)
 from dpframework.plan import Node, Repeat, Step, plan_from_json, walk
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
@@ -145,8 +151,8 @@ def test_plans_survive_json(
         plan.calibration(s) and plan.calibration(s).losses
         for s in plan.steps()  # type: ignore[union-attr]
     ]
-    assert again.tree() == plan.tree()
-    assert again.mermaid() == plan.mermaid()
+    assert dpf.reports.tree(again) == dpf.reports.tree(plan)
+    assert dpf.reports.mermaid(again) == dpf.reports.mermaid(plan)
 
 
 def written(plan_of: Callable[..., dpf.StudyPlan], **options: Any) -> dict[str, Any]:
@@ -288,7 +294,7 @@ def test_assumptions_are_listed_with_their_steps(plan_of: Callable[..., dpf.Stud
 
 
 def test_tree(plan_of: Callable[..., dpf.StudyPlan]) -> None:
-    drawn = plan_of(TREE, SCHEMA, epsilon=10).tree()
+    drawn = dpf.reports.tree(plan_of(TREE, SCHEMA, epsilon=10))
     assert drawn.splitlines()[0] == "sequential  [epsilon 3.55]"
     assert "├─ either, by what is released  [epsilon 1.0]" in drawn
     assert "│     └─ parallel over the release of 'split'  [epsilon 0.5]" in drawn
@@ -300,8 +306,8 @@ def test_tree(plan_of: Callable[..., dpf.StudyPlan]) -> None:
 
 def test_trees_of_other_notions_of_loss(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     node = dpf.step("n", dpf.queries.Count(), Gaussian("0.005"))
-    assert "total: none is valid" in plan_of(node, SCHEMA).tree()
-    drawn = plan_of(node, SCHEMA, delta="1e-6").tree()
+    assert "total: none is valid" in dpf.reports.tree(plan_of(node, SCHEMA))
+    drawn = dpf.reports.tree(plan_of(node, SCHEMA, delta="1e-6"))
     assert "[rho 0.005]" in drawn
     assert "delta 1e-06" in drawn
 
@@ -327,7 +333,7 @@ def test_graph(plan_of: Callable[..., dpf.StudyPlan]) -> None:
 
 def test_mermaid_and_dot(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     plan = plan_of(TREE, SCHEMA)
-    mermaid, dot = plan.mermaid(), plan.dot()
+    mermaid, dot = dpf.reports.mermaid(plan), dpf.reports.dot(plan)
     assert mermaid.startswith("flowchart TD\n")
     assert 'n1["rows: count of rows, discrete-laplace (epsilon 0.25)"]' in mermaid
     assert mermaid.count("-->") == len(plan.graph()) - 1
@@ -344,10 +350,10 @@ def test_drawings_escape_what_values_may_hold(plan_of: Callable[..., dpf.StudyPl
     plan = plan_of(
         dpf.sequential(*(dpf.step(f"n{k}", dpf.queries.Count(v), Laplace(1)) for k, v in enumerate(literals))), schema
     )
-    for line in plan.mermaid().splitlines()[1:]:
+    for line in dpf.reports.mermaid(plan).splitlines()[1:]:
         assert line.count('"') in (0, 2)
         assert "<" not in line
-    for line in plan.dot().splitlines():
+    for line in dpf.reports.dot(plan).splitlines():
         assert line.replace("\\\\", "").replace('\\"', "").count('"') in (0, 2)
 
 

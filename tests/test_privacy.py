@@ -9,25 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.privacy import (
+from dpframework.accountant.composition import either, parallel, repeat, sequential
+from dpframework.facts.privacy import (
     NOTHING,
     Pair,
     PrivacyLoss,
     Relation,
     converted_above,
     decimal_text,
-    either,
     exact,
     float_above,
-    parallel,
     positive,
     rational_above,
-    repeat,
-    sequential,
 )
 
 amounts = st.fractions(0, 100)
@@ -165,7 +161,7 @@ def test_losses_show_what_they_claim() -> None:
 
 
 def test_nearest_names() -> None:
-    from dpframework.errors import nearest
+    from dpframework.facts.errors import nearest
 
     assert nearest("incme", ["income", "age"]) == "did you mean 'income'?"
     assert nearest("zzz", ["b", "a"]) == "known: a, b"

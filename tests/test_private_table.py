@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.errors import DPFrameworkError
+from dpframework.facts.errors import DPFrameworkError
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
-from dpframework.private_table import Gate
+from dpframework.run.gate import Gate
 
 SCHEMA = dpf.Schema(
     [

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.privacy import Pair, Relation
+from dpframework.facts.privacy import Pair, Relation
 from dpframework.queries import Count, Histogram, JointHistogram, Supports
 from dpframework.queries.base import Declared, Norm, QueryFacts
 

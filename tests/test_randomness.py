@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.randomness import Noise, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import Noise, SeededRandomness, SystemRandomness
 
 SOURCES = {"seeded": lambda: SeededRandomness(11), "system": SystemRandomness}
 

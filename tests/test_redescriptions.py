@@ -21,14 +21,14 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from dpframework.errors import InputError
-from dpframework.patterns import And, Below, Equals, Noisy, Not, Or, Redescription, Redescriptions, p_values
-from dpframework.patterns.noisy import heavy_deviation, quantile
+from dpframework.facts.descriptions import And, Below, Equals, Not, Or
+from dpframework.facts.errors import InputError
+from dpframework.results.noisy import Noisy, heavy_deviation, quantile
+from dpframework.results.redescriptions import Redescription, Redescriptions, p_values
 
 patient = settings(deadline=None, max_examples=60)
 
@@ -537,7 +537,8 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch)
         Redescriptions([]).plot()
 
 
-def test_importing_patterns_imports_nothing_slow() -> None:
-    code = "import sys, dpframework.patterns; print([m for m in ('scipy', 'matplotlib', 'numba') if m in sys.modules])"
+def test_importing_results_imports_nothing_slow() -> None:
+    modules = "dpframework.facts.descriptions, dpframework.results.redescriptions"
+    code = f"import sys, {modules}; print([m for m in ('scipy', 'matplotlib', 'numba') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

@@ -12,8 +12,9 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework import accountant, checks, engines, mechanisms
-from dpframework.registry import GROUP, Registry, miner, registry
+from dpframework import accountant, checks, mechanisms
+from dpframework.study.registry import GROUP, Registry, miner, registry
+from dpframework.tables import engines
 
 
 @attrs.frozen
@@ -330,7 +331,7 @@ def test_parameters_that_a_miner_refuses(plugin: Callable[..., EntryPoint]) -> N
 
         name = "picky"
         depth: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-        share: float = attrs.field(default=0.5, converter=dpf.privacy.exact)
+        share: float = attrs.field(default=0.5, converter=dpf.facts.exact)
 
     found = Registry([plugin("p", **bringing("dpframework_miners", Picky))])
     with pytest.raises(dpf.InputError, match="miner 'picky' refuses its parameters: 'depth' must be >= 1"):

@@ -23,16 +23,16 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.difference import Mark, difference
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.plan import Node, repeat
 from dpframework.plan.graph import plan_graph
 from dpframework.queries import Histogram
 from dpframework.reports import Ran, markdown_report, node_tree, step_rows
 from dpframework.reports.boxes import ROOMY
+from dpframework.reports.difference import Mark, difference
 from dpframework.reports.facts import part_rows, public_facts
 from dpframework.reports.html import html_difference, html_report
-from dpframework.table import Table
+from dpframework.tables.table import Table
 
 ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג \u202eolleh 🦔"
 SCHEMA = dpf.Schema([dpf.Boolean(ODD), dpf.Numeric("age", 0, 100, bins=4)])

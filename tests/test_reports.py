@@ -10,7 +10,7 @@ from rich.console import Console
 import dpframework as dpf
 from dpframework.reports import Ran, markdown_report, step_rows, terminal_report
 from dpframework.reports.markdown import cell
-from dpframework.table import Table
+from dpframework.tables.table import Table
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill|or *not*"), dpf.Numeric("age", 0, 100, bins=4)])
 

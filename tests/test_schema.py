@@ -11,11 +11,10 @@ import sys
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from dpframework.errors import InputError
-from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
 
 ADULT = """
 rows = 45222
@@ -290,6 +289,7 @@ def test_a_schema_cannot_be_changed() -> None:
 
 def test_importing_the_schema_is_light() -> None:
     heavy = ["polars", "narwhals", "pandas", "numba", "sklearn", "scipy", "pyarrow"]
-    code = f"import sys, dpframework.schema, dpframework.table; print([m for m in {heavy} if m in sys.modules])"
+    rooms = "dpframework.facts.schema, dpframework.tables.table"
+    code = f"import sys, {rooms}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -12,7 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
-from dpframework.errors import DPFrameworkError, PlanRefused
+from dpframework.facts.errors import DPFrameworkError, PlanRefused
 
 SECRET = "4242424242"
 SCHEMA = dpf.Schema(

@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.registry import Registry
-from dpframework.studyfile import load_study
+from dpframework.study.registry import Registry
+from dpframework.study.study_file import load_study
 
 SCHEMA = """
 [[attribute]]

@@ -14,14 +14,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
-from dpframework.encoding import OutOfDomain, encode_column
-from dpframework.errors import InputError
-from dpframework.inference import infer_schema, infer_two_view_schema
-from dpframework.schema import Boolean, Categorical, Numeric, Schema
-from dpframework.table import Table, read_table, read_two_views, table_from_columns, table_from_frame
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Boolean, Categorical, Numeric, Schema
+from dpframework.tables.encoding import OutOfDomain, encode_column
+from dpframework.tables.inference import infer_schema, infer_two_view_schema
+from dpframework.tables.table import Table, read_table, read_two_views, table_from_columns, table_from_frame
 
 SECRET = "s3cr3t"
 AGE = Numeric("age", 17, 90, cuts=[25, 65], missing=True)

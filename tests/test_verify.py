@@ -13,8 +13,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import BUILT_IN, DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
-from dpframework.miner import Example
 from dpframework.queries import Count, Histogram, JointHistogram, Norm, Query, QueryFacts, Sensitivity, Supports
+from dpframework.run.miner import Example
 from dpframework.verify import (
     assert_not_told_apart,
     assert_private,

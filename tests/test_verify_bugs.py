@@ -18,9 +18,9 @@ import pytest
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
 from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Laplace, Losses, PermuteAndFlip
-from dpframework.miner import Example
-from dpframework.private_table import PrivateTable
 from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
 from dpframework.verify import audit, check_sampler, verify_examples
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])

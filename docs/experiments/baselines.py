@@ -1,4 +1,4 @@
-"""Baselines without privacy that several experiments compare with; CART is `dpframework.evaluation:cart`."""
+"""Baselines without privacy that several experiments compare with; CART is `dpframework.lab.evaluation:cart`."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ READERS = {
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
-    study schema table patterns queries mechanisms plan accountant checks engines miner observers ledger verify
-    evaluation experiment reports errors demo trees greedy distance
+    facts results tables queries mechanisms plan run accountant checks study ledger verify reports lab evaluation
+    experiment skeleton trees greedy distance
 """
 BELOW = {"checks": ["checks/*"], "experiments/index": ["*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}
 

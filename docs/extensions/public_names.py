@@ -2,7 +2,7 @@
 
 - A class or function has one place: the package that lists it in `__all__`, else its own module. The names at the top
   of `dpframework` are those of its rooms, so they are no place of their own.
-- A package is followed by its modules, so that a page names the package only.
+- A package is followed by its modules, so that a page names the package only; a package in it is named by itself.
 - A class says which public classes it builds on: a private base is not named, its own public bases are.
 - A type that is an alias leads to where the alias is explained.
 - The docstring of an attribute or property is a sentence: a colon in it does not mark a type.
@@ -11,6 +11,7 @@
 """
 
 import importlib
+import inspect
 import pkgutil
 import re
 import sys
@@ -22,9 +23,9 @@ from sphinx.addnodes import desc_annotation, pending_xref
 from sphinx.domains.python import PyObject
 
 ALIASES = {
-    "Amount": "dpframework.privacy.Amount",
+    "Amount": "dpframework.facts.Amount",
     "Parts": "dpframework.plan.nodes.Parts",
-    "Cut": "dpframework.engines.Cut",
+    "Cut": "dpframework.facts.cuts.Cut",
     "Split": "dpframework_trees.splits.Split",
     "TreeNode": "dpframework_trees.tree.TreeNode",
 }
@@ -46,7 +47,8 @@ def listed_by_a_package_above(module: str, name: str, thing: Any) -> bool:
 
 def _skip(app: Any, kind: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
     module = app.env.current_document.autodoc_module
-    movable = kind == "module" and module and hasattr(thing, "__module__")  # values are known in their own module only
+    # a value is known in its own module only
+    movable = kind == "module" and module and (inspect.isclass(thing) or inspect.isroutine(thing))
     return True if movable and listed_by_a_package_above(module, name, thing) else None
 
 
@@ -60,7 +62,7 @@ def _and_modules(block: re.Match[str]) -> str:
     package = importlib.import_module(name)
     # a module called as something that its package lists cannot have a place beside it: all it has must be listed
     taken = getattr(package, "__all__", ())
-    modules = [found.name for found in pkgutil.iter_modules(getattr(package, "__path__", ()))]
+    modules = [found.name for found in pkgutil.iter_modules(getattr(package, "__path__", ())) if not found.ispkg]
     below = sorted(module for module in modules if not module.startswith("_") and module not in taken)
     sections = [f"\n### {name}.{module}\n\n```{{eval-rst}}\n.. automodule:: {name}.{module}\n```\n" for module in below]
     return block.group() + "".join(sections)

@@ -1,56 +1,5 @@
 """Accountants: notions of privacy loss that total a plan and charge a run by the same rules."""
 
-from __future__ import annotations
+import lazy_loader
 
-import weakref
-from fractions import Fraction
-from typing import Any
-
-from dpframework.accountant.base import Accountant
-from dpframework.accountant.concentrated import ConcentratedAccountant, concentrated_to_epsilon
-from dpframework.accountant.pld import PLDAccountant
-from dpframework.accountant.pure import PureAccountant
-from dpframework.accountant.run import Charge, Run, Scope
-from dpframework.plan.plan import Plan
-from dpframework.privacy import PrivacyLoss
-
-#: The accountants that are always there.
-BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ConcentratedAccountant, PLDAccountant)
-
-__all__ = [
-    "BUILT_IN",
-    "Accountant",
-    "Charge",
-    "ConcentratedAccountant",
-    "PLDAccountant",
-    "PureAccountant",
-    "Run",
-    "Scope",
-    "accountants",
-    "concentrated_to_epsilon",
-    "totals",
-]
-
-
-def accountants(plan: Plan, delta: Fraction = Fraction(0)) -> list[Accountant[Any]]:
-    """Return an unlimited accountant of each notion that a delta admits: pure alone if it is 0."""
-    pure: list[Accountant[Any]] = [PureAccountant(plan.relation)]
-    if delta == 0:
-        return pure
-    return [*pure, ConcentratedAccountant(plan.relation, delta=delta), PLDAccountant(plan.relation, delta=delta)]
-
-
-_TOTALS: weakref.WeakKeyDictionary[Plan, dict[Fraction, dict[str, PrivacyLoss]]] = weakref.WeakKeyDictionary()
-
-
-def totals(plan: Plan, delta: Fraction = Fraction(0)) -> dict[str, PrivacyLoss]:
-    """Return a plan's total in each notion of loss that has one, the smallest epsilon first.
-
-    A plan does not change, so that its totals are composed once; a run is charged what it composes itself.
-    """
-    known = _TOTALS.setdefault(plan, {})
-    if delta not in known:
-        found = {a.name: t for a in accountants(plan, delta) if (t := a.total(plan)) is not None}
-        finite = {name: total for name, total in found.items() if total.epsilon is not None}
-        known[delta] = dict(sorted(finite.items(), key=lambda item: item[1].epsilon or 0))
-    return dict(known[delta])
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

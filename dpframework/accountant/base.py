@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dpframework.accountant.run import Run
-from dpframework.errors import InputError, PlanRefused
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sequential, Step
 from dpframework.plan.plan import Plan
-from dpframework.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
+from dpframework.run.scope import Run
 
 A = TypeVar("A")
 

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from dpframework.accountant.pure import UNCLAIMED, PairAccountant
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above
 from dpframework.mechanisms.base import Calibration
-from dpframework.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above
 
 
 @final

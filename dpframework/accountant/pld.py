@@ -14,13 +14,13 @@ from typing import Any, ClassVar, final
 
 import attrs
 
-from dpframework import privacy
+from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.concentrated import require_delta
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above, float_above
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
-from dpframework.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above, float_above
 
 
 @attrs.frozen
@@ -58,12 +58,12 @@ class PLDAccountant(Accountant[Events]):
         return Events(
             _composed([p.add_or_remove_one for p in parts]),
             _composed([p.replace_one for p in parts]),
-            privacy.sequential([p.pure for p in parts]),
+            composition.sequential([p.pure for p in parts]),
         )
 
     def either(self, parts: Sequence[Events]) -> Events:
         """Keep an event that all branches share, else bound by the largest pure epsilon."""
-        pure = privacy.either([p.pure for p in parts])
+        pure = composition.either([p.pure for p in parts])
         return Events(
             _shared([p.add_or_remove_one for p in parts], pure.add_or_remove_one),
             _shared([p.replace_one for p in parts], pure.replace_one),
@@ -71,8 +71,8 @@ class PLDAccountant(Accountant[Events]):
         )
 
     def parallel(self, parts: Sequence[Events]) -> Events:
-        """Bound the row's own part and, under replace-one, a move between two parts (see `privacy.parallel`)."""
-        pure = privacy.parallel([p.pure for p in parts])
+        """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
+        pure = composition.parallel([p.pure for p in parts])
         added = _shared([p.add_or_remove_one for p in parts], pure.add_or_remove_one)
         moves = _composed([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
         replaced = _shared([*(p.replace_one for p in parts), moves], pure.replace_one)
@@ -106,8 +106,7 @@ _INTERVAL = 1e-3  # of privacy loss; dp-accounting rounds up to it, so a coarser
 def _single(event: Any) -> Any:
     """Return dp-accounting's privacy loss distribution of one event."""
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent, LaplaceDpEvent
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.pld import common, privacy_loss_distribution as pld
 
     match event:
         case AnyPure(epsilon=epsilon):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, final
 
-from dpframework import privacy
+from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Amount, Pair, PrivacyLoss, Relation
 from dpframework.mechanisms.base import Calibration
-from dpframework.privacy import Amount, Pair, PrivacyLoss, Relation
 
 UNCLAIMED = Pair(None, None)
 
@@ -19,19 +19,19 @@ class PairAccountant(Accountant[Pair]):
 
     def sequential(self, parts: Sequence[Pair]) -> Pair:
         """Add up."""
-        return privacy.sequential(parts)
+        return composition.sequential(parts)
 
     def parallel(self, parts: Sequence[Pair]) -> Pair:
-        """See `privacy.parallel`."""
-        return privacy.parallel(parts)
+        """See `composition.parallel`."""
+        return composition.parallel(parts)
 
     def either(self, parts: Sequence[Pair]) -> Pair:
         """Take the largest."""
-        return privacy.either(parts)
+        return composition.either(parts)
 
     def repeat(self, part: Pair, times: int) -> Pair:
         """Multiply."""
-        return privacy.repeat(part, times)
+        return composition.repeat(part, times)
 
 
 @final

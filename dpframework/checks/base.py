@@ -9,7 +9,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
 from dpframework.plan.nodes import Node, scopes
 from dpframework.plan.plan import Plan
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from dpframework.accountant import totals
 from dpframework.checks.base import Check, Severity
+from dpframework.facts.privacy import decimal_text
 from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
-from dpframework.privacy import decimal_text
 
 
 def _over_budget(plan: Plan) -> Iterator[tuple[Severity, str]]:

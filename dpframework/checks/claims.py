@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpframework.checks.base import Check, Severity
-from dpframework.errors import nearest
+from dpframework.facts.errors import nearest
+from dpframework.facts.privacy import Pair, Relation
 from dpframework.plan.plan import Plan
-from dpframework.privacy import Pair, Relation
 
 INFERRED = "schema-inferred-from-data"
 HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row count public

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dpframework.checks.base import Check, Severity, placed_scopes
-from dpframework.errors import InputError, nearest
-from dpframework.patterns import first_overlap
+from dpframework.facts.descriptions import first_overlap
+from dpframework.facts.errors import InputError, nearest
 from dpframework.plan.nodes import Parallel, Post, Released, Sequential, Step, uses_of
 from dpframework.plan.plan import Plan
 

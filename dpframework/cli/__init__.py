@@ -14,7 +14,7 @@ import typer
 
 from dpframework.cli import creating, demo, experimenting, ledgers, listing, planning, running, schemas, verifying
 from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
-from dpframework.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
+from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
 from dpframework.version import __version__
 
 INTERRUPTED = 130

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from dpframework.cli.shared import Command, Json, given_path, print_json
-from dpframework.errors import InputError
-from dpframework.outputs import staged
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import staged
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Write a plugin with one miner, tests and an example study: it installs and passes as it is, to be changed."""
-    from dpframework.skeleton import Names, skeleton, write_skeleton
+    from dpframework.cli.skeleton import Names, skeleton, write_skeleton
 
     names = Names.of(name)
     names.require_free()

@@ -10,13 +10,13 @@ import typer
 
 from dpframework.cli.progress import progress
 from dpframework.cli.shared import Command, Json, NewFolder, Seed, console, counted, print_json
-from dpframework.outputs import staged
+from dpframework.facts.files import staged
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from dpframework.demo import Demo
+    from dpframework.lab.demo import Demo
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def demo(
 ) -> None:
     """Mine a synthetic clinic of 20,000 patients: plan, be refused, plan again, check, run, compare with the truth."""
     from dpframework.cli.running import FILES, record, write_outputs
-    from dpframework.demo import run_demo
+    from dpframework.lab.demo import run_demo
 
     if out is None:
         done = run_demo(seed=seed, progress=progress)
@@ -58,12 +58,12 @@ def demo(
 def _story(done: Demo) -> Iterator[Text | Table]:
     from rich.text import Text
 
-    from dpframework.demo import EPSILON
+    from dpframework.lab.demo import budget
     from dpframework.reports.facts import Ran, loss_text
     from dpframework.reports.terminal import findings_text, heading, headlines_text
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
-    yield Text(f"Question: which laboratory values go with four of the diagnoses, for a total epsilon of {EPSILON}?")
+    yield Text(f"Question: which laboratory values go with four of the diagnoses, for a total epsilon of {budget()}?")
 
     yield heading("1. Plan too much, and be refused")
     yield Text(f"A study with a fifth tree: {done.refused}", style="red")

@@ -21,10 +21,10 @@ from dpframework.cli.shared import (
     warn_of_problems,
     whole_number,
 )
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
 
 if TYPE_CHECKING:
-    from dpframework.experiment import Experiment, Outcome
+    from dpframework.lab.experiment import Experiment, Outcome
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +64,7 @@ def experiment(
     for name, number in (("--jobs", jobs), ("--repetitions", repetitions)):
         if number is not None and number < 1:
             raise InputError(f"{name} is {number}; at least 1 is needed")
-    from dpframework.experiment import load_experiment, run_experiment
+    from dpframework.lab.experiment import load_experiment, run_experiment
 
     wanted = load_experiment(file, repetitions=repetitions)
     folder = file.with_name(f"{file.stem}-results") if out is None else out
@@ -75,7 +75,7 @@ def experiment(
     else:
         _show(wanted, ran)
     if ran.failed:
-        from dpframework.experiment.summary import failures
+        from dpframework.lab.experiment.summary import failures
 
         for line in failures(ran.failed):
             say(f"failed: {line}")
@@ -116,7 +116,7 @@ def _form(experiment: Experiment, ran: Outcome) -> dict[str, object]:
 
 
 def _show(experiment: Experiment, ran: Outcome) -> None:
-    from dpframework.experiment.summary import BESIDE, NOT_PRIVATE
+    from dpframework.lab.experiment.summary import BESIDE, NOT_PRIVATE
 
     for summary in experiment.tables:
         print(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")

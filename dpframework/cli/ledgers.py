@@ -20,8 +20,8 @@ from dpframework.cli.shared import (
     warn_of_problems,
     whole_number,
 )
+from dpframework.facts.privacy import decimal_text, readable
 from dpframework.ledger import DataSet, Ledger, opening
-from dpframework.privacy import decimal_text, readable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,7 +60,7 @@ def open_data_set(
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
-    from dpframework.schema import Schema
+    from dpframework.facts.schema import Schema
 
     public = None if schema is None else Schema.load(schema)
     opening(name, epsilon=epsilon, delta=delta, relation=relation)  # so that bad input leaves no empty ledger behind

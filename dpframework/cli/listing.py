@@ -10,8 +10,8 @@ import attrs
 import typer
 
 from dpframework.cli.shared import Command, Json, console, print_json, warn_of_problems
-from dpframework.errors import InputError, nearest
-from dpframework.registry import Brought, registry
+from dpframework.facts.errors import InputError, nearest
+from dpframework.study.registry import Brought, registry
 
 Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="Show this one: its parameters, defaults and documentation.")

@@ -22,8 +22,8 @@ from dpframework.cli.shared import (
     print_page,
     warn_of_problems,
 )
-from dpframework.registry import registry
-from dpframework.study import StudyPlan
+from dpframework.study.registry import registry
+from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -78,6 +78,8 @@ def plan(
 ) -> None:
     """Draw every release that a study will make, with its loss and the total. The data is not opened."""
     warn_of_problems()
+    from dpframework.reports import drawing
+
     planned = open_plan(study)
     if other is not None:
         _show_difference(study, planned, other, PlanFormat.JSON if as_json else form)
@@ -85,9 +87,9 @@ def plan(
     if as_json or form is PlanFormat.JSON:
         print(planned.to_json(), end="")
     elif form is PlanFormat.MERMAID:
-        print(planned.mermaid(), end="")
+        print(drawing.mermaid(planned), end="")
     elif form is PlanFormat.DOT:
-        print(planned.dot(), end="")
+        print(drawing.dot(planned), end="")
     elif form is PlanFormat.HTML:
         from dpframework.reports.html import html_report
 
@@ -97,13 +99,13 @@ def plan(
 
         console().print(plan_tree(planned))
     else:
-        print(planned.tree())
+        print(drawing.tree(planned))
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
     """Say what changes from one plan to another."""
-    from dpframework import drawing
-    from dpframework.difference import difference
+    from dpframework.reports import drawing
+    from dpframework.reports.difference import difference
 
     found = difference(planned, open_plan(other), registry().checks)
     if form is PlanFormat.JSON:
@@ -149,7 +151,7 @@ def check(study: Subject, as_json: Json = False) -> None:
     if as_json:
         print_json({"plan": planned.hash, "refused": refused, "findings": [finding.to_dict() for finding in found]})
     else:
-        from dpframework.drawing import total_line
+        from dpframework.reports.drawing import total_line
         from dpframework.reports.terminal import findings_text
 
         # One line a finding in a pipe, for grep.

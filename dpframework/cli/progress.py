@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from dpframework.cli.shared import console
-from dpframework.observers import Observer, Release
+from dpframework.run.observers import Observer, Release
 
 
 class _Shown(Observer):

@@ -28,14 +28,15 @@ from dpframework.cli.shared import (
     say,
     warn_of_problems,
 )
-from dpframework.engines import Engine
-from dpframework.errors import DPFrameworkError, InputError, nearest
+from dpframework.facts.errors import DPFrameworkError, InputError, nearest
+from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
 from dpframework.ledger import Ledger, LedgerRun
-from dpframework.outputs import require_usable, staged, uninterrupted, write_whole
-from dpframework.registry import registry
 from dpframework.reports.facts import Ran
-from dpframework.study import Results, StudyPlan
-from dpframework.studyfile import load_study
+from dpframework.study.registry import registry
+from dpframework.study.results import Results
+from dpframework.study.study_file import load_study
+from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.engines import Engine
 
 PLAN, RESULTS, REPORT = "plan.json", "results.json", "report.html"
 FILES = (PLAN, RESULTS, REPORT)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from dpframework.cli.shared import Command, Group, Json, console, counted, given_path, print_json, say, whole_number
-from dpframework.errors import InputError
-from dpframework.schema import Numeric, Schema
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Numeric, Schema
 
 app = typer.Typer(
     name="schema", cls=Group, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
@@ -62,7 +62,7 @@ def infer(
     as_json: Json = False,
 ) -> None:
     """Make a schema from private data: for experiments, or as a draft of public facts. This is not private."""
-    from dpframework.inference import infer_schema, infer_two_view_schema
+    from dpframework.tables.inference import infer_schema, infer_two_view_schema
 
     if out is not None and out.exists():
         raise InputError(

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpframework.errors import InputError
-from dpframework.registry import registry
-from dpframework.study import StudyPlan, to_json_safe
-from dpframework.studyfile import load_study
+from dpframework.facts.errors import InputError
+from dpframework.results.json_safe import to_json_safe
+from dpframework.study.registry import registry
+from dpframework.study.study_file import load_study
+from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -19,11 +19,11 @@ from dpframework.cli.shared import (
     warn_of_problems,
     whole_number,
 )
-from dpframework.errors import InputError, nearest
-from dpframework.miner import Example
-from dpframework.privacy import Relation
-from dpframework.registry import registry
-from dpframework.studyfile import load_study
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import Relation
+from dpframework.run.miner import Example
+from dpframework.study.registry import registry
+from dpframework.study.study_file import load_study
 
 if TYPE_CHECKING:
     from dpframework.verify import Verification

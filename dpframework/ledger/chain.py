@@ -17,7 +17,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import InputError, PlanRefused
+from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.ledger.sqlite import connect, explained
 
 APPLICATION = 0x4450464C  # "DPFL", in SQLite's header: what the file is

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import DPFrameworkError, InputError
+from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.sqlite import connect, explained, meaning
 from dpframework.ledger.values import from_json, to_json

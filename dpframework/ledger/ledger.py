@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, final
 
 from dpframework.checks import Severity, findings
-from dpframework.errors import InputError, PlanRefused
-from dpframework.ledger.books import Books, DataSet, pair_from_dict
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.privacy import Amount, Relation
+from dpframework.facts.schema import Schema
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
+from dpframework.ledger.records import Books, DataSet, pair_from_dict
 from dpframework.ledger.run import LedgerRun
 from dpframework.plan.plan import Budget, Plan, hash_of
 from dpframework.plan.reading import plan_from_json
-from dpframework.privacy import Amount, Relation
-from dpframework.registry import registry
-from dpframework.schema import Schema
+from dpframework.study.registry import registry
 
 
 def _text(value: str, what: str) -> str:

@@ -16,19 +16,20 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant.run import Charge
-from dpframework.engines import Cut, Engine, Rows
-from dpframework.errors import InputError, PlanRefused, ReleaseRefused
-from dpframework.ledger.books import Books, DataSet, RecordedRun, pair_to_dict
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
+from dpframework.facts.schema import Attribute
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
+from dpframework.ledger.records import Books, DataSet, RecordedRun, pair_to_dict
 from dpframework.ledger.values import fingerprint
-from dpframework.observers import Observer
-from dpframework.patterns import Cases
+from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
-from dpframework.private_table import Gate
-from dpframework.randomness import Randomness
-from dpframework.schema import Attribute
+from dpframework.run.gate import Gate
+from dpframework.run.observers import Observer
+from dpframework.run.scope import Charge
+from dpframework.tables.engines import Engine, Rows
 from dpframework.version import __version__
 
 

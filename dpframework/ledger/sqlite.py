@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpframework.errors import DPFrameworkError, InputError
+from dpframework.facts.errors import DPFrameworkError, InputError
 
 PATIENCE = 10.0  # seconds that another process may take for what it writes
 

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
 from dpframework.ledger.chain import canonical
 
 

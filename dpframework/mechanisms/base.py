@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.privacy import Pair, Relation, float_above, positive
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Pair, Relation, float_above, positive
+from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.randomness import Randomness
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_REAL = 1 << 52  # in lattice steps: beyond, a float no longer tells neighbouring lattice points apart

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
+from dpframework.facts.privacy import Pair, Relation, float_above, positive
 from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.privacy import Pair, Relation, float_above, positive
+from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.randomness import Randomness
 
 
 def _positive_rho(value: Any) -> Fraction:

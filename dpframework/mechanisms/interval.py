@@ -16,13 +16,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Pair, float_above
 from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism
+from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.selection import bounded_range_losses
-from dpframework.privacy import Pair, float_above
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
-from dpframework.randomness import Randomness
 
 POINTS = 1 << 32  # of the lattice
 ROUNDING = 2.0**-6  # of a lattice step, by which floating point may miss a lattice point

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
+from dpframework.facts.privacy import Pair, Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
-from dpframework.privacy import Pair, Relation
+from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.randomness import Randomness
 
 
 @attrs.frozen

@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.privacy import Pair
 from dpframework.mechanisms.base import (
     LATTICE_BITS,
     Calibration,
@@ -26,9 +27,8 @@ from dpframework.mechanisms.base import (
     doubled_at_most,
     times,
 )
-from dpframework.privacy import Pair
+from dpframework.mechanisms.randomness import Noise, Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.randomness import Noise, Randomness
 
 
 @attrs.frozen

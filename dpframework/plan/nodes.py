@@ -13,12 +13,12 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
-from dpframework.errors import InputError
+from dpframework.facts.descriptions import Cases, Description
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import exact_or_none
+from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.base import Mechanism
-from dpframework.patterns import Cases, Description
-from dpframework.privacy import exact_or_none
 from dpframework.queries.base import Query
-from dpframework.schema import Attribute
 
 
 @final

@@ -11,12 +11,12 @@ from typing import Any
 
 import attrs
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation, exact, positive
+from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
-from dpframework.privacy import Relation, exact, positive
-from dpframework.schema import Schema
 
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 1

@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from dpframework.errors import InputError, nearest
+from dpframework.facts.descriptions import Cases, Description, description_from_dict
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import attribute_from_dict
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
-from dpframework.patterns import Cases, Description, description_from_dict
 from dpframework.plan.nodes import Node, Parts, Post, Released, Step, either, parallel, repeat, sequential
 from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts, hash_of
-from dpframework.privacy import Relation
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
-from dpframework.schema import attribute_from_dict
 
 
 def _read_parts(form: Any) -> Parts | None:

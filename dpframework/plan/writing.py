@@ -8,13 +8,13 @@ from typing import Any
 
 import attrs
 
-from dpframework.errors import InputError
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Pair, Relation
+from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.patterns import Cases
 from dpframework.plan.nodes import Either, Node, Parallel, Parts, Post, Released, Repeat, Sequential, Step
-from dpframework.privacy import Pair, Relation
 from dpframework.queries.base import QueryFacts, Sensitivity
-from dpframework.schema import Attribute
 
 
 def _ratio(value: Fraction | None) -> str | None:

@@ -1,20 +1,5 @@
 """Queries: deterministic functions of the private table that declare their sensitivity."""
 
-from dpframework.queries.base import Declared, Norm, Query, QueryFacts, Sensitivity
-from dpframework.queries.counts import Count, Histogram, JointHistogram, histogram_sensitivities
-from dpframework.queries.scores import CandidateScores, PiecewiseScores, Supports
+import lazy_loader
 
-__all__ = [
-    "CandidateScores",
-    "Count",
-    "Declared",
-    "Histogram",
-    "JointHistogram",
-    "Norm",
-    "PiecewiseScores",
-    "Query",
-    "QueryFacts",
-    "Sensitivity",
-    "Supports",
-    "histogram_sensitivities",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

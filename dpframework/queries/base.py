@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.privacy import Pair, exact_or_none
-from dpframework.shard import Shard
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Pair, exact_or_none
+from dpframework.tables.blocks import Shard
 
 
 class Norm(enum.StrEnum):

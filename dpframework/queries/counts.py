@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.patterns import Description
+from dpframework.facts.descriptions import Description
+from dpframework.facts.schema import Attribute
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.schema import Attribute
-from dpframework.shard import Shard
+from dpframework.tables.blocks import Shard
 
 
 def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
@@ -87,7 +87,7 @@ class Histogram(Query):
 
     Examples
     --------
-    >>> from dpframework.schema import Categorical
+    >>> from dpframework.facts.schema import Categorical
     >>> Histogram(Categorical("sex", values=["Female", "Male"])).size
     2
     """
@@ -135,7 +135,7 @@ class JointHistogram(Query):
 
     Examples
     --------
-    >>> from dpframework.schema import Boolean
+    >>> from dpframework.facts.schema import Boolean
     >>> JointHistogram([Boolean("a"), Boolean("b")]).size
     4
     """

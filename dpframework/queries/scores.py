@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.patterns import Description
+from dpframework.facts.descriptions import Description
+from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.shard import Shard
+from dpframework.tables.blocks import Shard
 
 
 class CandidateScores(Query):
@@ -42,7 +42,7 @@ class Supports(CandidateScores):
 
     Examples
     --------
-    >>> from dpframework.patterns import Equals
+    >>> from dpframework.facts.descriptions import Equals
     >>> Supports([Equals("order", "pizza"), Equals("order", "salad")]).size
     2
     """

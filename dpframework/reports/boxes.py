@@ -8,9 +8,9 @@ from typing import final
 
 import attrs
 
-from dpframework.difference import Difference, Mark, Merged, Side
-from dpframework.drawing import use_edges
-from dpframework.privacy import PrivacyLoss, readable
+from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.reports.difference import Difference, Mark, Merged, Side
+from dpframework.reports.drawing import use_edges
 from dpframework.reports.facts import NONE, NodeRow, Ran
 
 ROOMY = 60  # nodes: a graph of more begins folded

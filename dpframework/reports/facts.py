@@ -14,14 +14,15 @@ import attrs
 from dpframework.accountant import accountants, totals
 from dpframework.accountant.pure import PairAccountant
 from dpframework.checks import Severity
-from dpframework.difference import loss_of
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text, exact, readable
 from dpframework.plan.graph import label_of, plan_graph
 from dpframework.plan.nodes import Node, Parallel, Post, Repeat, Sequential, Step, walk
 from dpframework.plan.plan import Plan
-from dpframework.privacy import PrivacyLoss, Relation, decimal_text, exact, readable
 from dpframework.queries.base import Norm
-from dpframework.study import Results, StudyPlan
+from dpframework.reports.difference import loss_of
+from dpframework.study.results import Results
+from dpframework.study.study_plan import StudyPlan
 
 
 @final

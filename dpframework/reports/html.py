@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.checks import BUILT_IN, Finding
-from dpframework.difference import Difference, Mark
-from dpframework.privacy import PrivacyLoss, Relation, readable
-from dpframework.registry import registry
+from dpframework.facts.privacy import PrivacyLoss, Relation, readable
 from dpframework.reports.boxes import merged_boxes, plan_boxes
+from dpframework.reports.difference import Difference, Mark
 from dpframework.reports.facts import (
     NONE,
     NodeRow,
@@ -31,7 +30,9 @@ from dpframework.reports.facts import (
     part_rows,
     public_facts,
 )
-from dpframework.study import Results, StudyPlan
+from dpframework.study.registry import registry
+from dpframework.study.results import Results
+from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
 if TYPE_CHECKING:  # imported by those who write a page

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from dpframework.checks import Severity
+from dpframework.reports.drawing import tree
 from dpframework.reports.facts import Ran, assumption_rows, headlines, part_rows, public_facts, step_rows
-from dpframework.study import Results, StudyPlan
+from dpframework.study.results import Results
+from dpframework.study.study_plan import StudyPlan
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$])")
 
@@ -57,7 +59,7 @@ def markdown_report(
     for headline in headlines(plan, ran):
         lines += [f"**{cell(headline)}.**", ""]
     lines += _table(("fact", "value"), public_facts(plan))
-    lines += ["## Plan", "", *_block(plan.tree())]
+    lines += ["## Plan", "", *_block(tree(plan))]
     lines += ["## Steps", "", *_steps(plan, ran)]
     lines += ["## Totals under each accounting", "", *_totals(plan)]
     lines += ["## Assumptions", "", *_assumptions(plan)]

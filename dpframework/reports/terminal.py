@@ -6,16 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dpframework.checks import Finding, Severity
-from dpframework.reports.facts import (
-    NONE,
-    Ran,
-    assumption_rows,
-    headlines,
-    is_alarming,
-    public_facts,
-    step_rows,
-)
-from dpframework.study import Results, StudyPlan
+from dpframework.reports.drawing import tree
+from dpframework.reports.facts import NONE, Ran, assumption_rows, headlines, is_alarming, public_facts, step_rows
+from dpframework.study.results import Results
+from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:  # rich's tables take a while to import: only those who print wait for them
     from rich.console import Group, RenderableType
@@ -47,7 +41,7 @@ def plan_tree(plan: StudyPlan) -> Text:
     """Return the plan's tree with its losses and total set off."""
     from rich.text import Text
 
-    text = Text(plan.tree(), no_wrap=True, overflow="ignore")
+    text = Text(tree(plan), no_wrap=True, overflow="ignore")
     text.highlight_regex(r"\[[^\[\]]*(epsilon|rho|free)[^\[\]]*\]", "green")
     text.highlight_regex(r"(?m)^total: .*$", "bold")
     text.highlight_regex(r"[├└│]─?", "dim")

@@ -10,39 +10,6 @@
 The assertions are for a plugin's own tests; `dpframework.verify.conformance` holds suites to subclass.
 """
 
-from dpframework.verify.assertions import (
-    assert_not_told_apart,
-    assert_private,
-    assert_samples_as_stated,
-    assert_sensitivity_holds,
-)
-from dpframework.verify.auditing import AuditReport, Violation, audit
-from dpframework.verify.distinguishing import Distinguished, distinguish
-from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
-from dpframework.verify.sensitivity import Measured, SensitivityReport, search_sensitivity
-from dpframework.verify.tail import Tail, TailReport, check_tail
-from dpframework.verify.verification import Audited, Verification, verify_examples
+import lazy_loader
 
-__all__ = [
-    "AuditReport",
-    "Audited",
-    "Distinguished",
-    "Measured",
-    "Probe",
-    "SamplerReport",
-    "SensitivityReport",
-    "Tail",
-    "TailReport",
-    "Verification",
-    "Violation",
-    "assert_not_told_apart",
-    "assert_private",
-    "assert_samples_as_stated",
-    "assert_sensitivity_holds",
-    "audit",
-    "check_sampler",
-    "check_tail",
-    "distinguish",
-    "search_sensitivity",
-    "verify_examples",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
-from dpframework.miner import Miner
-from dpframework.privacy import Relation
 from dpframework.queries import Query
-from dpframework.schema import Schema
+from dpframework.run.miner import Miner
 from dpframework.verify.auditing import AuditReport, audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler

@@ -16,10 +16,10 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.errors import InputError
-from dpframework.miner import Miner
-from dpframework.privacy import Relation, decimal_text
-from dpframework.schema import Schema
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation, decimal_text
+from dpframework.facts.schema import Schema
+from dpframework.run.miner import Miner
 from dpframework.verify.replay import Replayed, Weigher, replay
 from dpframework.verify.search import Found, Labelled, Search, labelled, shrunk, unlabelled
 from dpframework.verify.subject import Subject

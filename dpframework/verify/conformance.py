@@ -18,13 +18,15 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from dpframework.engines import InMemory, Threads
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
-from dpframework.miner import Example, Miner
-from dpframework.privacy import Relation
 from dpframework.queries import PiecewiseScores, Query
-from dpframework.schema import Schema
-from dpframework.study import Study, StudyPlan, to_json_safe
+from dpframework.results.json_safe import to_json_safe
+from dpframework.run.miner import Example, Miner
+from dpframework.study.study import Study
+from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.engines import InMemory, Threads
 from dpframework.verify.assertions import assert_private, assert_samples_as_stated, assert_sensitivity_holds
 from dpframework.verify.sameness import same
 from dpframework.verify.samplers import Probe

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
 
 FALSE_ALARM = 1e-6
 MOST_CUTS = 40  # of one number, as events "at or below"

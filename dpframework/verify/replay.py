@@ -13,9 +13,9 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant.run import Charge
-from dpframework.randomness import SeededRandomness
-from dpframework.study import to_json_safe
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.results.json_safe import to_json_safe
+from dpframework.run.scope import Charge
 from dpframework.verify.sameness import same
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows

@@ -20,11 +20,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.privacy import Relation
+from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity
-from dpframework.randomness import Randomness, SeededRandomness, SystemRandomness
 
 FALSE_ALARM = 1e-6
 MOST_DRAWS = 1 << 16

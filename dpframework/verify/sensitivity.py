@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.patterns import Cases
-from dpframework.privacy import Relation
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Attribute, Schema
 from dpframework.queries import Norm, PiecewiseScores, Query
-from dpframework.schema import Attribute, Schema
 from dpframework.verify.search import Search
 from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Universe, changes
 
@@ -253,8 +253,7 @@ class _Searched:
 
     def _steered(self, number: int) -> Pair:
         """Let Hypothesis look for larger changes on larger tables; return the pair with the largest."""
-        from hypothesis import HealthCheck, Phase, given, settings, target
-        from hypothesis import strategies as st
+        from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
         best: list[tuple[float, Pair]] = [(-1.0, Pair(b"", *self.changes[0]))]
         runs = st.lists(

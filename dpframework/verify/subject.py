@@ -9,13 +9,13 @@ from typing import final
 import attrs
 
 from dpframework.accountant import Accountant, PureAccountant
-from dpframework.accountant.run import Run
-from dpframework.errors import InputError
-from dpframework.miner import Miner
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
-from dpframework.privacy import Relation
-from dpframework.schema import Schema
+from dpframework.run.miner import Miner
+from dpframework.run.scope import Run
 from dpframework.verify.tables import SmallTables, Universe
 
 SCOPE = "audited"

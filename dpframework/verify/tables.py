@@ -14,13 +14,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.engines import Cut, Engine, cells_of, number_of_parts
-from dpframework.errors import InputError
-from dpframework.patterns import Cases
-from dpframework.privacy import Relation
-from dpframework.schema import Attribute, Numeric, Schema
-from dpframework.shard import Shard
-from dpframework.table import Table
+from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Attribute, Numeric, Schema
+from dpframework.tables.blocks import Shard
+from dpframework.tables.engines import Engine, cells_of
+from dpframework.tables.table import Table
 
 Rows: TypeAlias = bytes
 MOST_KINDS = 255  # a kind is a byte

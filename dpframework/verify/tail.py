@@ -16,10 +16,10 @@ import attrs
 import numpy as np
 
 from dpframework.accountant import ConcentratedAccountant
-from dpframework.errors import InputError
-from dpframework.miner import Miner
-from dpframework.privacy import Relation
-from dpframework.schema import Schema
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.run.miner import Miner
 from dpframework.verify.replay import Weigher, difference
 from dpframework.verify.search import Search
 from dpframework.verify.subject import Subject

@@ -12,13 +12,14 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 
-from dpframework.accountant.run import Charge
-from dpframework.engines import Cut
-from dpframework.errors import ReleaseRefused
-from dpframework.patterns import Cases
-from dpframework.private_table import Gate, PrivateTable
-from dpframework.randomness import SeededRandomness
-from dpframework.schema import Attribute, Schema
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import ReleaseRefused
+from dpframework.facts.schema import Attribute, Schema
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.run.gate import Gate
+from dpframework.run.private_table import PrivateTable
+from dpframework.run.scope import Charge
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
 

@@ -8,12 +8,12 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import ConcentratedAccountant
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Attribute
 from dpframework.mechanisms import Mechanism
-from dpframework.miner import Example
-from dpframework.patterns import Cases
-from dpframework.privacy import Relation
 from dpframework.queries import Query
-from dpframework.schema import Attribute
+from dpframework.run.miner import Example
 from dpframework.verify.auditing import AuditReport, audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler, probes, serves

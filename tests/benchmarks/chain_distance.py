@@ -22,7 +22,7 @@ from dpframework_trees.splits import Candidates
 from numpy.typing import NDArray
 
 from dpframework import InMemory, Relation
-from dpframework.randomness import SeededRandomness
+from dpframework.mechanisms.randomness import SeededRandomness
 
 STEPS = (100, 300, 1_000, 3_000, 10_000, 30_000)
 SETTINGS = ((2, 0.1), (2, 1.0), (3, 0.1), (3, 1.0))  # depth, epsilon

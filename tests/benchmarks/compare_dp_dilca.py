@@ -37,8 +37,8 @@ from dpframework_distance.evaluation import compared
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.evaluation import select_rows
-from dpframework.evaluation.distances import pearson
+from dpframework.lab.evaluation import select_rows
+from dpframework.lab.evaluation.distances import pearson
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CLASSES = {
@@ -183,7 +183,7 @@ def contexts(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     number = data.attributes
     for context, epsilon in itertools.product((*CONTEXTS, "baseline"), args.epsilon):
         true = without_privacy(data, context)
-        whole = dpf.privacy.exact(epsilon) * number
+        whole = dpf.facts.exact(epsilon) * number
         # each target's epsilon for itself; the baseline's histograms are made for one target
         settings = {"published": DPDilca.published(whole if context != "baseline" else epsilon, context=context)}
         if context != "baseline":

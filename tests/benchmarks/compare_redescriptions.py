@@ -38,8 +38,8 @@ from rich.table import Table as Grid
 from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
-from dpframework.evaluation import redescription_quality
-from dpframework.patterns import Redescription
+from dpframework.lab.evaluation import redescription_quality
+from dpframework.results.redescriptions import Redescription
 
 ALLOWED = ("mcmc-converged", "real-arithmetic")
 OTHER = {dpf.View.LEFT: dpf.View.RIGHT, dpf.View.RIGHT: dpf.View.LEFT}
@@ -150,11 +150,11 @@ def read(folder: Path, data: str) -> dpf.Table:
     return dpf.read_two_views(left, right, dpf.Schema(attributes))
 
 
-def mined(table: dpf.Table, miner: Any, seed: int | None) -> dpf.patterns.Redescriptions:
+def mined(table: dpf.Table, miner: Any, seed: int | None) -> dpf.results.Redescriptions:
     """Plan, check and run a study of one miner."""
     study = dpf.Study(table.schema, epsilon=miner.epsilon, allow=ALLOWED)
     study.add("found", miner)
-    found: dpf.patterns.Redescriptions = study.run(table, seed=seed)["found"]
+    found: dpf.results.Redescriptions = study.run(table, seed=seed)["found"]
     return found
 
 

@@ -22,8 +22,8 @@ from redescription_tasks import TASKS, default_data, task, two_view_table
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.evaluation import exact_counts
-from dpframework.patterns import Redescriptions
+from dpframework.lab.evaluation import exact_counts
+from dpframework.results.redescriptions import Redescriptions
 
 EPSILONS = ("0.5", "1", "10", "100")
 PUBLISHED: dict[str, dict[str, Any]] = {

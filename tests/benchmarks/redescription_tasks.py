@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 import dpframework as dpf
-from dpframework.clinic import clinic_table
+from dpframework.lab.clinic import clinic_table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = {

@@ -15,7 +15,7 @@ from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
 
 import dpframework as dpf
-from dpframework.randomness import SystemRandomness
+from dpframework.mechanisms.randomness import SystemRandomness
 
 CASES: dict[str, tuple[dpf.Mechanism, int, int, int, int]] = {  # depth, tests, rows, classes
     "exact-depth-2": (ExactTrees(1), 2, 200, 5_000, 4),

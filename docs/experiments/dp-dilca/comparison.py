@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframework.evaluation import friedman, mann_whitney, page_trend
+from dpframework.lab.evaluation import friedman, mann_whitney, page_trend
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.with_suffix(".md")

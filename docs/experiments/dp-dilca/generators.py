@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.forms import resolved_path
+from dpframework.facts.toml import resolved_path
 
 BINS = 5
 

@@ -50,7 +50,7 @@ def private(
         Whether epsilon is for each attribute, as in the paper's figures 2 and 3.
     """
     among = attributes_of(table)
-    total = dpf.privacy.exact(str(epsilon)) * (len(among) if each and context != "baseline" else 1)
+    total = dpf.facts.exact(str(epsilon)) * (len(among) if each and context != "baseline" else 1)
     study = dpf.Study(
         table.schema,
         epsilon=total,

@@ -13,7 +13,7 @@ from dpframework_distance import CategoricalMetric, LearnedDistances, dilca
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.evaluation import Trial
+from dpframework.lab.evaluation import Trial
 
 
 def correlation_with_diagonal(trial: Trial) -> Mapping[str, float]:

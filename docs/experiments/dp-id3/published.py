@@ -16,9 +16,9 @@ from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores
 
 import dpframework as dpf
+from dpframework.facts.privacy import rational_above
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Either, Node, Parallel, Repeat, Sequential, Step
-from dpframework.privacy import rational_above
 from dpframework.queries import Norm, Sensitivity
 
 GINI, MAX = 2, 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dpframework as dpf
-from dpframework.evaluation import distribution_preserving_noise, uniform_noise
+from dpframework.lab.evaluation import distribution_preserving_noise, uniform_noise
 
 NONE = "none"
 

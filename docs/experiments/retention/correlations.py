@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpframework.evaluation import Correlations, correlations
-from dpframework.experiment.spread import Spread
+from dpframework.lab.evaluation import Correlations, correlations
+from dpframework.lab.experiment.spread import Spread
 
 MEASURES = ("pattern_accuracy_loss", "psd", "pld", "accuracy", "f_measure", "auc")
 

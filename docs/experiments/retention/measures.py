@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.evaluation import Pattern, Retention, Trial, cart, retention_of
-from dpframework.evaluation.retention import class_counts
-from dpframework.evaluation.rows import columns_of, number_of_rows
-from dpframework.patterns import Equals, description_from_dict
+from dpframework.facts.descriptions import Equals, description_from_dict
+from dpframework.lab.evaluation import Retention, Trial, cart, retention_of
+from dpframework.lab.evaluation.retention import class_counts
+from dpframework.lab.evaluation.rows import columns_of, number_of_rows
+from dpframework.results import Pattern
 
 
 def one_pattern(trial: Trial, *, pattern: Mapping[str, Any], label: str, target: str) -> Mapping[str, float]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import dpframework as dpf
-from dpframework.evaluation import select_rows
-from dpframework.forms import resolved_path
+from dpframework.facts.toml import resolved_path
+from dpframework.lab.evaluation import select_rows
 
 
 def complete(*, path: str, schema: str, first: int, seed: int) -> dpf.Table:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import dpframework as dpf
-from dpframework.evaluation import Encoded, Trial, cart, prediction_of, retention_of
+from dpframework.lab.evaluation import Encoded, Trial, cart, prediction_of, retention_of
 
 SCHEMA = dpf.Schema(
     [dpf.Numeric("a", 0, 9, bins=9), dpf.Numeric("b", 0, 9, bins=9), dpf.Categorical("class", ["+", "-"])]

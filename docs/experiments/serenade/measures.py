@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpframework.evaluation import redescription_quality
-from dpframework.evaluation.trial import Trial
+from dpframework.lab.evaluation import redescription_quality
+from dpframework.lab.evaluation.trial import Trial
 
 
 def reported_above(trial: Trial, *, least: float) -> Mapping[str, float]:

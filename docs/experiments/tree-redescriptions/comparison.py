@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframework.evaluation import mann_whitney
+from dpframework.lab.evaluation import mann_whitney
 
 FOLDER = Path(__file__).parent
 LEAST_RUNS = 4

@@ -155,7 +155,7 @@ def test_the_variance_of_the_noise_is_that_of_the_mechanism():
     facts = dpf.queries.Histogram(dpf.Boolean("a")).facts()
     for mechanism in (dpf.mechanisms.DiscreteLaplace("0.3"), dpf.mechanisms.Gaussian("0.02")):
         calibration = mechanism.calibrate(facts, dpf.Relation.REPLACE_ONE)
-        from dpframework.randomness import SeededRandomness
+        from dpframework.mechanisms.randomness import SeededRandomness
 
         source = SeededRandomness(1)
         draws = [mechanism.release(np.zeros(2000, int)[:2], calibration, source) for _ in range(4000)]

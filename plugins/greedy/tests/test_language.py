@@ -13,7 +13,7 @@ from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.scores import Score, Surplus
 
 import dpframework as dpf
-from dpframework.engines import InMemory, Threads
+from dpframework.tables.engines import InMemory, Threads
 
 SCHEMA = dpf.Schema(
     [

@@ -17,10 +17,12 @@ from dpframework_greedy.scores import Score, Surplus
 from dpframework_greedy.serenade import _averaged, _better
 
 import dpframework as dpf
-from dpframework.clinic import DIAGNOSES, clinic_schema, clinic_table
-from dpframework.errors import InputError
-from dpframework.patterns import And, Equals, Noisy, Redescription, Redescriptions
-from dpframework.randomness import Noise
+from dpframework.facts.descriptions import And, Equals
+from dpframework.facts.errors import InputError
+from dpframework.lab.clinic import DIAGNOSES, clinic_schema, clinic_table
+from dpframework.mechanisms.randomness import Noise
+from dpframework.results.noisy import Noisy
+from dpframework.results.redescriptions import Redescription, Redescriptions
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.samplers import Probe
 
@@ -197,7 +199,7 @@ def swamped(plan: dpf.StudyPlan) -> set[str]:
 def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
     poor = plan_of(SerenadeES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
     assert swamped(poor) == {"pairs", "extensions"}
-    from dpframework.preview import previews
+    from dpframework.plan.preview import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
     assert "this epsilon carries" in texts["pairs"]

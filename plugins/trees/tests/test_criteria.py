@@ -9,7 +9,7 @@ import pytest
 from dpframework_trees.criteria import CRITERIA, criterion_named, gain_sensitivity
 from dpframework_trees.kernels import child_score
 
-from dpframework.errors import InputError
+from dpframework.facts.errors import InputError
 from dpframework.queries import Norm
 
 MOST_ROWS = 14

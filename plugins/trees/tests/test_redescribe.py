@@ -19,7 +19,7 @@ from dpframework_trees.sampling import placed
 from dpframework_trees.splits import Candidates
 
 import dpframework as dpf
-from dpframework.clinic import clinic_schema, clinic_table
+from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
 from dpframework.verify.replay import replay
 from dpframework.verify.samplers import Probe
@@ -192,7 +192,7 @@ def test_a_union_of_leaves_is_described_by_what_holds_in_it(seed):
         assert inside.all() or not inside.any()
     else:
         assert (described.holds(shard) == inside).all()
-        assert (dpf.patterns.description_from_dict(described.to_dict()).holds(shard) == inside).all()
+        assert (dpf.facts.description_from_dict(described.to_dict()).holds(shard) == inside).all()
 
 
 def test_a_union_of_leaves_does_not_say_what_it_implies():
@@ -286,14 +286,14 @@ def test_extraction_is_the_algorithm_as_it_is_written(seed):
             continue
 
         def cells(*of_cells, table=table):
-            return dpf.patterns.Noisy(table[np.ix_(*of_cells)].sum(), variance * np.outer(*of_cells).sum())
+            return dpf.results.Noisy(table[np.ix_(*of_cells)].sum(), variance * np.outer(*of_cells).sum())
 
-        one = dpf.patterns.Redescription(
+        one = dpf.results.Redescription(
             *sides,
             both=cells(left, right),
             left_only=cells(left, ~right),
             right_only=cells(~left, right),
-            rows=dpf.patterns.Noisy(table.sum(), variance * table.size),
+            rows=dpf.results.Noisy(table.sum(), variance * table.size),
         )
         support = one.support.value
         if one.jaccard >= 0.15 and 5 <= support <= 0.8 * table.sum() and one.p_value <= 0.2:

@@ -24,9 +24,9 @@ from scipy.stats import chisquare
 
 import dpframework as dpf
 from dpframework import InMemory, Relation, Threads
-from dpframework.engines import cells_of
 from dpframework.mechanisms import Calibration
-from dpframework.randomness import SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
+from dpframework.tables.engines import cells_of
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.samplers import Probe
 

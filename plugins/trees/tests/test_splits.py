@@ -20,7 +20,7 @@ from dpframework import (
     Table,
     Threads,
 )
-from dpframework.engines import cells_of
+from dpframework.tables.engines import cells_of
 
 SCHEMA = Schema(
     [

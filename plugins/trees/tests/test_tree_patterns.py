@@ -6,8 +6,8 @@ from dpframework_trees import DPID3
 from dpframework_trees.tree import DecisionTree, Leaf
 
 import dpframework as dpf
-from dpframework.evaluation import retention_of
-from dpframework.evaluation.retention import class_counts
+from dpframework.lab.evaluation import retention_of
+from dpframework.lab.evaluation.retention import class_counts
 
 SCHEMA = dpf.Schema(
     [

@@ -1,7 +1,7 @@
 """What the miner promises: the conformance suite of dpframework, and what is special to this one."""
 
 import dpframework as dpf
-from dpframework.verify.conformance import MinerConformance
+from dpframework.verify import MinerConformance
 
 from dpframework_noisy_mode import NoisyMode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dpframework.hookspecs import hookimpl
+from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
     from dpframework_distance.distances import LearnedDistances, ValueDistances

@@ -13,8 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError, nearest
-from dpframework.schema import Attribute, Schema
+from dpframework.facts import Attribute, InputError, Schema, nearest
 
 
 @final

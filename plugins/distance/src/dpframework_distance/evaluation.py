@@ -1,4 +1,4 @@
-"""How near private distances are to those without privacy: a measure for `dpframework.evaluation`. Not private.
+"""How near private distances are to those without privacy: a measure for `dpframework.lab.evaluation`. Not private.
 
 Name it "dpframework_distance.evaluation:distances". Source: Battaglia, Celano and Pensa 2021, sections 4.1 and 4.2.
 """
@@ -12,10 +12,10 @@ from typing import final
 
 import attrs
 
-from dpframework.errors import InputError, nearest
-from dpframework.evaluation import Trial
-from dpframework.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
-from dpframework.evaluation.trial import NOT_PRIVATE, known_of
+from dpframework.facts import InputError, nearest
+from dpframework.lab.evaluation import Trial
+from dpframework.lab.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.trial import NOT_PRIVATE, known_of
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.plain import PLAIN_CONTEXTS, dilca
 

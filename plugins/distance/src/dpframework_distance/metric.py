@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.table import Table, table_from_columns, table_from_frame
+from dpframework.facts import InputError
+from dpframework.tables import Table, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.embedding import coordinates
 

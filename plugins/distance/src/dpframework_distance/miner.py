@@ -26,13 +26,23 @@ import attrs
 import numpy as np
 
 from dpframework.accountant import ConcentratedAccountant
-from dpframework.errors import InputError, nearest
+from dpframework.facts import (
+    Amount,
+    Attribute,
+    Boolean,
+    Categorical,
+    InputError,
+    Numeric,
+    Pair,
+    Relation,
+    Schema,
+    exact,
+    nearest,
+    positive,
+)
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
-from dpframework.miner import Example, Miner
 from dpframework.plan import Node, either, post, repeat, sequential, step
-from dpframework.privacy import Amount, Pair, Relation, exact, positive
-from dpframework.private_table import PrivateTable
-from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema
+from dpframework.run import Example, Miner, PrivateTable
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (

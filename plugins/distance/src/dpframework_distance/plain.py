@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.engines import InMemory
-from dpframework.errors import InputError, nearest
-from dpframework.schema import Attribute
-from dpframework.shard import Shard
-from dpframework.table import Table
+from dpframework.facts import Attribute, InputError, nearest
+from dpframework.tables import InMemory, Shard, Table
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_from

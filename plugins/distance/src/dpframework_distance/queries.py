@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, Query, Sensitivity, histogram_sensitivities
-from dpframework.schema import Attribute
-from dpframework.shard import Shard
+from dpframework.tables import Shard
 from dpframework_distance.sensitivities import UNITS, RowBounds, terms
 from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
 

@@ -41,9 +41,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
+from dpframework.facts import InputError, Schema
 from dpframework.queries import Norm, Sensitivity
-from dpframework.schema import Schema
 
 MOST_ROWS = 2**31
 UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows

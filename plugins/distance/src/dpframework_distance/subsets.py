@@ -18,9 +18,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.schema import Attribute
-from dpframework.shard import Shard
+from dpframework.facts import Attribute, InputError
+from dpframework.tables import Shard
 
 MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
 

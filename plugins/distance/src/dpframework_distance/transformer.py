@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpframework.errors import InputError
-from dpframework.privacy import Relation
-from dpframework.schema import Schema
+from dpframework.facts import InputError, Relation, Schema
 from dpframework.study import Study
-from dpframework.table import Table, table_from_columns, table_from_frame
+from dpframework.tables import Table, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.metric import CategoricalMetric, whole_numbers
 from dpframework_distance.miner import DPDilca

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpframework.hookspecs import hookimpl
+from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
     from dpframework_greedy.baseline import greedy_without_privacy

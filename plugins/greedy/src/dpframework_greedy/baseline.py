@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import attrs
 import numpy as np
 
-from dpframework.engines import Engine, InMemory, Rows
-from dpframework.errors import InputError
-from dpframework.patterns import Redescription, Redescriptions
-from dpframework.table import Table
+from dpframework.facts import InputError
+from dpframework.results import Redescription, Redescriptions
+from dpframework.tables import Engine, InMemory, Rows, Table
 from dpframework_greedy.choices import Group, Pool
 from dpframework_greedy.language import Language, Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, Cells, ExtensionScores, PairScores

@@ -12,8 +12,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import InputError, nearest
-from dpframework.privacy import exact
+from dpframework.facts import InputError, exact, nearest
 
 DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
     "d1": ("1/3", "1/3", "1/3"),

@@ -42,11 +42,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, bounded_range_losses
-from dpframework.privacy import Pair, positive
+from dpframework.facts import InputError, Pair, positive
+from dpframework.mechanisms import Calibration, Losses, Noise, Preview, PureMechanism, Randomness, bounded_range_losses
 from dpframework.queries import Norm, QueryFacts
-from dpframework.randomness import Noise, Randomness
 
 Lattice: TypeAlias = "NDArray[np.int64]"
 ROUNDING = Fraction(16, 2**20)  # of the sensitivity, in a difference of two log-probabilities (see the module)

@@ -15,10 +15,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.patterns import And, Below, Description, Equals, Not, Or
-from dpframework.schema import Attribute, Numeric, Schema, View
-from dpframework.shard import Shard
+from dpframework.facts import And, Attribute, Below, Description, Equals, InputError, Not, Numeric, Or, Schema, View
+from dpframework.tables import Shard
 
 Integers: TypeAlias = "NDArray[np.int64]"
 MOST_CELLS = 50_000_000  # of all joint histograms together: 400 MB
@@ -99,7 +97,7 @@ def literals_of(attribute: Attribute) -> list[Literal]:
 
     Examples
     --------
-    >>> from dpframework.schema import Boolean
+    >>> from dpframework.facts import Boolean
     >>> [str(literal.description) for literal in literals_of(Boolean("wolf"))]
     ['wolf = true', 'wolf != true']
     """

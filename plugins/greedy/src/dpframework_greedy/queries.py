@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.queries import Query, Sensitivity, histogram_sensitivities
-from dpframework.shard import Shard
+from dpframework.tables import Shard
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import Integers, Language, Redescribed
 from dpframework_greedy.scores import Floats, Score, Surplus

@@ -58,7 +58,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.privacy import rational_above
+from dpframework.facts import rational_above
 from dpframework.queries import Norm, Sensitivity
 
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -34,14 +34,11 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.errors import InputError, nearest
+from dpframework.facts import Boolean, Categorical, InputError, Numeric, Schema, View, nearest, positive
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.miner import Example, Miner
-from dpframework.patterns import Noisy, Redescription, Redescriptions
 from dpframework.plan import Node, repeat, sequential, step
-from dpframework.privacy import positive
-from dpframework.private_table import PrivateTable
-from dpframework.schema import Boolean, Categorical, Numeric, Schema, View
+from dpframework.results import Noisy, Redescription, Redescriptions
+from dpframework.run import Example, Miner, PrivateTable
 from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, Shares, choices_within
 from dpframework_greedy.choices import SuccessiveExponential
 from dpframework_greedy.language import UNEXTENDED, Language, Redescribed

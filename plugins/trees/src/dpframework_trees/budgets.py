@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import attrs
 
-from dpframework.errors import InputError, nearest
+from dpframework.facts import InputError, nearest
 
 LEAF_SHARE = Fraction(3, 10)
 COUNT_SHARE = Fraction(1, 10)

@@ -12,8 +12,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.patterns import And, Description, Literal, Not
-from dpframework.shard import Shard
+from dpframework.facts import And, Description, Literal, Not
+from dpframework.tables import Shard
 from dpframework_trees.splits import Candidates
 
 

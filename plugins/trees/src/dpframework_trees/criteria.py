@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import attrs
 
-from dpframework.errors import InputError, nearest
-from dpframework.privacy import rational_above
+from dpframework.facts import InputError, nearest, rational_above
 from dpframework.queries import Norm, Sensitivity
 
 NORM, MAX, GINI, INFORMATION_GAIN = range(4)  # their numbers in the kernels

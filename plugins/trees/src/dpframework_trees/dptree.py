@@ -17,13 +17,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
+from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, exact, positive
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
-from dpframework.miner import Example, Miner
 from dpframework.plan import Node, Released, parallel, sequential, step
-from dpframework.privacy import exact, positive
-from dpframework.private_table import PrivateTable
-from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema
+from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.estimates import Grown, consistent, finished, noise_variance

@@ -15,13 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.errors import InputError, nearest
-from dpframework.inference import infer_schema
-from dpframework.miner import Miner
-from dpframework.privacy import Relation
-from dpframework.schema import Attribute, Categorical, Schema
+from dpframework.facts import Attribute, Categorical, InputError, Relation, Schema, nearest
+from dpframework.run import Miner
 from dpframework.study import Study
-from dpframework.table import table_from_columns
+from dpframework.tables import infer_schema, table_from_columns
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees

@@ -15,9 +15,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.patterns import And, Description, Noisy, Not, Or, Redescription, Shortener, p_values
-from dpframework.schema import View
+from dpframework.facts import And, Description, InputError, Not, Or, Shortener, View
+from dpframework.results import Noisy, Redescription, p_values
 from dpframework_trees.complete import CompleteTree
 
 MOST_ADDED = 3  # leaves, or rests without one leaf, that are joined to either side

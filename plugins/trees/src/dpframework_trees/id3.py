@@ -22,20 +22,11 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.errors import InputError
-from dpframework.mechanisms import (
-    DiscreteLaplace,
-    Exponential,
-    ExponentialInterval,
-    Mechanism,
-    PermuteAndFlip,
-)
-from dpframework.miner import Example, Miner
+from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
+from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
 from dpframework.plan import Node, Released, either, parallel, repeat, sequential, step
-from dpframework.privacy import positive
-from dpframework.private_table import PrivateTable
 from dpframework.queries import Count, Histogram
-from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema
+from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.estimates import Grown, consistent, finished, noise_variance

@@ -16,11 +16,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.mechanisms import Calibration
-from dpframework.privacy import float_above, rational_above
+from dpframework.facts import InputError, float_above, rational_above
+from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, Sensitivity
-from dpframework.randomness import Randomness
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.sampling import STEPS_AT_ONCE, Bits, WholeTrees, iterations, log_sum, placed
 

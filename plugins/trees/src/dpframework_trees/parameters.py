@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 
-from dpframework.errors import InputError, nearest
-from dpframework.schema import Attribute, Schema
+from dpframework.facts import Attribute, InputError, Schema, nearest
 from dpframework_trees.criteria import criterion_named
 
 

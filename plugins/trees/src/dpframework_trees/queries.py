@@ -11,10 +11,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
+from dpframework.facts import Attribute, InputError
 from dpframework.queries import CandidateScores, Norm, PiecewiseScores, Query, Sensitivity, histogram_sensitivities
-from dpframework.schema import Attribute
-from dpframework.shard import Shard
+from dpframework.tables import Shard
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.pairing import PairData, PairScore

@@ -25,14 +25,25 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.errors import InputError, nearest
+from dpframework.facts import (
+    Attribute,
+    Boolean,
+    Cases,
+    Categorical,
+    Description,
+    InputError,
+    Literal,
+    Numeric,
+    Schema,
+    View,
+    exact,
+    nearest,
+    positive,
+)
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
-from dpframework.miner import Example, Miner
-from dpframework.patterns import Cases, Description, Literal, Redescription, Redescriptions
 from dpframework.plan import Node, Released, parallel, sequential, step
-from dpframework.privacy import exact, positive
-from dpframework.private_table import PrivateTable
-from dpframework.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
+from dpframework.results import Redescription, Redescriptions
+from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, criterion_named
 from dpframework_trees.estimates import noise_variance

@@ -25,11 +25,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.errors import InputError
-from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, bounded_range_losses
-from dpframework.privacy import Pair, float_above
+from dpframework.facts import InputError, Pair, float_above
+from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, Randomness, bounded_range_losses
 from dpframework.queries import Norm, QueryFacts
-from dpframework.randomness import Randomness
 
 Bits = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int32]

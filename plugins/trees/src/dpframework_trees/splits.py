@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.patterns import Below, Cases, Equals, Literal
-from dpframework.schema import Attribute, Numeric, Schema
+from dpframework.facts import Attribute, Below, Cases, Equals, Literal, Numeric, Schema
 
 EQUALS, BELOW, MULTIWAY, OFF_GRID = 0, 1, 2, 3
 
@@ -286,7 +285,7 @@ def child_labels(split: Split, schema: Schema) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from dpframework.schema import Boolean
+    >>> from dpframework.facts import Boolean
     >>> child_labels(Equals("ill", "true"), Schema([Boolean("ill")]))
     ('ill = true', 'ill != true')
     """

@@ -9,16 +9,23 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.engines import InMemory, cells_of
-from dpframework.errors import InputError
-from dpframework.patterns import And, Cases, Description, Equals, Not, description_from_dict
-from dpframework.schema import Attribute, Schema, attribute_from_dict
-from dpframework.shard import Shard
-from dpframework.table import Table, table_from_frame
+from dpframework.facts import (
+    And,
+    Attribute,
+    Cases,
+    Description,
+    Equals,
+    InputError,
+    Not,
+    Schema,
+    attribute_from_dict,
+    description_from_dict,
+)
+from dpframework.tables import InMemory, Shard, Table, cells_of, table_from_frame
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
 
 if TYPE_CHECKING:
-    from dpframework.evaluation import Pattern
+    from dpframework.results import Pattern
 
 
 @final
@@ -131,8 +138,8 @@ class DecisionTree:
         return list(_rules(self.root, (), self.target, self.schema))
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Return one pattern X -> y a leaf, in tree order: what `dpframework.evaluation` measures the retention of."""
-        from dpframework.evaluation import Pattern
+        """Return one pattern X -> y a leaf, in tree order: what `lab.evaluation` measures the retention of."""
+        from dpframework.results import Pattern
 
         return tuple(Pattern(rule.description, Equals(self.target.name, rule.label)) for rule in self.rules())
 

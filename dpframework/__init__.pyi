@@ -1,0 +1,105 @@
+from . import (
+    accountant as accountant,
+    checks as checks,
+    facts as facts,
+    lab as lab,
+    ledger as ledger,
+    mechanisms as mechanisms,
+    plan as plan,
+    queries as queries,
+    reports as reports,
+    results as results,
+    run as run,
+    study as study,
+    tables as tables,
+    verify as verify,
+)
+from .accountant.base import Accountant as Accountant
+from .accountant.concentrated import ConcentratedAccountant as ConcentratedAccountant
+from .accountant.pld import PLDAccountant as PLDAccountant
+from .accountant.pure import PureAccountant as PureAccountant
+from .checks.base import (
+    Check as Check,
+    Finding as Finding,
+    Severity as Severity,
+)
+from .facts.descriptions import (
+    And as And,
+    Below as Below,
+    Cases as Cases,
+    Description as Description,
+    Equals as Equals,
+    Literal as Literal,
+    Not as Not,
+    Or as Or,
+)
+from .facts.errors import (
+    DPFrameworkError as DPFrameworkError,
+    InputError as InputError,
+    PlanRefused as PlanRefused,
+    ReleaseRefused as ReleaseRefused,
+    RunStopped as RunStopped,
+)
+from .facts.privacy import (
+    PrivacyLoss as PrivacyLoss,
+    Relation as Relation,
+)
+from .facts.schema import (
+    Attribute as Attribute,
+    Boolean as Boolean,
+    Categorical as Categorical,
+    Numeric as Numeric,
+    Schema as Schema,
+    View as View,
+)
+from .ledger.chain import LedgerTampered as LedgerTampered
+from .ledger.ledger import Ledger as Ledger
+from .ledger.run import LedgerRun as LedgerRun
+from .mechanisms.base import Mechanism as Mechanism
+from .plan.nodes import (
+    Node as Node,
+    Released as Released,
+    either as either,
+    parallel as parallel,
+    post as post,
+    repeat as repeat,
+    sequential as sequential,
+    step as step,
+)
+from .queries.base import (
+    Query as Query,
+    Sensitivity as Sensitivity,
+)
+from .run.miner import (
+    Example as Example,
+    Miner as Miner,
+)
+from .run.observers import (
+    Observer as Observer,
+    Release as Release,
+)
+from .run.private_table import PrivateTable as PrivateTable
+from .study.hookspecs import hookimpl as hookimpl
+from .study.registry import miner as miner
+from .study.results import Results as Results
+from .study.study import Study as Study
+from .study.study_plan import StudyPlan as StudyPlan
+from .tables.blocks import Shard as Shard
+from .tables.engines import (
+    Engine as Engine,
+    InMemory as InMemory,
+    Threads as Threads,
+)
+from .tables.inference import (
+    infer_schema as infer_schema,
+    infer_two_view_schema as infer_two_view_schema,
+)
+from .tables.table import (
+    Table as Table,
+    read_table as read_table,
+    read_two_views as read_two_views,
+    table_from_columns as table_from_columns,
+    table_from_frame as table_from_frame,
+)
+
+__version__: str

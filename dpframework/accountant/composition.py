@@ -1,0 +1,59 @@
+"""How amounts that add up compose, under both relations: epsilons, and rhos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from dpframework.facts.privacy import NOTHING, Pair
+
+
+def _sum(amounts: Iterable[Fraction | None]) -> Fraction | None:
+    total = Fraction(0)
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return total
+
+
+def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
+    known = [amount for amount in amounts if amount is not None]
+    return max(known, default=Fraction(0)) if len(known) == len(amounts) else None
+
+
+def sequential(parts: Sequence[Pair]) -> Pair:
+    """Add up: every part is released from the same rows (McSherry 2009, Theorem 3)."""
+    return Pair(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
+
+
+def either(parts: Sequence[Pair]) -> Pair:
+    """Take the largest: one branch runs, chosen by what has been released before."""
+    return Pair(_largest([p.add_or_remove_one for p in parts]), _largest([p.replace_one for p in parts]))
+
+
+def parallel(parts: Sequence[Pair]) -> Pair:
+    """Compose over disjoint rows.
+
+    Under add-or-remove the row lies in one part: the largest part's loss (McSherry 2009, Theorem 4). Under
+    replace-one the row stays in its part (that part's own replace-one loss) or leaves one part and enters another
+    (the two largest add-or-remove losses): the larger of the two. A part that may occur more than once is to be
+    given twice.
+
+    Examples
+    --------
+    >>> count = Pair(Fraction(1), Fraction(2))
+    >>> parallel([count, count]) == Pair(Fraction(1), Fraction(2))
+    True
+    """
+    entering = [p.add_or_remove_one for p in parts]
+    staying = _largest([p.replace_one for p in parts])
+    if staying is None or None in entering:
+        return Pair(_largest(entering), None)
+    moving = sum(sorted((a for a in entering if a is not None), reverse=True)[:2], Fraction(0))
+    return Pair(_largest(entering), max(staying, moving))
+
+
+def repeat(part: Pair, times: int) -> Pair:
+    """Multiply: the same part `times` times on the same rows."""
+    return part.map(lambda amount: amount * times) if times else NOTHING

@@ -1,0 +1,9 @@
+from .base import (
+    Check as Check,
+    Finding as Finding,
+    Severity as Severity,
+)
+from .built_in import (
+    BUILT_IN as BUILT_IN,
+    findings as findings,
+)

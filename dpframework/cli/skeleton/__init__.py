@@ -1,0 +1,142 @@
+"""A plugin's first files: what `dpframework new` writes, and the tutorial explains."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import keyword
+import re
+import string
+import sys
+from importlib.metadata import distributions, entry_points
+from importlib.resources import files
+from pathlib import Path
+from typing import final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.study.registry import GROUP, registry
+
+LONGEST = 40  # so that no line of the files grows too long
+_PREFIX = "dpframework-"
+_FOLDERS = frozenset({"src", "tests", "example"})  # of the skeleton: a package of that name is mixed up with them
+_USED = frozenset({*dir(builtins), "Mapping", "Example", "MinerConformance", "TestConformance"})  # in its modules
+_ROWS = "colour\n" + "green\n" * 300 + "red\n" * 20
+
+
+@final
+@attrs.frozen
+class Names:
+    """What a plugin and its parts are called.
+
+    Attributes
+    ----------
+    distribution
+        What pip calls it, and its folder's name.
+    package
+        What Python imports.
+    miner
+        What study files call its miner, and dpframework the plugin.
+    class_name
+        The miner's class.
+    """
+
+    distribution: str
+    package: str
+    miner: str
+    class_name: str
+
+    @classmethod
+    def of(cls, distribution: str) -> Names:
+        """Derive all names from the distribution's.
+
+        Raises
+        ------
+        InputError
+            If that cannot be a distribution's name, or gives a name that Python cannot use.
+
+        Examples
+        --------
+        >>> Names.of("dpframework-noisy-mode")
+        Names(distribution='dpframework-noisy-mode', package='dpframework_noisy_mode', miner='noisy-mode',
+              class_name='NoisyMode')
+        """
+        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", distribution):
+            raise InputError(
+                f"{distribution!r} cannot name a plugin; letters, digits and single - _ . between them are accepted"
+            )
+        if len(distribution) > LONGEST:
+            raise InputError(f"the name '{distribution}' is longer than {LONGEST} characters; give a shorter one")
+        dashed = re.sub(r"[-_.]+", "-", distribution).lower()
+        package, miner = dashed.replace("-", "_"), dashed.removeprefix(_PREFIX)
+        class_name = "".join(part.capitalize() for part in miner.split("-"))
+        for name in (package, class_name):
+            if not name.isidentifier():
+                raise InputError(f"the name '{distribution}' gives '{name}', which begins with a digit; use a letter")
+        if keyword.iskeyword(package):
+            raise InputError(f"the name '{distribution}' is a word of Python's own; give another one")
+        if keyword.iskeyword(class_name) or class_name in _USED:
+            class_name += "Miner"
+        return cls(distribution, package, miner, class_name)
+
+    def require_free(self) -> None:
+        """Refuse names that something installed has already.
+
+        Raises
+        ------
+        InputError
+            If the package would hide another one, or the plugin or its miner would have another one's name.
+        """
+        if self.package in sys.stdlib_module_names:
+            raise InputError(f"the name '{self.distribution}' would hide Python's own module '{self.package}'")
+        if self.package in _FOLDERS:
+            raise InputError(f"the name '{self.distribution}' is that of a folder in every plugin; give another one")
+        known = {re.sub(r"[-_.]+", "_", found.name).lower() for found in distributions() if found.name}
+        if self.package in known or _is_module(self.package):
+            raise InputError(
+                f"the name '{self.distribution}' would hide the installed package '{self.package}'; give another one"
+            )
+        if self.miner in registry().miners:
+            raise InputError(f"a miner named '{self.miner}' is installed already; give another name")
+        if self.miner in entry_points(group=GROUP).names:
+            raise InputError(f"a plugin named '{self.miner}' is installed already; give another name")
+
+
+def _is_module(name: str) -> bool:
+    """Tell whether Python would import something of that name; a folder in the way is no module."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # one that is loaded but says nothing of itself
+        return True
+    return found is not None and found.origin is not None
+
+
+def skeleton(names: Names) -> dict[str, str]:
+    """Return the text of each file of a new plugin, by its path."""
+    module = names.miner.replace("-", "_")
+    values = {**attrs.asdict(names), "module": module}
+    return {
+        "pyproject.toml": _filled("pyproject.toml", values),
+        "README.md": _filled("README.md", values),
+        f"src/{names.package}/__init__.py": _filled("miner.py", values),
+        f"src/{names.package}/py.typed": "",
+        f"tests/test_{module}.py": _filled("test_miner.py", values),
+        "example/study.toml": _filled("study.toml", values),
+        "example/colours.schema.toml": _filled("colours.schema.toml", values),
+        "example/colours.csv": _ROWS,
+    }
+
+
+def _filled(template: str, values: dict[str, str]) -> str:
+    # Kept as .txt, so that no tool takes a template for code.
+    text = (files(__name__) / "files" / f"{template}.txt").read_text(encoding="utf-8")
+    return string.Template(text).substitute(values)
+
+
+def write_skeleton(names: Names, folder: Path) -> None:
+    """Write the files into an empty folder."""
+    for path, text in skeleton(names).items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")

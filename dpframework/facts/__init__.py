@@ -1,0 +1,5 @@
+"""What anyone may know: privacy amounts and relations, schemas, descriptions, errors, and how files are written."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

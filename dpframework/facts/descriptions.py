@@ -1,0 +1,375 @@
+"""Literals and descriptions: logical formulas over one table's attributes, and the parts that they cut it into.
+
+Descriptions are public: they come from the schema and from releases. Evaluating one on rows is row by row, so
+the cells that `Cases` makes are disjoint, and adding or removing a row changes one cell only.
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.schema import Attribute, Numeric, Schema
+
+Mask = NDArray[np.bool_]
+
+
+class Columns(Protocol):
+    """What a description is evaluated on: the schema, and one array of codes or raw values per attribute."""
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes' facts."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+
+    def codes(self, name: str) -> NDArray[np.unsignedinteger]:
+        """Return the integer codes of an attribute, one per row."""
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        """Return the raw values of a numeric attribute, one per row, NaN where missing."""
+
+
+class Description(abc.ABC):
+    """A logical formula over literals; a literal is the smallest description."""
+
+    @abc.abstractmethod
+    def holds(self, columns: Columns) -> Mask:
+        """Tell for each row whether the formula holds; a literal on a missing value does not hold."""
+
+    @abc.abstractmethod
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the literals in reading order."""
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `description_from_dict` reads."""
+
+
+def _descriptions(parts: Iterable[Description]) -> tuple[Description, ...]:
+    return tuple(parts)
+
+
+@attrs.frozen
+class Literal(Description):
+    """A test on one attribute."""
+
+    attribute: str
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return itself."""
+        return (self,)
+
+
+@attrs.frozen
+class Equals(Literal):
+    """The attribute has this value (one of the labels that the schema lists, "missing" included).
+
+    Examples
+    --------
+    >>> str(Equals("sex", "Male"))
+    'sex = Male'
+    """
+
+    value: str
+
+    def code(self, schema: Schema) -> int:
+        """Return the value's code.
+
+        Raises
+        ------
+        InputError
+            If the attribute has no such value.
+        """
+        labels = schema[self.attribute].labels
+        if self.value not in labels:
+            raise InputError(f"attribute '{self.attribute}' has no value {self.value!r}; {nearest(self.value, labels)}")
+        return labels.index(self.value)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Compare codes."""
+        return np.asarray(columns.codes(self.attribute) == self.code(columns.schema))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"equals": [attribute, value]}."""
+        return {"equals": [self.attribute, self.value]}
+
+    def __str__(self) -> str:
+        """Write `attribute = value`."""
+        return f"{self.attribute} = {self.value}"
+
+
+def threshold_text(threshold: float) -> str:
+    """Write a number to six digits if that is all of it, else in full: two thresholds never read alike.
+
+    Examples
+    --------
+    >>> threshold_text(30.0), threshold_text(1700033000.0)
+    ('30', '1700033000.0')
+    """
+    short = f"{threshold:.6g}"
+    return short if float(short) == threshold else repr(threshold)
+
+
+@attrs.frozen
+class Below(Literal):
+    """The numeric attribute is below a threshold; read off the codes where the threshold is a public cut.
+
+    Examples
+    --------
+    >>> str(Below("age", 30))
+    'age < 30'
+    """
+
+    threshold: float = attrs.field(converter=float)
+
+    def numeric(self, schema: Schema) -> Numeric:
+        """Return the attribute.
+
+        Raises
+        ------
+        InputError
+            If it is not numeric.
+        """
+        attribute = schema[self.attribute]
+        if not isinstance(attribute, Numeric):
+            raise InputError(f"attribute '{self.attribute}' is {attribute.kind}; a threshold needs a numeric one")
+        return attribute
+
+    def holds(self, columns: Columns) -> Mask:
+        """Compare codes where the threshold is on the grid, else raw values."""
+        attribute = self.numeric(columns.schema)
+        if self.threshold in attribute.interior_cuts:
+            return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
+        return np.asarray(columns.values(self.attribute) < self.threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"below": [attribute, threshold]}."""
+        return {"below": [self.attribute, self.threshold]}
+
+    def __str__(self) -> str:
+        """Write `attribute < threshold`, to six digits, or as many as tell it from others."""
+        return f"{self.attribute} < {threshold_text(self.threshold)}"
+
+
+@attrs.frozen
+class Not(Description):
+    """Holds where its part does not."""
+
+    part: Description
+
+    def holds(self, columns: Columns) -> Mask:
+        """Negate."""
+        return ~self.part.holds(columns)
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the part's literals."""
+        return self.part.literals()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"not": part}."""
+        return {"not": self.part.to_dict()}
+
+    def __str__(self) -> str:
+        """Write a negated literal the way it is read."""
+        if isinstance(self.part, Below):
+            return f"{self.part.attribute} >= {threshold_text(self.part.threshold)}"
+        if isinstance(self.part, Equals):
+            return f"{self.part.attribute} != {self.part.value}"
+        return f"not ({self.part})"
+
+
+@attrs.frozen
+class And(Description):
+    """Holds where all its parts do; with no parts, everywhere."""
+
+    parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Intersect."""
+        return _combined(self.parts, columns, np.logical_and, True)
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the parts' literals."""
+        return tuple(literal for part in self.parts for literal in part.literals())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"and": parts}."""
+        return {"and": [part.to_dict() for part in self.parts]}
+
+    def __str__(self) -> str:
+        """Join the parts by `and`."""
+        return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts) or "always"
+
+
+@attrs.frozen
+class Or(Description):
+    """Holds where one of its parts does; with no parts, nowhere."""
+
+    parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
+
+    def holds(self, columns: Columns) -> Mask:
+        """Unite."""
+        return _combined(self.parts, columns, np.logical_or, False)
+
+    def literals(self) -> tuple[Literal, ...]:
+        """Return the parts' literals."""
+        return tuple(literal for part in self.parts for literal in part.literals())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {"or": parts}."""
+        return {"or": [part.to_dict() for part in self.parts]}
+
+    def __str__(self) -> str:
+        """Join the parts by `or`."""
+        return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts) or "never"
+
+
+def _combined(parts: Sequence[Description], columns: Columns, operation: np.ufunc, empty: bool) -> Mask:
+    masks = [part.holds(columns) for part in parts]
+    if masks:
+        return np.asarray(operation.reduce(masks), dtype=np.bool_)
+    return np.full(columns.rows, empty)
+
+
+def description_from_dict(form: Mapping[str, Any]) -> Description:
+    """Read what `Description.to_dict` wrote.
+
+    Raises
+    ------
+    InputError
+        If the form is none of the known ones.
+
+    Examples
+    --------
+    >>> description_from_dict({"not": {"equals": ["sex", "Male"]}})
+    Not(part=Equals(attribute='sex', value='Male'))
+    """
+    match dict(form) if len(form) == 1 else {}:
+        case {"equals": [str(attribute), str(value)]}:
+            return Equals(attribute, value)
+        case {"below": [str(attribute), (int() | float()) as threshold]}:
+            return Below(attribute, threshold)
+        case {"not": dict(part)}:
+            return Not(description_from_dict(part))
+        case {"and": list(parts)}:
+            return And(description_from_dict(part) for part in parts)
+        case {"or": list(parts)}:
+            return Or(description_from_dict(part) for part in parts)
+    raise InputError("a description is written as one of 'equals', 'below', 'not', 'and', 'or'")
+
+
+@attrs.frozen
+class Cases:
+    """Disjoint cells: a row belongs to the first description that holds for it, else to the rest.
+
+    With n descriptions there are n + 1 cells, the last one for the rows that none describes.
+
+    Examples
+    --------
+    >>> Cases([Below("age", 30)]).labels
+    ('age < 30', 'otherwise')
+    """
+
+    descriptions: tuple[Description, ...] = attrs.field(converter=_descriptions)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One text a cell."""
+        return (*(str(d) for d in self.descriptions), "otherwise")
+
+    def cells(self, columns: Columns) -> NDArray[np.unsignedinteger]:
+        """Return the cell of each row, shape (rows,), in [0, len(descriptions)], in the smallest type."""
+        cells = np.full(columns.rows, len(self.descriptions), dtype=np.min_scalar_type(len(self.descriptions)))
+        for k in range(len(self.descriptions) - 1, -1, -1):  # the first description that holds has the last word
+            cells[self.descriptions[k].holds(columns)] = k
+        return cells
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"cases": [d.to_dict() for d in self.descriptions]}
+
+
+@attrs.frozen(eq=False)
+class _Grid:
+    """Every cell of the schema's grid over a few attributes, as columns."""
+
+    schema: Schema
+    rows: int
+    code_columns: Mapping[str, NDArray[np.int64]]
+    value_columns: Mapping[str, NDArray[np.float64]]
+
+    def codes(self, name: str) -> NDArray[Any]:
+        return self.code_columns[name]
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        return self.value_columns[name]
+
+
+def _representatives(attribute: Attribute, thresholds: Sequence[float]) -> list[tuple[int, float]]:
+    """One (code, raw value) for each cell that the attribute's grid and the thresholds make."""
+    if not isinstance(attribute, Numeric):
+        return [(code, math.nan) for code in range(attribute.size)]
+    points = sorted({attribute.lower, *attribute.interior_cuts, *thresholds})
+    cells = [
+        (int(np.searchsorted(attribute.interior_cuts, x, side="right")), x)
+        for x in points
+        if attribute.lower <= x <= attribute.upper
+    ]
+    return cells if attribute.missing_code is None else [*cells, (attribute.missing_code, math.nan)]
+
+
+def first_overlap(
+    descriptions: Sequence[Description], schema: Schema, most_cells: int = 1 << 20
+) -> tuple[int, int] | None:
+    """Return the first two descriptions that some possible row fits both, or None if all are disjoint.
+
+    Decided on the schema alone, by trying every cell of the grid over the attributes that occur.
+
+    Raises
+    ------
+    InputError
+        If the grid has more than `most_cells` cells.
+
+    Examples
+    --------
+    >>> from dpframework.facts.schema import Boolean
+    >>> schema = Schema([Boolean("a"), Boolean("b")])
+    >>> first_overlap([Equals("a", "true"), Equals("b", "true")], schema)
+    (0, 1)
+    """
+    literals = [literal for d in descriptions for literal in d.literals()]
+    names = sorted({literal.attribute for literal in literals})
+    axes = [
+        _representatives(
+            schema[n], [test.threshold for test in literals if isinstance(test, Below) and test.attribute == n]
+        )
+        for n in names
+    ]
+    cells = math.prod(len(axis) for axis in axes)
+    if cells > most_cells:
+        raise InputError(
+            f"parts over {len(names)} attributes span {cells} cells, too many to compare; use Cases instead"
+        )
+    product = list(itertools.product(*axes))
+    grid = _Grid(
+        schema,
+        len(product),
+        {n: np.array([cell[k][0] for cell in product], dtype=np.int64) for k, n in enumerate(names)},
+        {n: np.array([cell[k][1] for cell in product]) for k, n in enumerate(names)},
+    )
+    masks = [d.holds(grid) for d in descriptions]
+    for i, j in itertools.combinations(range(len(masks)), 2):
+        if bool(np.any(masks[i] & masks[j])):
+            return i, j
+    return None

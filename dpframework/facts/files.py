@@ -1,0 +1,116 @@
+"""Writing files whole or not at all, one or several to a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import threading
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from dpframework.facts.errors import InputError
+
+
+@contextlib.contextmanager
+def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
+    """Yield an empty folder next to `out`; what is written there moves to `out` if the block ends well.
+
+    The folder is made before the block runs, so that an output that cannot be written is refused before any budget
+    is spent. If it cannot be moved afterwards, it stays, and the error says where.
+
+    Parameters
+    ----------
+    out
+        A folder that does not exist, or that is empty: results that were paid for are never replaced.
+    names
+        The files that will be written, by which a folder of earlier results is known.
+
+    Raises
+    ------
+    InputError
+        If `out` is a file, holds anything, or cannot be written.
+    """
+    require_usable(out, names)
+    stage = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.part"
+    try:
+        stage.mkdir()
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
+    try:
+        yield stage
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+    try:
+        require_usable(out, names)  # once more: another run may have written there meanwhile
+        with uninterrupted():
+            if out.exists():
+                for written in sorted(stage.iterdir()):
+                    os.replace(written, out / written.name)
+                stage.rmdir()
+            else:
+                os.replace(stage, out)
+    except InputError as error:
+        raise InputError(f"{error}; what was to go there is in {stage}") from None
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}; what was to go there is in {stage}") from None
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Take no notice of Ctrl-C while what was paid for is written; that takes a moment."""
+    if threading.current_thread() is not threading.main_thread():  # it does not get Ctrl-C
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, on the disk when this returns; an older one of that name is untouched if that fails.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def require_usable(out: Path, names: Collection[str]) -> None:
+    """Refuse a folder that results cannot be written to (see `staged`).
+
+    Raises
+    ------
+    InputError
+        As `staged`.
+    """
+    if not out.exists():
+        if not out.absolute().parent.is_dir():
+            raise InputError(f"{out}: its parent folder does not exist; make it first")
+        return
+    if not out.is_dir():
+        raise InputError(f"{out}: is a file; --out needs a folder")
+    if not os.access(out, os.R_OK | os.W_OK | os.X_OK):
+        raise InputError(f"{out}: cannot be written: permission denied")
+    held = sorted(entry.name for entry in out.iterdir())
+    if any(name in names for name in held):
+        raise InputError(f"{out}: holds the results of an earlier run; give a new folder")
+    if held:
+        raise InputError(f"{out}: holds other files, such as '{held[0]}'; give a new folder")

@@ -1,0 +1,234 @@
+"""Privacy losses and the two neighbouring relations.
+
+Losses are exact rationals from the study file to the ledger: 0.1 + 0.2 is 0.3, and a total is equal, not close.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import attrs
+
+from dpframework.facts.errors import InputError
+
+#: What an epsilon may be given as; see `exact`.
+Amount: TypeAlias = "Fraction | int | float | str | Decimal"
+
+
+LARGEST = Fraction(10**100)  # that may be given: what is computed from it must still fit a float
+
+
+class Relation(enum.StrEnum):
+    """The neighbouring relation: which two tables a privacy claim compares (dp-accounting's names).
+
+    Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence and the row count is secret; under
+    `REPLACE_ONE` they differ in one row's content and the row count is public.
+    """
+
+    ADD_OR_REMOVE_ONE = "add-or-remove-one"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def parse(cls, text: str) -> Relation:
+        """Return the relation of that name.
+
+        Raises
+        ------
+        InputError
+            If `text` names neither relation.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            raise InputError(
+                f"relation {text!r} is unknown; accepted are 'add-or-remove-one' and 'replace-one'"
+            ) from None
+
+
+def exact(value: Amount, what: str = "epsilon") -> Fraction:
+    """Return `value` as an exact non-negative rational, reading a float as the decimal it prints as.
+
+    Parameters
+    ----------
+    value
+        An int, float, decimal text ("0.1"), ratio text ("1/3"), Decimal or Fraction.
+    what
+        What the value is, for the error's sentence.
+
+    Raises
+    ------
+    InputError
+        If `value` is not a number, not finite, negative, or given beyond what any privacy parameter can be.
+
+    Examples
+    --------
+    >>> exact(0.1) + exact(0.2) == exact(0.3)
+    True
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if not isinstance(value, Fraction | int) and re.search(r"[eE][+-]?\d{4,}", str(value).replace("_", "")):
+            raise ValueError  # a power of ten with thousands of digits would only be written out
+        number = Fraction(value) if isinstance(value, Fraction | int | str) else Fraction(str(value))
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{what} is {value!r}; a finite number is needed") from None
+    if number < 0:
+        raise InputError(f"{what} is {decimal_text(number)}; it cannot be negative")
+    if not isinstance(value, Fraction) and (number > LARGEST or 0 < number < 1 / LARGEST):
+        raise InputError(f"{what} must lie between 1e-100 and 1e100, or be 0")
+    return number
+
+
+def positive(value: Amount, what: str = "epsilon") -> Fraction:
+    """Return `value` as an exact positive rational (see `exact`).
+
+    Raises
+    ------
+    InputError
+        If `value` is not a finite positive number.
+    """
+    number = exact(value, what)
+    if number == 0:
+        raise InputError(f"{what} is 0; it must be positive")
+    return number
+
+
+def exact_or_none(value: Amount | None) -> Fraction | None:
+    """Return `exact(value)`, keeping None."""
+    return None if value is None else exact(value)
+
+
+def exact_delta(value: Amount) -> Fraction:
+    """Return `exact(value, "delta")`."""
+    return exact(value, "delta")
+
+
+def decimal_text(value: Fraction) -> str:
+    """Write a rational as the shortest decimal that equals it, else as a ratio.
+
+    Examples
+    --------
+    >>> decimal_text(Fraction(3, 8)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(2))
+    ('0.375', '1/3', '2.0')
+    """
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1 or value.denominator > 10**12:
+        return f"{value.numerator}/{value.denominator}" if value.denominator <= 10**6 else f"{float(value):.6g}"
+    text = f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
+    return text if "." in text else text + ".0"
+
+
+def readable(amount: Fraction) -> str:
+    """Write an exact amount as its decimal if that is short, else to four digits after a tilde.
+
+    Examples
+    --------
+    >>> readable(Fraction(3, 80)), readable(Fraction(37, 220))
+    ('0.0375', '~0.1682')
+    """
+    text = decimal_text(amount)
+    return text if "/" not in text and len(text) <= 10 else f"~{float(amount):.4g}"
+
+
+def rational_above(value: float) -> Fraction:
+    """Return a rational just above a real number computed in floating point (for irrational sensitivities).
+
+    The margin of 2**-40 covers the rounding of the few operations that make up a sensitivity formula.
+
+    Examples
+    --------
+    >>> rational_above(math.log2(3)) > math.log2(3)
+    True
+    """
+    return Fraction(value) * (1 + Fraction(1, 2**40))
+
+
+def converted_above(value: float) -> Fraction:
+    """Return a loss converted in floating point, rounded up to nine decimals.
+
+    Examples
+    --------
+    >>> converted_above(0.4999999991)
+    Fraction(1, 2)
+    """
+    return Fraction(math.ceil(rational_above(value) * 10**9), 10**9)
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float that is not below `value` (noise scales round up, so losses round down)."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+@attrs.frozen(repr=False)
+class PrivacyLoss:
+    """What releases cost: pure epsilon, or epsilon with delta, and rho where one is known.
+
+    Attributes
+    ----------
+    epsilon
+        Pure (or, with `delta` > 0, approximate) epsilon; None if there is no finite one.
+    rho
+        Zero-concentrated loss, where the mechanism gives a better one than epsilon**2 / 2.
+    delta
+        The probability left out of the claim; 0 for pure losses.
+
+    Examples
+    --------
+    >>> PrivacyLoss(epsilon=1.0)
+    PrivacyLoss(epsilon=1.0)
+    """
+
+    epsilon: Fraction | None = attrs.field(default=None, converter=exact_or_none)
+    rho: Fraction | None = attrs.field(default=None, converter=exact_or_none)
+    delta: Fraction = attrs.field(default=Fraction(0), converter=exact_delta)
+
+    @property
+    def concentrated(self) -> Fraction | None:
+        """Rho: the declared one, else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        if self.rho is not None:
+            return self.rho
+        return None if self.epsilon is None or self.delta else self.epsilon**2 / 2
+
+    def __repr__(self) -> str:
+        """Show epsilon, and rho only where there is no finite epsilon."""
+        parts = [] if self.epsilon is None else [f"epsilon={decimal_text(self.epsilon)}"]
+        if self.epsilon is None and self.rho is not None:
+            parts.append(f"rho={decimal_text(self.rho)}")
+        if self.delta:
+            parts.append(f"delta={float(self.delta):g}")
+        return f"PrivacyLoss({', '.join(parts)})"
+
+
+@attrs.frozen
+class Pair:
+    """One amount of loss under each relation; None where there is no valid claim.
+
+    The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both travel together.
+    """
+
+    add_or_remove_one: Fraction | None
+    replace_one: Fraction | None
+
+    def under(self, relation: Relation) -> Fraction | None:
+        """Return the amount under `relation`."""
+        return self.add_or_remove_one if relation is Relation.ADD_OR_REMOVE_ONE else self.replace_one
+
+    def map(self, function: Callable[[Fraction], Fraction]) -> Pair:
+        """Apply a function to each amount there is."""
+        added, replaced = self.add_or_remove_one, self.replace_one
+        return Pair(None if added is None else function(added), None if replaced is None else function(replaced))
+
+
+#: The loss of what releases nothing.
+NOTHING = Pair(Fraction(0), Fraction(0))

@@ -1,0 +1,245 @@
+"""Shorter descriptions: what others imply is left out, and tests on one attribute are put together.
+
+A description may come from a path through a tree, or from a union of such, where a later test says more than an earlier
+one: `LDL < 145 or LDL < 160` is `LDL < 160`. What is shortened holds for the same rows, on every table of the schema.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast, final
+
+from dpframework.facts.descriptions import And, Below, Description, Equals, Literal, Not, Or
+from dpframework.facts.schema import Attribute, Numeric, Schema
+
+
+def shortened(description: Description, schema: Schema) -> Description:
+    """Return a description of the same rows without what the rest of it implies.
+
+    One that holds everywhere becomes `And(())`, one that holds nowhere `Or(())`.
+
+    Raises
+    ------
+    InputError
+        If the schema has no such attribute or value.
+
+    Examples
+    --------
+    >>> from dpframework.facts.schema import Categorical
+    >>> schema = Schema([Numeric("LDL", 0, 300, bins=30), Categorical("diet", ["meat", "fish", "plants"])])
+    >>> print(shortened(Or([Below("LDL", 145), Below("LDL", 160)]), schema))
+    LDL < 160
+    >>> print(shortened(And([Not(Below("LDL", 100)), Not(Below("LDL", 130)), Below("LDL", 160)]), schema))
+    LDL >= 130 and LDL < 160
+    >>> print(shortened(And([Not(Equals("diet", "meat")), Not(Equals("diet", "fish"))]), schema))
+    diet = plants
+    >>> print(shortened(Or([Below("LDL", 160), And([Equals("diet", "fish"), Not(Below("LDL", 160))])]), schema))
+    LDL < 160 or diet = fish
+    """
+    return Shortener(schema, description.literals()).shortened(description)
+
+
+@final
+class Shortener:
+    """Shortens many descriptions over the same literals (see `shortened`).
+
+    The literals cut the domain of each attribute into cells that none of them tells apart. A set of cells is an
+    integer with a bit for each.
+
+    Parameters
+    ----------
+    schema
+        The schema of the tables that the descriptions are for.
+    literals
+        All that occur.
+
+    Raises
+    ------
+    InputError
+        If the schema has no such attribute or value.
+    """
+
+    def __init__(self, schema: Schema, literals: Iterable[Literal]) -> None:
+        self._cells: dict[Literal, int] = {}
+        self._all: dict[str, int] = {}
+        self._values: dict[str, list[Description]] = {}  # tests on one value, each of which may replace several
+        of_attribute: dict[str, list[Literal]] = {}
+        for literal in dict.fromkeys(literals):
+            of_attribute.setdefault(literal.attribute, []).append(literal)
+        for name, tests in of_attribute.items():
+            attribute = schema[name]
+            codes = {test: test.code(schema) for test in tests if isinstance(test, Equals)}
+            thresholds = {test: test.threshold for test in tests if isinstance(test, Below) and test.numeric(schema)}
+            if isinstance(attribute, Numeric):
+                self._cut(attribute, thresholds, codes)
+            else:
+                self._list(attribute, codes)
+
+    def _cut(self, attribute: Numeric, tests: Mapping[Below, float], codes: Mapping[Equals, int]) -> None:
+        """Make a cell of each interval between thresholds, and the last one of what is missing."""
+        cuts = attribute.interior_cuts
+        bins = {test: (code - 1, code) for test, code in codes.items() if code != attribute.missing_code}
+        ends = {cuts[k] for both in bins.values() for k in both if 0 <= k < len(cuts)}
+        thresholds = sorted({*tests.values(), *ends})
+        known = (1 << len(thresholds) + 1) - 1
+
+        def below(threshold: float) -> int:
+            return int((1 << bisect_left(thresholds, threshold) + 1) - 1)
+
+        self._all[attribute.name] = 2 * known + 1 if attribute.missing else known
+        self._values[attribute.name] = []
+        for test, threshold in tests.items():
+            self._cells[test] = below(threshold)
+        for other in codes:
+            if other in bins:
+                first, last = bins[other]
+                up_to = below(cuts[last]) if last < len(cuts) else known
+                self._cells[other] = up_to & ~below(cuts[first]) if first >= 0 else up_to
+            else:
+                self._cells[other] = known + 1
+
+    def _list(self, attribute: Attribute, codes: Mapping[Equals, int]) -> None:
+        """Make a cell of each value that is tested, and one of all others; if that is one value, it has a test too."""
+        tests, others = list(codes), attribute.size - len(codes)
+        if others == 1:
+            (last,) = set(range(attribute.size)) - set(codes.values())
+            tests.append(Equals(attribute.name, attribute.labels[last]))
+        self._cells.update((test, 1 << k) for k, test in enumerate(tests))
+        self._all[attribute.name] = (1 << len(tests) + (others > 1)) - 1
+        self._values[attribute.name] = [side for test in tests for side in (test, Not(test))]
+
+    def shortened(self, description: Description) -> Description:
+        """Return a description of the same rows without what the rest of it implies."""
+        short = self._where(self._all, description)
+        if isinstance(short, Description):
+            return short
+        return And(()) if short else Or(())
+
+    def contradicts(self, path: Iterable[tuple[Literal, bool]]) -> bool:
+        """Tell whether tests cannot have these outcomes together: whether no row is at the end of such a path."""
+        left = dict(self._all)
+        for test, holds in path:
+            left[test.attribute] &= self._cells[test] if holds else ~self._cells[test]
+        return not all(left.values())
+
+    def _where(self, possible: Mapping[str, int], description: Description) -> Description | bool:
+        """Shorten for rows whose cells are possible; return whether the description holds if that is known."""
+        test = _test(description)
+        if test is None:
+            kind, parts = _joined(description)
+            return self._shorter(possible, kind, parts)
+        cells = possible[test.attribute]
+        left = cells & self._held(description, test)
+        return description if left not in (0, cells) else left == cells
+
+    def _shorter(
+        self, possible: Mapping[str, int], kind: type[And | Or], parts: Iterable[Description]
+    ) -> Description | bool:
+        """Shorten what is joined.
+
+        The tests among the parts leave rows open: a conjunction's those that all of them hold for, a disjunction's
+        those that none does. The other parts need to be right for these rows only.
+        """
+        pending, settled = list(parts), False
+        while not settled:
+            flat, pending, settled = list(_flat(kind, pending)), [], True
+            left = dict(possible)
+            for part in flat:
+                test = _test(part)
+                if test is not None:
+                    left[test.attribute] &= self._open(kind, part, test)
+                    if not left[test.attribute]:
+                        return kind is Or
+            for part in flat:
+                short = part if _test(part) else self._where(left, part)
+                if not isinstance(short, bool):
+                    pending.append(short)
+                    settled &= short is part or type(short) is _OTHER[kind]
+                elif short is (kind is Or):
+                    return short
+        kept: dict[Description, None] = {}
+        tested: set[str] = set()
+        for part in pending:
+            test = _test(part)
+            if test is None:
+                kept[part] = None
+            elif test.attribute not in tested:
+                tested.add(test.attribute)
+                tests = [(p, t) for p in pending if (t := _test(p)) and t.attribute == test.attribute]
+                kept |= dict.fromkeys(self._fewest(kind, tests, possible[test.attribute]))
+        if not kept:
+            return kind is And
+        return kind(kept) if len(kept) > 1 else next(iter(kept))
+
+    def _fewest(
+        self, kind: type[And | Or], tests: list[tuple[Description, Literal]], possible: int
+    ) -> list[Description]:
+        """Return few tests on one attribute that together leave as many of its cells open as those given."""
+        opened = {part: possible & self._open(kind, part, test) for part, test in tests}
+
+        def all_open(parts: Iterable[Description]) -> int:
+            cells = possible
+            for part in parts:
+                cells &= opened[part]
+            return cells
+
+        wanted = all_open(opened)
+        if wanted == possible:
+            return []
+        if len(opened) == 1:
+            return list(opened)
+        for one in [*opened, *self._values[tests[0][1].attribute]]:
+            test = _test(one)
+            if test and possible & self._open(kind, one, test) == wanted:
+                return [one]
+        kept = list(opened)
+        for part in opened:
+            rest = [p for p in kept if p is not part]
+            if all_open(rest) == wanted:
+                kept = rest
+        return kept
+
+    def _held(self, part: Description, test: Literal) -> int:
+        """Return the cells that a test holds in, or its negation if that is the part."""
+        cells = self._cells[test]
+        return cells if part is test else self._all[test.attribute] ^ cells
+
+    def _open(self, kind: type[And | Or], part: Description, test: Literal) -> int:
+        held = self._held(part, test)
+        return held if kind is And else self._all[test.attribute] ^ held
+
+
+_OTHER: dict[type[And | Or], type[And | Or]] = {And: Or, Or: And}
+
+
+def _test(description: Description) -> Literal | None:
+    """Return the literal that a description is, or is the negation of."""
+    inner = description.part if type(description) is Not else description
+    # by type: asking an abstract class for its instances takes most of the time
+    return None if type(inner) in (And, Or, Not) else cast(Literal, inner)
+
+
+def _joined(description: Description) -> tuple[type[And | Or], Iterable[Description]]:
+    """Return how a description that is no test joins parts, negations brought down to them."""
+    if isinstance(description, And | Or):
+        return type(description), description.parts
+    assert isinstance(description, Not)
+    inner = description.part
+    if isinstance(inner, Not):
+        return And, [inner.part]
+    assert isinstance(inner, And | Or)
+    return _OTHER[type(inner)], [Not(part) for part in inner.parts]
+
+
+def _flat(kind: type[And | Or], parts: Iterable[Description]) -> Iterator[Description]:
+    """Yield the parts, and of those that are joined in the same way, theirs."""
+    for part in parts:
+        if _test(part):
+            yield part
+        else:
+            joined, inner = _joined(part)
+            if joined is kind:
+                yield from _flat(kind, inner)
+            else:
+                yield part

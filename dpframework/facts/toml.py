@@ -1,0 +1,141 @@
+"""Files in TOML as forms to fill in: what their keys may hold, and one sentence for each mistake.
+
+Study files and experiment files are read with these. `where` begins an error's sentence, such as "step 'tree': ".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpframework.facts.errors import DPFrameworkError, InputError, nearest
+
+_UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
+
+
+@contextlib.contextmanager
+def begun_with(where: str) -> Iterator[None]:
+    """Let the sentence of every error begin with `where`, unless it does already.
+
+    Raises
+    ------
+    InputError
+        In place of any error of the project.
+    """
+    try:
+        yield
+    except DPFrameworkError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(where.rstrip()) else f"{where}{text}") from None
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Read a TOML file in UTF-8; `what` names the kind of file that is expected.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"there is no such file; {what} in TOML is expected") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"is not UTF-8 text; {what} in TOML is expected") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not TOML: {error}") from None
+
+
+def resolved_path(text: str, folder: Path) -> Path:
+    """Return a path with `$NAME`, `${NAME}` and `~` replaced, relative to a folder.
+
+    Raises
+    ------
+    InputError
+        If an environment variable is not set.
+    """
+    expanded = os.path.expandvars(text)
+    unset = _UNSET.search(expanded)
+    if unset is not None:
+        name = unset.group(1).strip("{}")
+        raise InputError(f"the path '{text}' uses the environment variable {name}, which is not set")
+    return folder / os.path.expanduser(expanded)
+
+
+def required_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the table `[key]`.
+
+    Raises
+    ------
+    InputError
+        If it is not there or is no table.
+    """
+    if key not in form:
+        raise InputError(f"has no [{key}] table")
+    table = form[key]
+    if not isinstance(table, Mapping):
+        raise InputError(f"'{key}' must be a table, written as [{key}], not {kind_of(table)}")
+    return table
+
+
+def required_text(form: Mapping[str, Any], key: str, where: str) -> str:
+    """Return the text of a key.
+
+    Raises
+    ------
+    InputError
+        If it is not there, no text, or blank.
+    """
+    if key not in form:
+        raise InputError(f"{where}has no '{key}'")
+    value = form[key]
+    if not isinstance(value, str):
+        raise InputError(f"{where}{key} must be a text, not {kind_of(value)}")
+    if not value.strip():
+        raise InputError(f"{where}{key} must not be blank")
+    return value
+
+
+def refuse_unknown(form: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+    """Refuse a key that is not known, with the nearest one that is; `what` begins the sentence.
+
+    Raises
+    ------
+    InputError
+        If there is one.
+    """
+    known = tuple(known)
+    for key in form:
+        if key not in known:
+            raise InputError(f"{what} '{key}'; {nearest(key, known)}")
+
+
+def kind_of(value: object) -> str:
+    """Name the type of a TOML value as people write it.
+
+    Examples
+    --------
+    >>> kind_of(True), kind_of(0.5), kind_of([])
+    ('true or false', 'a number', 'a list')
+    """
+    match value:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case datetime.date() | datetime.time():
+            return "a date or time"
+    return "a table"

@@ -1,0 +1,288 @@
+"""A synthetic clinic: patients with diagnoses (left view) and laboratory values (right view), relations planted.
+
+No row is of a real person. Age and sex make illnesses likelier, illnesses lead to others, and each shifts some
+laboratory values; then some diagnoses go unrecorded, as they do. The numbers are plausible rather than fitted:
+prevalences of an outpatient clinic of internal medicine, and adult reference ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
+from dpframework.tables.table import Table
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
+
+MOST_PATIENTS = 1_000_000
+UNRECORDED = 0.04
+"""Share of ill patients whose diagnosis is not in the record."""
+WRONGLY_RECORDED = 0.002
+"""Share of the others who have it in the record all the same."""
+
+_AGE_BANDS = ("18 to 39", "40 to 54", "55 to 69", "70 and over")
+_AGE_STARTS = (40, 55, 70)
+
+
+@attrs.frozen
+class _Illness:
+    """How likely an illness is: a share of fifty-year-old men without its causes, and log-odds on top of it."""
+
+    name: str
+    share: float
+    decade: float = 0.0
+    female: float = 0.0
+    causes: Mapping[str, float] = attrs.field(factory=dict)
+
+
+_ILLNESSES = (
+    _Illness("obesity", 0.26, 0.03, 0.1),
+    _Illness("alcohol dependence", 0.05, -0.05, -0.8),
+    _Illness("type 2 diabetes", 0.065, 0.35, -0.2, {"obesity": 1.3}),
+    _Illness("hypertension", 0.20, 0.55, -0.1, {"obesity": 0.8, "type 2 diabetes": 0.9}),
+    _Illness("hyperlipidaemia", 0.16, 0.25, -0.1, {"obesity": 0.5, "type 2 diabetes": 0.5}),
+    _Illness("fatty liver", 0.05, 0.05, -0.2, {"obesity": 1.4, "type 2 diabetes": 0.9, "alcohol dependence": 1.0}),
+    _Illness("cirrhosis", 0.008, 0.2, -0.3, {"alcohol dependence": 2.6, "fatty liver": 1.2}),
+    _Illness("chronic kidney disease", 0.03, 0.45, 0.1, {"type 2 diabetes": 1.2, "hypertension": 1.0}),
+    _Illness(
+        "ischaemic heart disease",
+        0.05,
+        0.55,
+        -0.6,
+        {"hyperlipidaemia": 0.9, "type 2 diabetes": 0.7, "hypertension": 0.6},
+    ),
+    _Illness("atrial fibrillation", 0.015, 0.65, -0.3, {"hypertension": 0.6}),
+    _Illness(
+        "heart failure",
+        0.01,
+        0.5,
+        -0.2,
+        {"ischaemic heart disease": 1.7, "hypertension": 0.8, "atrial fibrillation": 1.1},
+    ),
+    _Illness("stroke", 0.01, 0.5, -0.1, {"atrial fibrillation": 1.1, "hypertension": 0.7}),
+    _Illness("peripheral artery disease", 0.015, 0.5, -0.4, {"type 2 diabetes": 1.1, "hyperlipidaemia": 0.5}),
+    _Illness("COPD", 0.05, 0.35, -0.2),
+    _Illness("asthma", 0.08, -0.1, 0.3),
+    _Illness("pneumonia", 0.03, 0.2, -0.1, {"COPD": 1.2, "heart failure": 0.5}),
+    _Illness("iron deficiency anaemia", 0.025, 0.05, 1.1, {"chronic kidney disease": 0.6}),
+    _Illness("hypothyroidism", 0.025, 0.15, 1.4),
+    _Illness("hyperthyroidism", 0.008, 0.05, 1.1),
+    _Illness("gout", 0.025, 0.25, -1.0, {"chronic kidney disease": 1.1, "obesity": 0.6}),
+    _Illness("rheumatoid arthritis", 0.012, 0.15, 0.9),
+    _Illness("osteoporosis", 0.012, 0.7, 1.6, {"rheumatoid arthritis": 0.8}),
+    _Illness("depression", 0.10, -0.05, 0.6, {"stroke": 0.6, "alcohol dependence": 0.7}),
+    _Illness("anxiety disorder", 0.09, -0.1, 0.6, {"depression": 1.2, "hyperthyroidism": 0.6}),
+)
+
+
+@attrs.frozen
+class _Lab:
+    """A laboratory value: its public range and cuts, and where it lies without and with an illness.
+
+    With `skewed`, centres are medians, spreads are those of the logarithm, and shifts are factors.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    cuts: tuple[float, ...]
+    decimals: int
+    centre: float
+    spread: float
+    shifts: Mapping[str, float]
+    skewed: bool = False
+    female: float | None = None
+
+
+_LABS = (
+    _Lab("HbA1c", 3.5, 16, (5, 5.7, 6.1, 6.5, 7, 8, 9.5), 1, 5.35, 0.33, {"type 2 diabetes": 2.1, "obesity": 0.1}),
+    _Lab(
+        "glucose", 40, 600, (70, 85, 100, 112, 126, 150, 180, 250), 0, 91, 0.10,
+        {"type 2 diabetes": 1.68, "obesity": 1.03}, skewed=True,
+    ),
+    _Lab("creatinine", 0.3, 15, (0.7, 0.9, 1.1, 1.3, 1.6, 2, 3), 2, 0, 0, {}),  # follows from eGFR
+    _Lab("eGFR", 3, 150, (15, 30, 45, 60, 75, 90, 105), 0, 96, 11, {"chronic kidney disease": -46}),
+    _Lab(
+        "haemoglobin", 4, 22, (8, 10, 11, 12, 13, 14, 15, 16), 1, 15.0, 0.85,
+        {"iron deficiency anaemia": -4.2, "chronic kidney disease": -1.0, "rheumatoid arthritis": -0.4}, female=13.7,
+    ),
+    _Lab(
+        "ferritin", 1, 5000, (15, 30, 50, 100, 200, 300, 500, 1000), 0, 115, 0.50,
+        {"iron deficiency anaemia": 0.10, "fatty liver": 1.6, "pneumonia": 2.0, "cirrhosis": 1.8}, skewed=True,
+    ),
+    _Lab(
+        "TSH", 0.005, 150, (0.1, 0.4, 1, 2, 3, 4.5, 7, 10, 20), 3, 1.7, 0.36,
+        {"hypothyroidism": 5.6, "hyperthyroidism": 0.035}, skewed=True,
+    ),
+    _Lab(
+        "BNP", 2, 5000, (20, 35, 50, 75, 100, 200, 400, 900), 0, 24, 0.55,
+        {"heart failure": 15, "atrial fibrillation": 1.7, "chronic kidney disease": 1.4}, skewed=True,
+    ),
+    _Lab(
+        "LDL cholesterol", 20, 400, (70, 100, 115, 130, 145, 160, 190), 0, 112, 0.17,
+        {"hyperlipidaemia": 1.62, "hyperthyroidism": 0.85, "hypothyroidism": 1.1}, skewed=True,
+    ),
+    _Lab(
+        "ALT", 3, 2000, (15, 25, 35, 45, 55, 80, 150), 0, 22, 0.34,
+        {"fatty liver": 3.4, "cirrhosis": 1.5, "alcohol dependence": 1.3}, skewed=True,
+    ),
+    _Lab(
+        "CRP", 0.1, 500, (1, 3, 5, 10, 20, 40, 100), 1, 1.8, 0.75,
+        {"pneumonia": 40, "rheumatoid arthritis": 6, "obesity": 1.6, "COPD": 1.3}, skewed=True,
+    ),
+    _Lab("potassium", 2, 8, (3.2, 3.5, 4, 4.5, 5, 5.5), 1, 4.2, 0.32, {"chronic kidney disease": 0.55}),
+    _Lab("sodium", 110, 165, (128, 132, 135, 138, 141, 145), 0, 140, 2.2, {"heart failure": -3.5, "cirrhosis": -4}),
+    _Lab(
+        "platelets", 5, 1000, (50, 100, 150, 200, 250, 300, 400), 0, 250, 45,
+        {"cirrhosis": -145, "rheumatoid arthritis": 50},
+    ),
+    _Lab(
+        "white cells", 0.5, 60, (3, 4, 5.5, 7, 9, 11, 14, 20), 1, 6.6, 0.19,
+        {"pneumonia": 2.3, "COPD": 1.12}, skewed=True,
+    ),
+    _Lab("albumin", 1, 6, (2.5, 3, 3.5, 4, 4.5), 1, 4.35, 0.25, {"cirrhosis": -1.15, "pneumonia": -0.4}),
+)  # fmt: skip
+
+DIAGNOSES = tuple(illness.name for illness in _ILLNESSES)
+"""The Boolean attributes of the left view."""
+LABS = tuple(lab.name for lab in _LABS)
+"""The numeric attributes of the right view."""
+
+
+@attrs.frozen
+class Planted:
+    """A relation that the generator plants: a description of each view that hold for mostly the same patients."""
+
+    left: Description
+    right: Description
+
+    def __str__(self) -> str:
+        """Write both sides."""
+        return f"{self.left}  <->  {self.right}"
+
+
+def _ill(name: str) -> Description:
+    return Equals(name, "true")
+
+
+def _at_least(name: str, threshold: float) -> Description:
+    return Not(Below(name, threshold))
+
+
+PLANTED = (
+    Planted(_ill("type 2 diabetes"), Or([_at_least("HbA1c", 6.5), _at_least("glucose", 126)])),
+    Planted(_ill("chronic kidney disease"), Below("eGFR", 60)),
+    Planted(_ill("iron deficiency anaemia"), And([Below("haemoglobin", 12), Below("ferritin", 30)])),
+    Planted(_ill("hypothyroidism"), _at_least("TSH", 4.5)),
+    Planted(_ill("hyperthyroidism"), Below("TSH", 0.4)),
+    Planted(_ill("heart failure"), _at_least("BNP", 100)),
+    Planted(_ill("hyperlipidaemia"), _at_least("LDL cholesterol", 145)),
+    Planted(_ill("fatty liver"), _at_least("ALT", 45)),
+    Planted(_ill("pneumonia"), And([_at_least("CRP", 20), _at_least("white cells", 9)])),
+    Planted(_ill("cirrhosis"), And([Below("platelets", 200), Below("albumin", 3.5)])),
+)
+"""What a good miner finds, strongest where the record has few gaps; comorbidity adds weaker relations of its own."""
+
+
+def clinic_schema() -> Schema:
+    """Return the clinic's public schema: clinical ranges and cut points, decided without looking at any patient.
+
+    Examples
+    --------
+    >>> schema = clinic_schema()
+    >>> len(schema.view("left")), len(schema.view("right"))
+    (26, 16)
+    """
+    left: list[Attribute] = [
+        Categorical("sex", ["female", "male"], view=View.LEFT),
+        Categorical("age", _AGE_BANDS, view=View.LEFT),
+        *(Boolean(name, view=View.LEFT) for name in DIAGNOSES),
+    ]
+    right = [Numeric(lab.name, lab.lower, lab.upper, cuts=lab.cuts, view=View.RIGHT) for lab in _LABS]
+    return Schema([*left, *right], max_rows=MOST_PATIENTS)
+
+
+def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
+    """Return a table of synthetic patients.
+
+    Parameters
+    ----------
+    patients
+        How many, from 1 to a million.
+    seed
+        Equal seeds give equal tables.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+    """
+    if isinstance(patients, bool) or not isinstance(patients, int) or not 1 <= patients <= MOST_PATIENTS:
+        raise InputError(f"patients must be a whole number from 1 to {MOST_PATIENTS}, not {patients!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed is {seed!r}; a non-negative integer is needed")
+    generator = np.random.default_rng(seed)
+    female = generator.random(patients) < 0.52
+    age = np.clip(generator.normal(57, 17, patients), 18, 100)
+    ill = _illnesses(age, female, generator)
+    values = _labs(age, female, ill, generator)
+    schema = clinic_schema()
+    codes = [(~female).astype(np.int64), np.searchsorted(_AGE_STARTS, age, side="right")]
+    codes += [_recorded(ill[name], generator).astype(np.int64) for name in DIAGNOSES]
+    codes += [np.searchsorted(lab.cuts, values[lab.name], side="right") for lab in _LABS]
+    return Table.from_codes(schema, np.stack(codes), values)
+
+
+def _illnesses(age: Floats, female: Flags, generator: np.random.Generator) -> dict[str, Flags]:
+    ill: dict[str, Flags] = {}
+    for illness in _ILLNESSES:
+        odds = np.log(illness.share / (1 - illness.share)) + illness.decade * (age - 50) / 10 + illness.female * female
+        for cause, more in illness.causes.items():
+            odds = odds + more * ill[cause]
+        ill[illness.name] = generator.random(len(age)) < 1 / (1 + np.exp(-odds))
+    # A thyroid is either one or the other.
+    ill["hyperthyroidism"] &= ~ill["hypothyroidism"]
+    return ill
+
+
+def _recorded(ill: Flags, generator: np.random.Generator) -> Flags:
+    draws = generator.random(len(ill))
+    return np.where(ill, draws >= UNRECORDED, draws < WRONGLY_RECORDED)
+
+
+def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.random.Generator) -> dict[str, Floats]:
+    values = {}
+    for lab in _LABS:
+        if lab.name != "creatinine":
+            values[lab.name] = _drawn(lab, female, ill, generator)
+    values["eGFR"] -= 0.35 * (age - 50)
+    values["creatinine"] = _creatinine(np.clip(values["eGFR"], 3, 150), age, female)
+    return {lab.name: np.clip(np.round(values[lab.name], lab.decimals), lab.lower, lab.upper) for lab in _LABS}
+
+
+def _drawn(lab: _Lab, female: Flags, ill: Mapping[str, Flags], generator: np.random.Generator) -> Floats:
+    rows = len(female)
+    centre = np.where(female, lab.centre if lab.female is None else lab.female, lab.centre)
+    middle = np.log(centre) if lab.skewed else centre
+    for name, shift in lab.shifts.items():
+        size = np.log(shift) if lab.skewed else shift
+        # Severity differs between patients.
+        middle = middle + ill[name] * size * generator.normal(1, 0.18, rows)
+    noise = generator.normal(0, lab.spread, rows)
+    return np.exp(middle + noise) if lab.skewed else middle + noise
+
+
+def _creatinine(egfr: Floats, age: Floats, female: Flags) -> Floats:
+    """Return the creatinine that gives an eGFR by the CKD-EPI 2021 equation, the other way round."""
+    usual = np.where(female, 0.7, 0.9)
+    below = np.where(female, -0.241, -0.302)
+    ratio = egfr / (142 * 0.9938**age * np.where(female, 1.012, 1.0))
+    return np.asarray(usual * np.where(ratio < 1, ratio ** (-1 / 1.2), ratio ** (1 / below)))

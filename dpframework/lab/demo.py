@@ -1,0 +1,208 @@
+"""The demo: several trees on the synthetic clinic, planned, checked, run, and compared with what was planted."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.checks import Finding
+from dpframework.facts.errors import PlanRefused
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import read_toml
+from dpframework.lab.clinic import LABS, PLANTED, Planted, clinic_schema, clinic_table
+from dpframework.run.observers import Observer
+from dpframework.study.registry import registry
+from dpframework.study.results import Results
+from dpframework.study.study import Study
+from dpframework.study.study_file import add_miner
+from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.blocks import Shard
+from dpframework.tables.engines import InMemory, Threads
+from dpframework.tables.table import Table
+
+FRESH_SEED = 1879
+
+
+@functools.cache
+def _described() -> dict[str, Any]:
+    """Return what the file beside this module says of the study, in the words of a study file."""
+    return read_toml(Path(__file__).with_suffix(".toml"), "the demo's study")
+
+
+def budget() -> str:
+    """Return the demo's total epsilon."""
+    return str(_described()["privacy"]["epsilon"])
+
+
+def _targets() -> dict[str, str]:
+    """Return what each step of the study that fits predicts."""
+    return {step["name"]: step["params"]["target"] for step in _described()["step"]}
+
+
+def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
+    """Return the demo's study; with `one_too_many`, with a tree more than its budget covers."""
+    described = _described()
+    study = Study(schema, epsilon=budget())
+    for step in described["step"] + (described["one_too_many"] if one_too_many else []):
+        parameters = {"epsilon": step["epsilon"], "attributes": LABS, **step["params"]}
+        add_miner(study, step["name"], step["miner"], parameters, registry())
+    return study
+
+
+@final
+@attrs.frozen
+class Comparison:
+    """One tree against the truth, on patients that it has not seen: possible because the clinic is synthetic.
+
+    Attributes
+    ----------
+    step
+        The tree's name in the study.
+    planted
+        The relation that the generator planted.
+    accuracy, majority
+        Share of patients whose diagnosis the tree predicts, and that of saying "no" to all.
+    found, missed
+        Attributes of the planted relation that the tree tests, and that it does not.
+    overlap
+        Jaccard similarity of the patients that the tree says yes to and those of the planted right side.
+    rules
+        The tree's rules that say yes.
+    """
+
+    step: str
+    planted: Planted
+    accuracy: float
+    majority: float
+    found: tuple[str, ...]
+    missed: tuple[str, ...]
+    overlap: float
+    rules: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        form = attrs.asdict(self, filter=attrs.filters.exclude("planted"))
+        return {
+            **form,
+            "planted": str(self.planted),
+            "found": list(self.found),
+            "missed": list(self.missed),
+            "rules": list(self.rules),
+        }
+
+
+@final
+@attrs.frozen
+class Demo:
+    """What the demo did.
+
+    Attributes
+    ----------
+    refused
+        Why the study with one tree too many was refused.
+    opened_when_refused
+        Whether that study's table was opened; it must not be.
+    plan
+        The plan of the study that fits.
+    findings
+        What the checks say about it.
+    results
+        What it released.
+    comparisons
+        Each tree against the truth.
+    seconds
+        How long the run took.
+    """
+
+    refused: str
+    opened_when_refused: bool
+    plan: StudyPlan
+    findings: tuple[Finding, ...]
+    results: Results
+    comparisons: tuple[Comparison, ...]
+    seconds: float
+
+    def target(self, step: str) -> str:
+        """Return the diagnosis that a tree predicts."""
+        return _targets()[step]
+
+
+def run_demo(
+    *,
+    seed: int | None = None,
+    patients: int = 20_000,
+    progress: Callable[[], AbstractContextManager[Observer]] | None = None,
+) -> Demo:
+    """Plan, be refused, plan again, check, run, and compare.
+
+    Parameters
+    ----------
+    seed
+        For experiments: the run is then not private. The clinic's patients are the same either way.
+    patients
+        How many the clinic has.
+    progress
+        Makes an observer that is shown while the study runs.
+    """
+    schema = clinic_schema()
+    opened: list[bool] = []
+
+    def read() -> Table:
+        opened.append(True)
+        return clinic_table(patients)
+
+    refused = _refusal(demo_study(schema, one_too_many=True), read)
+    opened_when_refused = bool(opened)
+    study = demo_study(schema)
+    plan = study.plan()
+    found = plan.check()
+    start = time.perf_counter()
+    if progress is None:
+        results = study.run(read, seed=seed, engine=Threads())
+    else:
+        with progress() as observer:
+            results = study.run(read, seed=seed, engine=Threads(), observers=[observer])
+    seconds = time.perf_counter() - start
+    fresh = clinic_table(patients, seed=FRESH_SEED)
+    return Demo(refused, opened_when_refused, plan, tuple(found), results, comparisons(results, fresh), seconds)
+
+
+def _refusal(study: Study, read: Callable[[], Table]) -> str:
+    try:
+        study.run(read)
+    except PlanRefused as error:
+        return str(error)
+    return "it was not refused"
+
+
+def comparisons(results: Results, fresh: Table) -> tuple[Comparison, ...]:
+    """Compare each tree of the demo with the truth, on a table that it was not mined from."""
+    columns = InMemory().load(fresh)[0]
+    return tuple(_compared(name, target, results[name], fresh, columns) for name, target in _targets().items())
+
+
+def _compared(name: str, target: str, result: Any, fresh: Table, columns: Shard) -> Comparison:
+    planted = next(p for p in PLANTED if p.left.literals()[0].attribute == target)
+    truth = columns.codes(target) == 1
+    said = np.asarray(result.tree.predict(fresh)) == "true"
+    expected = planted.right.holds(columns)
+    yes = [rule for rule in result.rules() if rule.label == "true"]
+    tested = {literal.attribute for rule in result.rules() for literal in rule.description.literals()}
+    wanted = tuple(dict.fromkeys(literal.attribute for literal in planted.right.literals()))
+    return Comparison(
+        name,
+        planted,
+        float((said == truth).mean()),
+        float(max(truth.mean(), 1 - truth.mean())),
+        tuple(a for a in wanted if a in tested),
+        tuple(a for a in wanted if a not in tested),
+        float((said & expected).sum() / max((said | expected).sum(), 1)),
+        tuple(map(str, yes)),
+    )

@@ -1,0 +1,49 @@
+"""How good is a result, beside the truth? Everything here reads the rows, is not private, and says so when printed."""
+
+from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
+from dpframework.lab.evaluation.comparison import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
+from dpframework.lab.evaluation.correlation import Correlations, correlations
+from dpframework.lab.evaluation.measures import MEASURES, measure
+from dpframework.lab.evaluation.noise import distribution_preserving_noise, uniform_noise
+from dpframework.lab.evaluation.prediction import Prediction, prediction_of
+from dpframework.lab.evaluation.redescriptions import (
+    Matching,
+    RedescriptionQuality,
+    exact_counts,
+    matched,
+    redescription_quality,
+)
+from dpframework.lab.evaluation.retention import Retention, retention_of
+from dpframework.lab.evaluation.rows import folds, select_rows
+from dpframework.lab.evaluation.trial import Measure, Trial
+
+__all__ = [
+    "MEASURES",
+    "Correlations",
+    "Encoded",
+    "Encoding",
+    "Friedman",
+    "MannWhitney",
+    "Matching",
+    "Measure",
+    "PageTrend",
+    "Prediction",
+    "RedescriptionQuality",
+    "Retention",
+    "Trial",
+    "cart",
+    "correlations",
+    "distribution_preserving_noise",
+    "exact_counts",
+    "folds",
+    "friedman",
+    "mann_whitney",
+    "matched",
+    "measure",
+    "page_trend",
+    "prediction_of",
+    "redescription_quality",
+    "retention_of",
+    "select_rows",
+    "uniform_noise",
+]

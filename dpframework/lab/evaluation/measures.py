@@ -1,0 +1,242 @@
+"""Measures of trials, by name: what an experiment reports of each run. None of them is private."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.lab.evaluation.classifiers import Encoded, cart as learned_by_cart
+from dpframework.lab.evaluation.prediction import prediction_of
+from dpframework.lab.evaluation.redescriptions import kept, matched, redescription_quality
+from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
+from dpframework.lab.evaluation.rows import number_of_rows
+from dpframework.lab.evaluation.trial import Measure, Trial, known_of
+from dpframework.results.redescriptions import Redescription, Redescriptions
+from dpframework.tables.table import Table
+
+
+def seconds(trial: Trial) -> Mapping[str, float]:
+    """Return the CPU seconds of the run, as "seconds"."""
+    return {"seconds": trial.seconds}
+
+
+def tree(trial: Trial) -> Mapping[str, float]:
+    """Return the size of a tree: "leaves" and "depth"."""
+    model = _tree_of(trial, "leaves", "a tree")
+    return {"leaves": float(model.leaves), "depth": float(model.depth)}
+
+
+def prediction(
+    trial: Trial,
+    *,
+    target: str | None = None,
+    positive: str | None = None,
+    rows: str = "held-out",
+    cart: Mapping[str, Any] | None = None,
+) -> Mapping[str, float]:
+    """Return "accuracy", "f_measure" and "auc" of a tree, or of anything that predicts rows of a table.
+
+    Of a result that is a table, made from the trial's: those of CART, learned from it.
+
+    Parameters
+    ----------
+    trial
+        Its result is a model, or has one as `tree`, or is a table.
+    target
+        The class attribute; by default the method's parameter of that name.
+    positive
+        See `prediction_of`.
+    rows
+        "held-out", or "table": the rows that it was mined from, which flatters it.
+    cart
+        Settings of CART, for a table (see `dpframework.lab.evaluation.cart`).
+
+    Raises
+    ------
+    InputError
+        If the result does not predict, the trial has no held-out rows, or a parameter is wrong.
+    """
+    if rows not in ("held-out", "table"):
+        raise InputError(f"rows is {rows!r}; accepted are 'held-out' and 'table'")
+    table = trial.table if rows == "table" else trial.held_out
+    if table is None:
+        raise InputError('held-out rows are needed; keep a fold apart, or set rows = "table"')
+    model = getattr(trial.result, "tree", trial.result)
+    if isinstance(model, Table):
+        model = _cart_of(model, _target(trial, target), cart)
+    return prediction_of(model, table, _target(trial, target), positive=positive).to_dict()
+
+
+def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any] | None = None) -> Mapping[str, float]:
+    """Return "pattern_accuracy", "pattern_accuracy_loss", "psd", "pld" and "patterns" (their number).
+
+    Of a result that is a table, made from the trial's: what it retains of the patterns of CART on the latter. Of a
+    tree: what its released counts retain of its own patterns; there M is what the tree says of its leaves, and D the
+    rows.
+
+    Parameters
+    ----------
+    trial
+        Its result is a table of the same schema, or a tree.
+    target
+        The class attribute; by default the method's parameter of that name.
+    cart
+        Settings of CART, for a table (see `dpframework.lab.evaluation.cart`).
+
+    Raises
+    ------
+    InputError
+        If the result is neither, or a parameter is wrong.
+    """
+    if isinstance(trial.result, Table):
+        patterns = _cart_of(trial.table, _target(trial, target), cart).patterns()
+        return retention_of(patterns, trial.table, trial.result).to_dict()
+    model = _tree_of(trial, "leaf_counts", "a tree that releases the counts of its leaves")
+    return _as_released(model, trial.table).to_dict()
+
+
+def _cart_of(table: Table, target: str, settings: Mapping[str, Any] | None) -> Encoded:
+    return learned_by_cart(table, target, **(settings or {}))
+
+
+def _as_released(model: Any, table: Table) -> Retention:
+    patterns = model.patterns()
+    counts = class_counts(patterns, table)
+    return Retention(patterns, model.target.labels, counts, model.leaf_counts(), number_of_rows(table))
+
+
+def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, float]:
+    """Return what redescriptions are truly worth (see `RedescriptionQuality.to_dict`).
+
+    Parameters
+    ----------
+    trial
+        Its result is a `Redescriptions`.
+    keep
+        "all", "trusted", "pruned", or a least noisy support.
+
+    Raises
+    ------
+    InputError
+        If the result is another, or `keep` is wrong.
+    """
+    return redescription_quality(kept(_redescriptions_of(trial), keep), trial.table).to_dict()
+
+
+def recovery(
+    trial: Trial,
+    *,
+    baseline: str,
+    settings: Mapping[str, Any] | None = None,
+    threshold: float = 0.8,
+    keep: str | float = "all",
+) -> Mapping[str, float]:
+    """Return how much of a non-private set of redescriptions was found: "recovered", "similarity" and "reference".
+
+    Parameters
+    ----------
+    trial
+        Its result is a `Redescriptions`.
+    baseline
+        "package.module:function" of a table and settings, which returns the non-private set. It is called once for a
+        table.
+    settings
+        Of the baseline.
+    threshold
+        The least similarity of what counts as recovered (see `Matching`).
+    keep
+        As for `redescriptions`.
+
+    Raises
+    ------
+    InputError
+        If the result is another, the baseline is not found, or a setting is wrong.
+    """
+    given = dict(settings or {})
+    key = (baseline, json.dumps(given, sort_keys=True, default=str))
+    reference: list[Redescription] = known_of(
+        trial.table, key, lambda: list(named(baseline, "baseline")(trial.table, **given))
+    )
+    found = matched(kept(_redescriptions_of(trial), keep), reference, trial.table)
+    return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": float(len(reference))}
+
+
+def _tree_of(trial: Trial, attribute: str, what: str) -> Any:
+    model = getattr(trial.result, "tree", trial.result)
+    if not hasattr(model, attribute):
+        raise InputError(f"{what} is needed, not {type(trial.result).__name__}")
+    return model
+
+
+def _redescriptions_of(trial: Trial) -> Redescriptions:
+    if not isinstance(trial.result, Redescriptions):
+        raise InputError(f"redescriptions are needed, not {type(trial.result).__name__}")
+    return trial.result
+
+
+def _target(trial: Trial, target: str | None) -> str:
+    known = target if target is not None else trial.parameters.get("target")
+    if known is None:
+        raise InputError("the class attribute is unknown; name it as the measure's target")
+    return str(known)
+
+
+MEASURES: Mapping[str, Measure] = MappingProxyType(
+    {
+        "prediction": prediction,
+        "recovery": recovery,
+        "redescriptions": redescriptions,
+        "retention": retention,
+        "seconds": seconds,
+        "tree": tree,
+    }
+)
+"""The built-in measures, by short name."""
+
+
+def measure(name: str) -> Measure:
+    """Return a measure by its short name, or by "package.module:function".
+
+    Raises
+    ------
+    InputError
+        If there is none of that name; names the nearest one.
+
+    Examples
+    --------
+    >>> from dpframework.lab.clinic import clinic_table
+    >>> measure("seconds")(Trial(result=None, table=clinic_table(10), seconds=1.5))
+    {'seconds': 1.5}
+    """
+    if ":" in name:
+        return named(name, "measure")
+    if name not in MEASURES:
+        raise InputError(
+            f"no measure is named '{name}' (other functions are given as package.module:function); "
+            f"{nearest(name, MEASURES)}"
+        )
+    return MEASURES[name]
+
+
+def named(path: str, what: str) -> Callable[..., Any]:
+    """Return the function that "package.module:function" names.
+
+    Raises
+    ------
+    InputError
+        If it cannot be imported, or is no function; says what it was to be.
+    """
+    module, _, name = path.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{what} '{path}': module '{module}' cannot be imported ({error})") from None
+    function = getattr(found, name, None)
+    if not callable(function):
+        known = [known for known, thing in vars(found).items() if callable(thing) and not known.startswith("_")]
+        raise InputError(f"{what} '{path}': '{module}' has no function '{name}'; {nearest(name, known)}")
+    return function  # type: ignore[no-any-return]

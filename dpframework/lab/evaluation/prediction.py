@@ -1,0 +1,111 @@
+"""How well a model predicts classes: accuracy, F-measure and area under the ROC curve, by scikit-learn's metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.lab.evaluation.classifiers import require_scikit_learn
+from dpframework.lab.evaluation.rows import columns_of, number_of_rows
+from dpframework.lab.evaluation.trial import NOT_PRIVATE
+from dpframework.tables.table import Table
+
+
+@final
+@attrs.frozen
+class Prediction:
+    """How well classes were predicted: not private.
+
+    Attributes
+    ----------
+    accuracy
+        The share of rows whose class was predicted.
+    f_measure
+        The harmonic mean of precision and recall: of one class, or the mean over classes that occur.
+    auc
+        The area under the ROC curve, likewise: of one class against the others, or the mean over classes; NaN where the
+        model gives no probabilities, or the rows have a single class.
+    rows
+        How many were predicted.
+    """
+
+    accuracy: float
+    f_measure: float
+    auc: float
+    rows: int
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the measures by name."""
+        return {"accuracy": self.accuracy, "f_measure": self.f_measure, "auc": self.auc}
+
+    def __str__(self) -> str:
+        """Write the measures."""
+        return (
+            f"accuracy {self.accuracy:.3f}, F-measure {self.f_measure:.3f}, AUC {self.auc:.3f} on {self.rows} rows\n"
+            f"{NOT_PRIVATE}"
+        )
+
+
+def prediction_of(model: Any, table: Table, target: str, *, positive: str | None = None) -> Prediction:
+    """Measure how well a model predicts the classes of a table: not private.
+
+    Parameters
+    ----------
+    model
+        Whatever has `predict` of a table, and `predict_proba` if it can: a tree of this project, or a scikit-learn
+        classifier with its encoding (`Encoded`).
+    table
+        Rows that it has not been trained on, if the result is to say anything of others.
+    target
+        The class attribute.
+    positive
+        The class whose F-measure and area are wanted; without it, their means over the classes that occur.
+
+    Raises
+    ------
+    InputError
+        If the model does not predict, the table has no rows, or the class attribute or `positive` is unknown.
+    ImportError
+        If scikit-learn is not installed.
+    """
+    if not hasattr(model, "predict"):
+        raise InputError(f"a model that predicts is needed, such as a result's tree, not {type(model).__name__}")
+    require_scikit_learn("prediction")
+    from sklearn.metrics import accuracy_score, f1_score
+
+    labels = table.schema[target].labels
+    if positive is not None and positive not in labels:
+        raise InputError(f"attribute '{target}' has no value {positive!r}; {nearest(positive, labels)}")
+    if not number_of_rows(table):
+        raise InputError("there are no rows to predict")
+    true = np.array(labels)[columns_of(table).codes(target)]
+    found = np.asarray(model.predict(table)).astype(str)
+    wanted = sorted(set(true)) if positive is None else [positive]
+    return Prediction(
+        accuracy=float(accuracy_score(true, found)),
+        f_measure=float(f1_score(true, found, labels=wanted, average="macro", zero_division=0)),
+        auc=_area(model, table, true, wanted, labels),
+        rows=len(true),
+    )
+
+
+def _area(model: Any, table: Table, true: NDArray[np.str_], wanted: list[str], labels: tuple[str, ...]) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    if not hasattr(model, "predict_proba") or len(set(true)) < 2:
+        return math.nan
+    probabilities = np.asarray(model.predict_proba(table))
+    # a classifier's columns are the classes that it has seen; those of a tree of this project all labels
+    known = [str(label) for label in getattr(model, "classes_", labels)]
+    areas = []
+    for label in wanted:
+        is_label = true == label
+        if is_label.any() and not is_label.all():
+            scores = probabilities[:, known.index(label)] if label in known else np.zeros(len(true))
+            areas.append(float(roc_auc_score(is_label, scores)))
+    return float(np.mean(areas)) if areas else math.nan

@@ -1,0 +1,250 @@
+"""How good redescriptions are, on the rows themselves: true supports, Jaccard indices and p-values. Not private.
+
+Sources of what is reported: Mihelčić and Miettinen 2023, tables 3 to 5 (share of p-values up to 0.01, median true
+Jaccard index, median error of the noisy one, their Spearman correlation), and Serenade's figures (quartiles).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.lab.evaluation.rows import columns_of, number_of_rows
+from dpframework.lab.evaluation.trial import NOT_PRIVATE
+from dpframework.results.noisy import Noisy
+from dpframework.results.redescriptions import Redescription
+from dpframework.tables.table import Table
+
+SIGNIFICANT = 0.01
+"""Up to this p-value, a redescription is called significant."""
+_BLOCK = 1 << 13  # rows: what is unpacked at a time when sets of rows are compared
+
+Floats = NDArray[np.float64]
+
+
+def exact_counts(found: Iterable[Redescription], table: Table) -> list[Redescription]:
+    """Return redescriptions with exact counts, in the same order: not private.
+
+    Raises
+    ------
+    InputError
+        If a description does not fit the table's schema.
+    """
+    columns = columns_of(table)
+    exact = []
+    for one in found:
+        left, right = one.left.holds(columns), one.right.holds(columns)
+        both, on_left, on_right = (int(np.count_nonzero(rows)) for rows in (left & right, left, right))
+        exact.append(
+            Redescription(
+                one.left,
+                one.right,
+                both=Noisy(both, 0),
+                left_only=Noisy(on_left - both, 0),
+                right_only=Noisy(on_right - both, 0),
+                rows=Noisy(columns.rows, 0),
+            )
+        )
+    return exact
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class RedescriptionQuality:
+    """What redescriptions are truly worth, one number a redescription: not private.
+
+    Attributes
+    ----------
+    noisy
+        The Jaccard index that each one shows, shape (redescriptions,).
+    true
+        The exact one.
+    supports
+        Rows for which both descriptions hold.
+    p_values
+        Of the exact counts (see `Redescription.p_value`).
+    rows
+        The number of rows of the table.
+    """
+
+    noisy: Floats
+    true: Floats
+    supports: Floats
+    p_values: Floats
+    rows: int
+
+    @property
+    def significant(self) -> float:
+        """The share with a p-value up to `SIGNIFICANT`; NaN without redescriptions."""
+        return float(np.mean(self.p_values <= SIGNIFICANT)) if len(self.true) else math.nan
+
+    @property
+    def quartiles(self) -> tuple[float, float, float]:
+        """Of the true Jaccard indices: a quarter, the median, three quarters; NaN without redescriptions."""
+        if not len(self.true):
+            return math.nan, math.nan, math.nan
+        low, middle, high = np.quantile(self.true, [0.25, 0.5, 0.75])
+        return float(low), float(middle), float(high)
+
+    @property
+    def error(self) -> float:
+        """The median difference of noisy and true Jaccard indices; NaN without redescriptions."""
+        return float(np.median(np.abs(self.noisy - self.true))) if len(self.true) else math.nan
+
+    @property
+    def spearman(self) -> float:
+        """Spearman's correlation of noisy and true Jaccard indices; NaN for less than three, or if all are alike."""
+        if len(self.true) < 3 or min(np.ptp(self.true), np.ptp(self.noisy)) == 0:
+            return math.nan
+        from scipy.stats import spearmanr
+
+        return float(spearmanr(self.noisy, self.true).statistic)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the measures by name."""
+        low, middle, high = self.quartiles
+        return {
+            "count": float(len(self.true)),
+            "significant": self.significant,
+            "jaccard": middle,
+            "jaccard_low": low,
+            "jaccard_high": high,
+            "error": self.error,
+            "spearman": self.spearman,
+            "support": float(np.median(self.supports)) if len(self.supports) else math.nan,
+        }
+
+    def __str__(self) -> str:
+        """Write the measures."""
+        if not len(self.true):
+            return f"no redescriptions\n{NOT_PRIVATE}"
+        low, middle, high = self.quartiles
+        return (
+            f"{len(self.true)} redescriptions, {self.significant:.0%} with a p-value up to {SIGNIFICANT}\n"
+            f"true Jaccard index: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}\n"
+            f"noisy one: median error {self.error:.3f}, Spearman correlation {self.spearman:.2f}\n"
+            f"{NOT_PRIVATE}"
+        )
+
+    def __repr__(self) -> str:
+        """Tell how many."""
+        return f"<quality of {len(self.true)} redescriptions: not private>"
+
+
+def redescription_quality(found: Iterable[Redescription], table: Table) -> RedescriptionQuality:
+    """Say what redescriptions are worth on the rows that they were mined from: not private.
+
+    Raises
+    ------
+    InputError
+        If a description does not fit the table's schema.
+    """
+    shown = list(found)
+    exact = exact_counts(shown, table)
+    return RedescriptionQuality(
+        np.array([one.jaccard for one in shown], dtype=np.float64),
+        np.array([one.jaccard for one in exact], dtype=np.float64),
+        np.array([one.both.value for one in exact], dtype=np.float64),
+        np.array([one.p_value for one in exact], dtype=np.float64),
+        number_of_rows(table),
+    )
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Matching:
+    """For each redescription of a reference set, the one found that is nearest to it: not private.
+
+    Two redescriptions are as near as the Jaccard index of the rows that they hold for, whatever they say.
+
+    Attributes
+    ----------
+    best
+        The position of the nearest, shape (reference,); -1 where nothing was found.
+    similarity
+        How near it is, in [0, 1].
+    """
+
+    best: NDArray[np.int64]
+    similarity: Floats
+
+    @property
+    def mean(self) -> float:
+        """The mean similarity; NaN without a reference."""
+        return float(self.similarity.mean()) if len(self.similarity) else math.nan
+
+    def recovered(self, threshold: float = 0.8) -> float:
+        """Return the share of the reference set that was found, up to a similarity; NaN without a reference."""
+        return float(np.mean(self.similarity >= threshold)) if len(self.similarity) else math.nan
+
+    def __str__(self) -> str:
+        """Write the measures."""
+        return (
+            f"of {len(self.best)} reference redescriptions, {self.recovered():.0%} recovered (similarity 0.8 or more); "
+            f"mean similarity {self.mean:.2f}\n{NOT_PRIVATE}"
+        )
+
+    def __repr__(self) -> str:
+        """Tell of how many."""
+        return f"<matching of {len(self.best)} reference redescriptions: not private>"
+
+
+def matched(found: Sequence[Redescription], reference: Sequence[Redescription], table: Table) -> Matching:
+    """Match redescriptions with a reference set, such as what a miner without privacy finds: not private.
+
+    Raises
+    ------
+    InputError
+        If a description does not fit the table's schema.
+    """
+    if not len(found) or not len(reference):
+        return Matching(np.full(len(reference), -1), np.zeros(len(reference)))
+    rows, first, second = number_of_rows(table), _supports(reference, table), _supports(found, table)
+    both = np.zeros((len(reference), len(found)))
+    for start in range(0, rows, _BLOCK):
+        block = slice(start // 8, (start + _BLOCK) // 8)
+        one, other = (np.unpackbits(bits[:, block], axis=1).astype(np.float32) for bits in (first, second))
+        both += one @ other.T
+    sizes = [np.unpackbits(bits, axis=1).sum(axis=1, dtype=np.float64) for bits in (first, second)]
+    either = sizes[0][:, None] + sizes[1] - both
+    similarity = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+    best = similarity.argmax(axis=1)
+    return Matching(best, similarity[np.arange(len(best)), best])
+
+
+def _supports(redescriptions: Sequence[Redescription], table: Table) -> NDArray[np.uint8]:
+    """Return the rows that each one holds for, as bits, shape (redescriptions, rows / 8)."""
+    columns = columns_of(table)
+    return np.stack([np.packbits(one.left.holds(columns) & one.right.holds(columns)) for one in redescriptions])
+
+
+def kept(found: Sequence[Redescription], which: str | float) -> list[Redescription]:
+    """Return all redescriptions, those that are trusted, or those that pruning leaves.
+
+    Parameters
+    ----------
+    found
+        A miner's result (`Redescriptions`).
+    which
+        "all", "trusted", "pruned" (at the support that the noise suggests), or a least noisy support.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    if which == "all":
+        return list(found)
+    if which == "trusted":
+        return [one for one, sure in zip(found, found.trusted, strict=True) if sure]  # type: ignore[attr-defined]
+    if which == "pruned":
+        return list(found.pruned())  # type: ignore[attr-defined]
+    if isinstance(which, int | float) and not isinstance(which, bool):
+        return [one for one in found if one.support.value >= which]
+    raise InputError(f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a least noisy support")

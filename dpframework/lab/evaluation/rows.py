@@ -1,0 +1,74 @@
+"""Rows of a table that may be read freely: some of them as a table, folds, and columns to evaluate descriptions on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.tables.blocks import Shard
+from dpframework.tables.engines import InMemory
+from dpframework.tables.table import Table
+
+
+def columns_of(table: Table) -> Shard:
+    """Return all rows as what descriptions are evaluated on: not private."""
+    (shard,) = InMemory().load(table)
+    return shard
+
+
+def number_of_rows(table: Table) -> int:
+    """Return the number of rows: not private."""
+    return int(table.codes.shape[1])
+
+
+def select_rows(table: Table, rows: ArrayLike) -> Table:
+    """Return some rows as a table of their own; a public row count in its schema becomes theirs.
+
+    Parameters
+    ----------
+    table
+        All rows.
+    rows
+        Positions, shape (rows,), or a mask of all rows.
+    """
+    chosen = np.asarray(rows) if np.size(rows) else np.empty(0, dtype=np.int64)
+    codes = np.ascontiguousarray(table.codes[:, chosen])
+    values = {name: column[chosen] for name, column in table.values.items()}
+    return Table(_with_count(table.schema, codes.shape[1]), codes, values)
+
+
+def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:
+    """Yield, for each fold of a cross-validation, the other rows and the fold's, in random order of rows.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two folds, or fewer rows than folds.
+
+    Examples
+    --------
+    >>> from dpframework.lab.clinic import clinic_table
+    >>> [(number_of_rows(train), number_of_rows(test)) for train, test in folds(clinic_table(10), 3, seed=0)]
+    [(6, 4), (7, 3), (7, 3)]
+    """
+    rows = number_of_rows(table)
+    if not 2 <= number <= rows:
+        raise InputError(f"folds must be from 2 to the number of rows, not {number}")
+    parts = fold_positions(rows, number, seed)
+    for k, held_out in enumerate(parts):
+        others = np.concatenate([*parts[:k], *parts[k + 1 :]])
+        yield select_rows(table, others), select_rows(table, held_out)
+
+
+def fold_positions(rows: int, number: int, seed: int) -> list[NDArray[np.int64]]:
+    """Return the positions of each fold's rows, in random order; the first folds are one row larger than the last."""
+    return np.array_split(np.random.default_rng(seed).permutation(rows), number)
+
+
+def _with_count(schema: Schema, rows: int) -> Schema:
+    return schema if schema.rows is None else attrs.evolve(schema, rows=rows)

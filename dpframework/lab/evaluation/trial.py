@@ -1,0 +1,72 @@
+"""A trial: one run of a method on one data set, with the truth beside it. Measures of it are not private."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol, final
+
+import attrs
+
+from dpframework.tables.table import Table
+
+NOT_PRIVATE = "Not private: measured on the rows themselves."
+"""What every printed evaluation ends with."""
+
+
+def _fixed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(parameters))
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class Trial:
+    """One run of a method on one data set, with the truth beside it: not private, whatever the method is.
+
+    Attributes
+    ----------
+    result
+        What `Miner.mine`, or a baseline without privacy, returned.
+    table
+        The rows that it was mined from.
+    held_out
+        Rows kept apart, such as a fold of a cross-validation, for prediction; or None.
+    parameters
+        Of the method.
+    seconds
+        CPU seconds of the run; NaN where nobody measured them.
+    """
+
+    result: Any
+    table: Table
+    held_out: Table | None = None
+    parameters: Mapping[str, Any] = attrs.field(factory=dict, converter=_fixed)
+    seconds: float = math.nan
+
+    def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
+        """Pickle as the parts: a read-only view of a dictionary cannot be pickled."""
+        return Trial, (self.result, self.table, self.held_out, dict(self.parameters), self.seconds)
+
+    def __repr__(self) -> str:
+        """Show no row."""
+        return f"<trial of a {type(self.result).__name__}: not private>"
+
+
+_KNOWN: weakref.WeakKeyDictionary[Table, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def known_of(table: Table, key: Any, find: Callable[[], Any]) -> Any:
+    """Return what `find` returns, called once for a table and a key: the truth that many trials are compared with."""
+    known = _KNOWN.setdefault(table, {})
+    if key not in known:
+        known[key] = find()
+    return known[key]
+
+
+class Measure(Protocol):
+    """A function of a trial, with settings by name, that says how good the result is: not private."""
+
+    def __call__(self, trial: Trial, /, *args: Any, **settings: Any) -> Mapping[str, float]:
+        """Return numbers by name; NaN where there is nothing to measure, such as no redescription."""

@@ -1,0 +1,154 @@
+"""Functions that an experiment file names: of a Python file beside it, or of an installed module."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.toml import resolved_path
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+@final
+@attrs.frozen
+class Code:
+    """A function by its place.
+
+    Attributes
+    ----------
+    place
+        `file.py:function`, the file relative to `folder`, or `package.module:function`.
+    folder
+        That of the experiment file.
+    """
+
+    place: str
+    folder: Path
+
+    def __str__(self) -> str:
+        """Return the place."""
+        return self.place
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, module or function, or importing it fails.
+        """
+        where, _, name = self.place.rpartition(":")
+        module = _module_of_file(self.path, self.digest) if self.path is not None else _module(where)
+        function = getattr(module, name, None)
+        if not callable(function):
+            known = [key for key, value in vars(module).items() if inspect.isfunction(value) and key[0] != "_"]
+            raise InputError(f"'{self.place}': there is no function '{name}' in {where}; {nearest(name, known)}")
+        return function  # type: ignore[no-any-return]
+
+    @property
+    def path(self) -> Path | None:
+        """The Python file, where the function is given by one."""
+        where, _, name = self.place.rpartition(":")
+        if not where or not name.isidentifier():
+            raise InputError(f"'{self.place}' names no function; write file.py:function or package.module:function")
+        return resolved_path(where, self.folder) if where.endswith(".py") else None
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the Python source that defines the function.
+
+        Raises
+        ------
+        InputError
+            As `load`.
+        """
+        if self.path is not None:
+            if not self.path.is_file():
+                raise InputError(f"'{self.place}': there is no file {self.path}")
+            return file_digest(self.path)
+        source = getattr(_module(self.place.rpartition(":")[0]), "__file__", None)
+        return "" if source is None else file_digest(Path(source))
+
+
+@functools.cache
+def _module_of_file(path: Path, digest: str) -> Any:
+    """Run a Python file as a module; again only if it has changed."""
+    name = f"dpframework_experiment_{digest[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # attrs and dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"{path}: cannot be imported ({type(error).__name__}: {first_line(error)})") from None
+    return module
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise InputError(
+            f"the module {name} cannot be imported ({type(error).__name__}: {first_line(error)})"
+        ) from None
+
+
+def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[str, Any], what: str) -> None:
+    """Refuse settings that a function does not take: before hours of work, not in each cell.
+
+    Parameters
+    ----------
+    function
+        What will be called.
+    given
+        With how many positional arguments.
+    settings
+        And these by name.
+    what
+        Begins the error's sentence.
+
+    Raises
+    ------
+    InputError
+        If it cannot be called so.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # it does not say
+        return
+    named = [p.name for p in list(signature.parameters.values())[given:] if p.kind is not p.VAR_KEYWORD]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for key in settings:
+        if key not in named and not open_ended:
+            raise InputError(f"{what}: has no parameter '{key}'; {nearest(key, named)}")
+    try:
+        signature.bind(*[None] * given, **settings)
+    except TypeError as error:
+        raise InputError(f"{what}: cannot be called so: {error}") from None

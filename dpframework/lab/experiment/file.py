@@ -1,0 +1,324 @@
+"""Experiment files: read strictly, without data and without running anything."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import Relation, exact, positive
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
+from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.grid import RESERVED, DataSet, Experiment, MeasureUse, Method, Summary, canonical
+from dpframework.plan.nodes import NAME_CHARACTER
+from dpframework.study.registry import registry
+from dpframework.study.study_file import DATA_KEYS, Data, require_views
+
+_KEYS = ("title", "seed", "repetitions", "folds", "epsilon", "relation", "delta", "allow")
+_PARTS = ("data", "method", "measure", "table", "plot")
+_GENERATOR_KEYS = ("generator", "params", "grid")
+_METHOD_KEYS = ("name", "miner", "baseline", "params", "grid", "epsilon", "repetitions", "data")
+_MEASURE_KEYS = ("measure", "name", "params", "methods", "data")
+_SUMMARY_KEYS = ("name", "title", "where", "statistic")
+_TABLE_KEYS = (*_SUMMARY_KEYS, "rows", "columns", "value")
+_PLOT_KEYS = (*_SUMMARY_KEYS, "x", "y", "lines", "panels", "x_scale", "y_scale")
+_FILE_NAME = re.compile(r"[\w.-]+")
+_SCALES = ("linear", "log")
+
+
+def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = None) -> Experiment:
+    """Read an experiment file; data files need not exist, and nothing of the grid is run.
+
+    Parameters
+    ----------
+    path
+        A TOML file with `[[data]]`, `[[method]]` and `[[measure]]` (see the page on experiment files).
+    repetitions
+        Instead of the file's: a run with fewer shares its cells with the whole one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or does not describe an experiment: one sentence that names the file and the part
+        or key, with the nearest known name where one is unknown.
+    """
+    path = Path(path)
+    with begun_with(f"{path}: "):
+        return _experiment(read_toml(path, "an experiment file"), path, repetitions)
+
+
+def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) -> Experiment:
+    if "step" in form or "privacy" in form:
+        raise InputError("looks like a study; an experiment is expected, with [[data]], [[method]] and [[measure]]")
+    if "attribute" in form:
+        raise InputError("looks like a schema; an experiment is expected, with [[data]], [[method]] and [[measure]]")
+    refuse_unknown(form, (*_KEYS, *_PARTS), "unknown table or key")
+    folder = path.absolute().parent
+    for part in ("data", "method", "measure"):
+        if not form.get(part):
+            raise InputError(f"has no [[{part}]]; an experiment needs at least one")
+    data = tuple(_data(part, where, folder) for part, where in _named(form, "data"))
+    names = [one.name for one in data]
+    methods = tuple(_method(part, where, folder, names) for part, where in _named(form, "method"))
+    experiment = Experiment(
+        source=path,
+        title=required_text(form, "title", "") if "title" in form else path.stem,
+        seed=_whole(form, "seed", "", default=0, least=0),
+        repetitions=repetitions or _whole(form, "repetitions", "", default=1),
+        folds=_whole(form, "folds", "", least=2) if "folds" in form else None,
+        epsilon=_epsilons(form, ""),
+        relation=Relation.parse(required_text(form, "relation", "")) if "relation" in form else _DEFAULT_RELATION,
+        delta=exact(form.get("delta", 0), "delta"),
+        allow=_texts(form, "allow", ""),
+        data=data,
+        methods=methods,
+        measures=tuple(_measures(form, folder, names, [method.name for method in methods])),
+        summaries=tuple(_summary(kind, *each) for kind in ("table", "plot") for each in _named(form, kind)),
+    )
+    _require_whole(experiment)
+    return experiment
+
+
+_DEFAULT_RELATION = Relation.ADD_OR_REMOVE_ONE
+
+
+def _require_whole(experiment: Experiment) -> None:
+    """Refuse parts that do not fit together."""
+    for method in experiment.methods:
+        if method.miner is not None and method.epsilon is None and not experiment.epsilon:
+            raise InputError(f"method '{method.name}': has no epsilon; give the experiment epsilon = [...]")
+    columns = ("data", "method", *experiment.grid_names(), "epsilon", "repetition", "fold")
+    cells = list(experiment.cells())
+    if not cells:
+        raise InputError("has no cell: no method is run on any data set")
+    every = [(cell, experiment.coordinates(cell)) for cell in cells]
+    for summary in experiment.summaries:
+        where = f"{summary.kind} '{summary.name}': "
+        for name in (*summary.by, *summary.where):
+            if name not in columns:
+                raise InputError(f"{where}there is no coordinate '{name}'; {nearest(name, columns)}")
+        chosen = [(cell, coordinates) for cell, coordinates in every if summary.selects(coordinates)]
+        if not chosen:
+            raise InputError(f"{where}its where selects no cell")
+        _require_told_apart(summary, [coordinates for _, coordinates in chosen], where)
+
+
+def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], where: str) -> None:
+    """Refuse a summary that would mix cells that differ in more than repetition and fold."""
+    groups: dict[str, Mapping[str, Any]] = {}
+    for coordinates in chosen:
+        others = {key: value for key, value in coordinates.items() if key not in ("repetition", "fold")}
+        first = groups.setdefault(canonical([others[key] for key in summary.by if key in others]), others)
+        for key, value in others.items():
+            if value != first[key]:
+                raise InputError(
+                    f"{where}would mix several values of '{key}' ({_shown(first[key])} and {_shown(value)}); "
+                    + ("put it in rows or columns" if summary.kind == "table" else "put it in lines or panels")
+                    + ", or choose one with where"
+                )
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _named(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], str]]:
+    """Return the parts under `[[kind]]`, each with a unique name, and how a sentence about it begins."""
+    found: dict[str, tuple[Mapping[str, Any], str]] = {}
+    for number, part in enumerate(_listed(form, kind), start=1):
+        name = required_text(part, "name", f"{kind} number {number}: ")
+        if name in found:
+            raise InputError(f"{kind} '{name}': this name is used twice; give each {kind} its own")
+        found[name] = part, f"{kind} '{name}': "
+    return list(found.values())
+
+
+def _listed(form: Mapping[str, Any], kind: str) -> Sequence[Mapping[str, Any]]:
+    parts = form.get(kind, [])
+    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+        raise InputError(f"each {kind} must be written under its own [[{kind}]] heading, with two brackets")
+    return parts
+
+
+def _data(form: Mapping[str, Any], where: str, folder: Path) -> DataSet:
+    refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS, *DATA_KEYS), f"{where}unknown key")
+    name, values = form["name"], _table(form, "values", where)
+    if "generator" in form:
+        refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS), f"{where}with a generator, there can be no key")
+        generator = Code(required_text(form, "generator", where), folder)
+        params, grid = _parameters(form, where)
+        return DataSet(name, generator=generator, params=params, grid=grid, values=values)
+    refuse_unknown(form, ("name", "values", *DATA_KEYS), f"{where}without a generator, there can be no key")
+    place = {key: value for key, value in form.items() if key in DATA_KEYS}
+    with begun_with(where):
+        data = Data.from_form(place, folder, where)
+        schema = Schema.load(resolved_path(required_text(form, "schema", where), folder))
+        if len(data.files) > 1:
+            require_views(schema, where)
+    return DataSet(name, data=data, schema=schema, values=values)
+
+
+def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[str]) -> Method:
+    refuse_unknown(form, _METHOD_KEYS, f"{where}unknown key")
+    if ("miner" in form) == ("baseline" in form):
+        raise InputError(f"{where}needs either a miner or a baseline")
+    miner = required_text(form, "miner", where) if "miner" in form else None
+    if miner is not None:
+        if miner not in registry().miners:
+            raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
+        _require_step_name(form["name"], where)
+    params, grid = _parameters(form, where)
+    return Method(
+        form["name"],
+        miner=miner,
+        baseline=Code(required_text(form, "baseline", where), folder) if miner is None else None,
+        params=params,
+        grid=grid,
+        epsilon=_epsilons(form, where) or None,
+        repetitions=_whole(form, "repetitions", where) if "repetitions" in form else None,
+        data=_among(form, "data", where, data),
+    )
+
+
+def _require_step_name(name: str, where: str) -> None:
+    """Refuse a name that a plan cannot hold: a miner is a step of one, under its method's name."""
+    wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
+    if wrong is not None:
+        raise InputError(
+            f"{where}the name of a miner's method cannot hold '{wrong}', since a plan shows it; "
+            "letters, digits, spaces and . _ = + - are accepted"
+        )
+
+
+def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Any]]]:
+    """Return the fixed parameters, and those that vary."""
+    params, grid = _table(form, "params", where), _table(form, "grid", where)
+    for key in (*params, *grid):
+        if key == "epsilon":
+            raise InputError(f"{where}epsilon is a key of its own, not one of the parameters")
+        if key == "seed":
+            raise InputError(f"{where}seed is not a parameter; each cell is given its own")
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise InputError(f"{where}grid: {key} must be a list of values, such as [1, 2, 3]")
+        if key in params:
+            raise InputError(f"{where}{key} is in params and in grid; give it once")
+        if key in RESERVED:
+            raise InputError(f"{where}grid: '{key}' is the name of a column of the results; it cannot vary")
+        if len({canonical(value) for value in values}) < len(values):
+            raise InputError(f"{where}grid: {key} holds a value twice")
+    return params, grid
+
+
+def _measures(
+    form: Mapping[str, Any], folder: Path, data: Sequence[str], methods: Sequence[str]
+) -> Iterable[MeasureUse]:
+    for number, part in enumerate(_listed(form, "measure"), start=1):
+        place = required_text(part, "measure", f"measure number {number}: ")
+        where = f"measure '{place}': "
+        refuse_unknown(part, _MEASURE_KEYS, f"{where}unknown key")
+        if place == "seconds":
+            raise InputError(f"{where}is always taken; tables and plots can show the value 'seconds' without it")
+        yield MeasureUse(
+            Code(place, folder) if ":" in place else place,
+            name=required_text(part, "name", where) if "name" in part else None,
+            params=_table(part, "params", where),
+            methods=_among(part, "methods", where, methods),
+            data=_among(part, "data", where, data),
+        )
+
+
+def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
+    is_table = kind == "table"
+    refuse_unknown(form, _TABLE_KEYS if is_table else _PLOT_KEYS, f"{where}unknown key")
+    if not _FILE_NAME.fullmatch(form["name"]):
+        raise InputError(f"{where}its name is that of a file; use letters, digits, dots, dashes and underscores")
+    statistic = required_text(form, "statistic", where) if "statistic" in form else "mean"
+    known = ("mean", "median", "quartiles")
+    if statistic not in known:
+        raise InputError(f"{where}statistic '{statistic}' is unknown; {nearest(statistic, known)}")
+    key = "value" if is_table else "y"
+    values = _texts(form, key, where)
+    if not values:
+        raise InputError(f"{where}has no '{key}'; name the measured value to show")
+    if not is_table and len(values) > 1:
+        raise InputError(f"{where}y is one measured value; make a plot of each")
+    scales = {axis: form.get(axis, "linear") for axis in ("x_scale", "y_scale")}
+    for axis, scale in scales.items():
+        if scale not in _SCALES:
+            raise InputError(f"{where}{axis} must be 'linear' or 'log'")
+    title = required_text(form, "title", where) if "title" in form else form["name"]
+    kept = _table(form, "where", where)
+    return Summary(
+        kind,
+        form["name"],
+        title,
+        values,
+        rows=_texts(form, "rows" if is_table else "lines", where, default=("method",)),
+        columns=_texts(form, "columns" if is_table else "panels", where),
+        x=None if is_table else required_text(form, "x", where),
+        statistic=statistic,
+        where={key: _wanted(key, value, where) for key, value in kept.items()},
+        **scales,
+    )
+
+
+def _wanted(key: str, value: Any, where: str) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    return [_epsilon(each, where) for each in values] if key == "epsilon" else values
+
+
+def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
+    """Return the epsilons, exact; none if there is no such key."""
+    if "epsilon" not in form:
+        return ()
+    given = form["epsilon"] if isinstance(form["epsilon"], list) else [form["epsilon"]]
+    found = tuple(_epsilon(value, where) for value in given)
+    if not found or len(set(found)) < len(found):
+        raise InputError(f"{where}epsilon must be a list of different numbers, such as [0.1, 1]")
+    return found
+
+
+def _epsilon(value: Any, where: str) -> Fraction:
+    try:
+        return positive(value)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+
+
+def _whole(form: Mapping[str, Any], key: str, where: str, *, default: int = 1, least: int = 1) -> int:
+    value = form.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{where}{key} must be a whole number from {least} on")
+    return value
+
+
+def _table(form: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    table = form.get(key, {})
+    if not isinstance(table, Mapping):
+        raise InputError(f'{where}{key} must be a table, such as {{ target = "income" }}, not {kind_of(table)}')
+    return table
+
+
+def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return a text or list of texts."""
+    if key not in form:
+        return default
+    given = form[key] if isinstance(form[key], list) else [form[key]]
+    if not all(isinstance(text, str) for text in given):
+        raise InputError(f"{where}{key} must be a text or a list of texts")
+    return tuple(given)
+
+
+def _among(form: Mapping[str, Any], key: str, where: str, known: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the names of some of the parts of the experiment; None, for all, if there is no such key."""
+    names = _texts(form, key, where)
+    for name in names:
+        if name not in known:
+            raise InputError(f"{where}{key}: there is no '{name}'; {nearest(name, known)}")
+    return names if key in form else None

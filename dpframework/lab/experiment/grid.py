@@ -1,0 +1,372 @@
+"""The grid of an experiment: data sets, methods and measures, and one cell for each combination.
+
+A cell is known by its coordinates alone, and its seed is a hash of them: what it finds does not depend on the other
+cells, on their order, or on which process computes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.lab.experiment.code import Code
+from dpframework.study.study_file import Data
+
+#: Names of coordinates and columns that parameters and measured values cannot take.
+RESERVED = ("data", "method", "epsilon", "repetition", "fold", "cell", "seconds", "private", "value", "measure")
+_PLACEHOLDER = re.compile(r"\{([\w-]+)\}")
+
+
+def canonical(form: Any) -> str:
+    """Return JSON-safe content as one text, the same on every machine."""
+    return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
+def digest(*parts: Any) -> str:
+    """Return the SHA-256, in hex, of JSON-safe parts."""
+    return hashlib.sha256(canonical(list(parts)).encode()).hexdigest()
+
+
+def seed_of(*parts: Any) -> int:
+    """Return the first 128 bits of the parts' digest."""
+    return int(digest(*parts)[:32], 16)
+
+
+def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return the fixed parameters with every combination of those of a grid, the last key varying fastest.
+
+    Examples
+    --------
+    >>> combinations({"target": "ill"}, {"max_depth": [1, 2]})
+    [{'target': 'ill', 'max_depth': 1}, {'target': 'ill', 'max_depth': 2}]
+    """
+    return [{**params, **dict(zip(grid, chosen, strict=True))} for chosen in itertools.product(*grid.values())]
+
+
+def filled(form: Any, values: Mapping[str, Any], where: str) -> Any:
+    """Replace each `{name}` in the texts of a parameter by what it stands for on a data set.
+
+    A text that is nothing but one placeholder becomes the value itself, of whatever type.
+
+    Raises
+    ------
+    InputError
+        If a name stands for nothing.
+
+    Examples
+    --------
+    >>> filled({"target": "{class}", "max_depth": "{depth}"}, {"class": "income", "depth": 5}, "")
+    {'target': 'income', 'max_depth': 5}
+    """
+    if isinstance(form, Mapping):
+        return {key: filled(part, values, where) for key, part in form.items()}
+    if isinstance(form, list | tuple):
+        return [filled(part, values, where) for part in form]
+    if not isinstance(form, str):
+        return form
+
+    def value(match: re.Match[str]) -> Any:
+        name = match.group(1)
+        if name not in values:
+            raise InputError(f"{where}'{form}': the data set has no value '{name}'; {nearest(name, values)}")
+        return values[name]
+
+    whole = _PLACEHOLDER.fullmatch(form)
+    return value(whole) if whole else _PLACEHOLDER.sub(lambda match: str(value(match)), form)
+
+
+@final
+@attrs.frozen
+class DataSet:
+    """Tables under one name: that of a file, or those of a generator.
+
+    Attributes
+    ----------
+    name
+        Unique in the experiment.
+    data, schema
+        Where the file is, and its public facts; None for a generator.
+    generator
+        A function `(*, seed, **params) -> Table`; None for a file.
+    params, grid
+        The generator's parameters, and those that vary.
+    values
+        What `{name}` stands for in the parameters of methods and measures on this data set.
+    """
+
+    name: str
+    data: Data | None = None
+    schema: Schema | None = None
+    generator: Code | None = None
+    params: Mapping[str, Any] = attrs.field(factory=dict)
+    grid: Mapping[str, Sequence[Any]] = attrs.field(factory=dict)
+    values: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@final
+@attrs.frozen
+class Method:
+    """What is compared: a miner, or a function that mines without dpframework.
+
+    Attributes
+    ----------
+    name
+        Unique in the experiment.
+    miner
+        A registered miner's name; None for a baseline.
+    baseline
+        A function `(table, *, seed, **params) -> result`, with `epsilon` too if the method has epsilons.
+    params, grid
+        Parameters, and those that vary.
+    epsilon
+        The method's own epsilons; None for the experiment's (a miner) or for none (a baseline).
+    repetitions
+        The method's own number, if it needs fewer: what is not random is run once.
+    data
+        The names of the data sets that it is run on; None for all.
+    """
+
+    name: str
+    miner: str | None = None
+    baseline: Code | None = None
+    params: Mapping[str, Any] = attrs.field(factory=dict)
+    grid: Mapping[str, Sequence[Any]] = attrs.field(factory=dict)
+    epsilon: tuple[Fraction, ...] | None = None
+    repetitions: int | None = None
+    data: tuple[str, ...] | None = None
+
+
+@final
+@attrs.frozen
+class MeasureUse:
+    """A measure with its parameters.
+
+    Attributes
+    ----------
+    measure
+        A measure's name, or the code of one.
+    name
+        Put before the names of its values, as in `name.accuracy`; None to leave them as they are.
+    params
+        Its parameters.
+    methods, data
+        The names of what it is for; None for all.
+    """
+
+    measure: str | Code
+    name: str | None = None
+    params: Mapping[str, Any] = attrs.field(factory=dict)
+    methods: tuple[str, ...] | None = None
+    data: tuple[str, ...] | None = None
+
+    def is_for(self, cell: Cell) -> bool:
+        """Tell whether a cell is measured by it."""
+        return (self.methods is None or cell.method in self.methods) and (self.data is None or cell.data in self.data)
+
+
+@final
+@attrs.frozen
+class Summary:
+    """A table or plot of the results.
+
+    Attributes
+    ----------
+    kind
+        "table" or "plot".
+    name
+        Of its file.
+    title
+        What stands above it.
+    values
+        The measured values that it shows; a plot shows one.
+    rows, columns
+        Coordinates: of a table; for a plot the lines (`rows`) and the panels (`columns`).
+    x
+        The coordinate along a plot's horizontal axis; None for a table.
+    statistic
+        "mean", "median" or "quartiles".
+    where
+        Coordinates and the values to keep; a cell without the coordinate is kept.
+    x_scale, y_scale
+        "linear" or "log".
+    """
+
+    kind: str
+    name: str
+    title: str
+    values: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    x: str | None = None
+    statistic: str = "mean"
+    where: Mapping[str, Sequence[Any]] = attrs.field(factory=dict)
+    x_scale: str = "linear"
+    y_scale: str = "linear"
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Every coordinate that it tells apart."""
+        return (*self.rows, *self.columns, *(() if self.x is None else (self.x,)))
+
+    def selects(self, coordinates: Mapping[str, Any]) -> bool:
+        """Tell whether a cell with these coordinates is summarised."""
+        return all(
+            coordinates.get(key) is None or any(coordinates[key] == value for value in wanted)
+            for key, wanted in self.where.items()
+        )
+
+
+@final
+@attrs.frozen
+class Cell:
+    """One run of one method: its coordinates.
+
+    Attributes
+    ----------
+    data, data_params
+        The data set, and its generator's parameters.
+    method, params
+        The method, and its parameters on this data set.
+    epsilon
+        Its budget, exact; None for none.
+    repetition, fold
+        From 1; the fold is None without cross-validation.
+    """
+
+    data: str
+    data_params: Mapping[str, Any]
+    method: str
+    params: Mapping[str, Any]
+    epsilon: Fraction | None
+    repetition: int
+    fold: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form, epsilon exactly."""
+        form = attrs.asdict(self, recurse=False)
+        return form | {"epsilon": None if self.epsilon is None else str(self.epsilon)}
+
+    def __str__(self) -> str:
+        """Name the cell in a sentence."""
+        parts = [f"'{self.method}' on '{self.data}'"]
+        if self.epsilon is not None:
+            parts.append(f"epsilon {self.epsilon}")
+        parts.append(f"repetition {self.repetition}")
+        if self.fold is not None:
+            parts.append(f"fold {self.fold}")
+        return ", ".join(parts)
+
+
+@final
+@attrs.frozen
+class Experiment:
+    """What an experiment file says.
+
+    Attributes
+    ----------
+    source
+        The file.
+    title
+        Of the summary.
+    seed
+        What all randomness follows from.
+    repetitions, folds
+        How often each method is run, and the number of folds of a cross-validation, or None.
+    epsilon, relation, delta, allow
+        The budgets of the grid, and what holds for all of them, as in a study.
+    data, methods, measures, summaries
+        In the order of the file.
+    """
+
+    source: Path
+    title: str
+    seed: int
+    repetitions: int
+    folds: int | None
+    epsilon: tuple[Fraction, ...]
+    relation: Relation
+    delta: Fraction
+    allow: tuple[str, ...]
+    data: tuple[DataSet, ...]
+    methods: tuple[Method, ...]
+    measures: tuple[MeasureUse, ...]
+    summaries: tuple[Summary, ...]
+
+    @property
+    def tables(self) -> tuple[Summary, ...]:
+        """The summaries that are tables."""
+        return tuple(summary for summary in self.summaries if summary.kind == "table")
+
+    @property
+    def plots(self) -> tuple[Summary, ...]:
+        """The summaries that are plots."""
+        return tuple(summary for summary in self.summaries if summary.kind == "plot")
+
+    def data_set(self, name: str) -> DataSet:
+        """Return the data set of that name."""
+        return next(data for data in self.data if data.name == name)
+
+    def method(self, name: str) -> Method:
+        """Return the method of that name."""
+        return next(method for method in self.methods if method.name == name)
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield every cell, in the order of the file; repetitions and folds vary fastest."""
+        for data in self.data:
+            for data_params in combinations(data.params, data.grid):
+                values = {**data.values, **data_params}
+                for method in self.methods:
+                    if method.data is not None and data.name not in method.data:
+                        continue
+                    for params in combinations(method.params, method.grid):
+                        made = filled(params, values, f"method '{method.name}' on data '{data.name}': ")
+                        for epsilon in self._epsilons(method):
+                            for repetition, fold in self._runs(method):
+                                yield Cell(data.name, data_params, method.name, made, epsilon, repetition, fold)
+
+    def _epsilons(self, method: Method) -> Sequence[Fraction | None]:
+        if method.epsilon is not None:
+            return method.epsilon
+        return (None,) if method.miner is None else self.epsilon
+
+    def _runs(self, method: Method) -> Iterator[tuple[int, int | None]]:
+        repetitions = min(self.repetitions, method.repetitions or self.repetitions)
+        folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
+        return itertools.product(range(1, repetitions + 1), folds)
+
+    def grid_names(self) -> tuple[str, ...]:
+        """Return the names of the parameters that vary, those of data first: each is a coordinate."""
+        grids = [*(data.grid for data in self.data), *(method.grid for method in self.methods)]
+        return tuple(dict.fromkeys(key for grid in grids for key in grid))
+
+    def coordinates(self, cell: Cell) -> dict[str, Any]:
+        """Return a cell's coordinates by the names of the results' columns; one that it does not have is None."""
+        data, method = self.data_set(cell.data), self.method(cell.method)
+        varied = {key: cell.params[key] for key in method.grid} | {key: cell.data_params[key] for key in data.grid}
+        return {
+            "data": cell.data,
+            "method": cell.method,
+            **{key: varied.get(key) for key in self.grid_names()},
+            "epsilon": cell.epsilon,
+            "repetition": cell.repetition,
+            "fold": cell.fold,
+        }
+
+    def seed_for(self, cell: Cell) -> int:
+        """Return the seed of a cell's method: 128 bits of the experiment's seed and the cell's coordinates."""
+        return seed_of(self.seed, cell.to_dict())
+
+    def shared_seed(self, cell: Cell, what: str) -> int:
+        """Return a seed that all methods share in one repetition on one data set, so that they are paired."""
+        return seed_of(self.seed, what, cell.data, dict(cell.data_params), cell.repetition)

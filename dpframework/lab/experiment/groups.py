@@ -1,0 +1,77 @@
+"""Groups of an experiment's cells: those that a table or plot does not tell apart, described."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.lab.experiment.grid import Experiment, Summary, canonical
+from dpframework.lab.experiment.job import Finished
+from dpframework.lab.experiment.results import text_of
+from dpframework.lab.experiment.spread import Spread
+
+SECONDS = "seconds"
+
+
+@final
+@attrs.frozen
+class Described:
+    """Cells that a summary does not tell apart, described.
+
+    Attributes
+    ----------
+    coordinates
+        What they have in common: the summary's coordinates; None where they have none, as a baseline has no epsilon.
+    value
+        The measured value that is described.
+    spread
+        Over repetitions, the folds of each averaged first; with a single repetition, over its folds.
+    """
+
+    coordinates: Mapping[str, Any]
+    value: str
+    spread: Spread
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            **{key: _plain(value) for key, value in self.coordinates.items()},
+            "value": self.value,
+            **self.spread.to_dict(),
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    return value if isinstance(value, str | int | float | bool | None) else text_of(value)
+
+
+def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finished]) -> list[Described]:
+    """Return a summary's groups in the order of the file, value by value."""
+    samples: dict[tuple[str, str], tuple[dict[str, Any], dict[int, list[float]]]] = {}
+    for one in finished:
+        coordinates = experiment.coordinates(one.cell)
+        if not summary.selects(coordinates):
+            continue
+        common = {key: coordinates[key] for key in summary.by if key in coordinates}
+        for value in summary.values:
+            measured = one.seconds if value == SECONDS else one.values.get(value, math.nan)
+            _, sample = samples.setdefault((canonical(common), value), (common, {}))
+            sample.setdefault(one.cell.repetition, []).append(measured)
+    described = ((common, value, _described(sample)) for (_, value), (common, sample) in samples.items())
+    return [Described(common, value, spread) for common, value, spread in described if spread is not None]
+
+
+def _described(sample: Mapping[int, Sequence[float]]) -> Spread | None:
+    """Describe the values of repetitions, the folds of each averaged; NaN, where nothing was to measure, left out."""
+    defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
+    # Folds share training rows: taken for a sample of repetitions they would make its interval too narrow (Bengio and
+    # Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).
+    averages = [math.fsum(values) / len(values) for values in defined if values]
+    found = averages if len(defined) > 1 else defined[0]
+    return Spread.of(found) if found else None

@@ -1,0 +1,225 @@
+"""A job: all that one process needs to compute one cell, and what comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, first_line, raised_at
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.lab.evaluation.trial import Trial
+from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.grid import RESERVED, Cell
+from dpframework.lab.experiment.tables import Fold, TableSource, rows_of
+from dpframework.study.registry import registry
+from dpframework.study.study import Study
+from dpframework.study.study_file import add_miner
+from dpframework.tables.table import Table
+
+
+@final
+@attrs.frozen
+class Terms:
+    """What a private run is held to, besides its epsilon."""
+
+    relation: Relation
+    delta: Fraction
+    allow: tuple[str, ...]
+
+
+@final
+@attrs.frozen
+class MinerRun:
+    """A miner, run as the only step of a study."""
+
+    name: str
+    miner: str
+    terms: Terms
+
+    def study(self, schema: Schema, cell: Cell) -> Study:
+        """Return the study; raise InputError if the miner cannot be planned."""
+        assert cell.epsilon is not None
+        terms = self.terms
+        study = Study(schema, epsilon=cell.epsilon, relation=terms.relation, delta=terms.delta, allow=terms.allow)
+        add_miner(study, self.name, self.miner, {**cell.params, "epsilon": cell.epsilon}, registry())
+        return study
+
+    def run(self, table: Table, cell: Cell, seed: int) -> Any:
+        """Return the miner's result."""
+        return self.study(table.schema, cell).run(table, seed=seed)[self.name]
+
+
+@final
+@attrs.frozen
+class BaselineRun:
+    """A function that mines the rows themselves, without a plan."""
+
+    name: str
+    code: Code
+
+    def run(self, table: Table, cell: Cell, seed: int) -> Any:
+        """Return the function's result; its seed has 32 bits, as scikit-learn wants them."""
+        budget = {} if cell.epsilon is None else {"epsilon": float(cell.epsilon)}
+        return self.code.load()(table, seed=seed >> 96, **budget, **cell.params)
+
+
+@final
+@attrs.frozen
+class Measuring:
+    """A measure to take of a cell, its parameters those of the data set."""
+
+    measure: str | Code
+    name: str | None
+    params: Mapping[str, Any]
+
+    def function(self) -> Callable[..., Mapping[str, float]]:
+        """Return the measure.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        """
+        return measure_of(self.measure)
+
+    def take(self, trial: Trial) -> dict[str, float]:
+        """Return the measured values by the names of the results' columns.
+
+        Raises
+        ------
+        InputError
+            If the measure refuses the trial, or gives something else than numbers by name.
+        """
+        try:
+            measured = self.function()(trial, **self.params)
+        except InputError as error:
+            raise InputError(f"measure '{self.measure}': {error}") from None
+        if not isinstance(measured, Mapping):
+            raise InputError(f"measure '{self.measure}' gave {type(measured).__name__}, not numbers by name")
+        found = {}
+        for key, value in measured.items():
+            name = key if self.name is None else f"{self.name}.{key}"
+            try:
+                found[name] = float(value)
+            except (TypeError, ValueError):
+                kind = type(value).__name__
+                raise InputError(f"measure '{self.measure}' gave {kind} for '{key}', not a number") from None
+        return found
+
+
+def measure_of(measure: str | Code) -> Callable[..., Mapping[str, float]]:
+    """Return the function behind a measure's name or code.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if isinstance(measure, Code):
+        return measure.load()
+    from dpframework.lab.evaluation import measures
+
+    return measures.measure(measure)
+
+
+@final
+@attrs.frozen
+class Job:
+    """One cell to compute.
+
+    Attributes
+    ----------
+    cell, key
+        Its coordinates, and the hash by which its finished result is found again.
+    seed
+        Of the method.
+    source, split
+        The table, and which fold is held out; None without cross-validation.
+    method
+        What is run.
+    measures
+        What is measured.
+    """
+
+    cell: Cell
+    key: str
+    seed: int
+    source: TableSource
+    split: Fold | None
+    method: MinerRun | BaselineRun
+    measures: tuple[Measuring, ...]
+
+
+@final
+@attrs.frozen
+class Finished:
+    """A computed cell.
+
+    Attributes
+    ----------
+    values
+        The measured values.
+    seconds
+        CPU seconds of the method, of all threads of its process.
+    """
+
+    cell: Cell
+    key: str
+    values: Mapping[str, float]
+    seconds: float
+
+
+@final
+@attrs.frozen
+class Failed:
+    """A cell that could not be computed, and why: one sentence. It quotes freely, since nothing here is private."""
+
+    cell: Cell
+    reason: str
+
+
+def compute(job: Job) -> Finished | Failed:
+    """Run the method on the table and measure its result; whatever fails is the outcome of this cell only.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user interrupts: that is not the cell's failure, and ends the run.
+    """
+    try:
+        table, held_out = rows_of(job.source)
+        if job.split is not None:
+            if held_out is not None:
+                raise InputError("the generator holds rows out already; leave out 'folds'")
+            table, held_out = job.split.apply(table)
+        started = time.process_time()
+        result = job.method.run(table, job.cell, job.seed)
+        seconds = time.process_time() - started
+        epsilon = {} if job.cell.epsilon is None else {"epsilon": float(job.cell.epsilon)}
+        trial = Trial(result, table, held_out, {**job.cell.params, **epsilon}, seconds)
+        values: dict[str, float] = {}
+        for measuring in job.measures:
+            for name, value in measuring.take(trial).items():
+                if name in values or name in RESERVED:
+                    what = "two measures give it" if name in values else "it is the name of another column"
+                    raise InputError(f"the value '{name}' is ambiguous: {what}; give the measure a name of its own")
+                values[name] = value
+    except Exception as error:
+        if isinstance(error, RunStopped) and error.interrupted:
+            raise KeyboardInterrupt from None
+        return Failed(job.cell, _reason(error))
+    return Finished(job.cell, job.key, values, seconds)
+
+
+def _reason(error: Exception) -> str:
+    """Say in one sentence what failed: a run that stopped says so by its cause."""
+    if isinstance(error, DPFrameworkError) and error.__cause__ is None:
+        return first_line(error)
+    cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error
+    reason = first_line(cause)
+    return f"{type(cause).__name__}{raised_at(cause)}" + (f": {reason}" if reason else "")

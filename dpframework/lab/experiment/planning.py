@@ -1,0 +1,214 @@
+"""From an experiment to its jobs: every plan is made and checked, data is looked for, and each cell gets its key."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import final
+
+import attrs
+
+from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
+from dpframework.facts.schema import Schema
+from dpframework.lab.experiment.code import Code, file_digest, require_accepts
+from dpframework.lab.experiment.grid import Cell, DataSet, Experiment, canonical, digest, filled
+from dpframework.lab.experiment.job import BaselineRun, Job, Measuring, MinerRun, Terms, measure_of
+from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
+from dpframework.study.registry import GROUP, registry
+from dpframework.version import __version__
+
+
+def jobs_of(experiment: Experiment) -> list[Job]:
+    """Return a job for each cell, in the order of `Experiment.cells`.
+
+    Raises
+    ------
+    InputError
+        If a miner cannot be planned, or a function or data file is missing.
+    PlanRefused
+        If a check refuses a plan; no data file has been opened then.
+    """
+    cells = list(experiment.cells())
+    _require_functions(experiment)
+    # No file is opened before every plan has passed; tables that are generated have to be, for their schemas.
+    plans = _Plans(experiment)
+    generators = {data.name for data in experiment.data if data.generator is not None}
+    for cell in sorted(cells, key=lambda cell: cell.data in generators):
+        plans.hash_of(cell)
+    digests = {data.name: _digest_of(data) for data in experiment.data}
+    code = _CodeVersions(experiment)
+    return [_job(experiment, cell, plans.hash_of(cell), digests[cell.data], code) for cell in cells]
+
+
+def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: str, code: _CodeVersions) -> Job:
+    data = experiment.data_set(cell.data)
+    source = source_of(experiment, cell, source_digest)
+    measures = tuple(_measures(experiment, cell, data))
+    split = split_of(experiment, cell)
+    seed = experiment.seed_for(cell)
+    key = digest(
+        {
+            "cell": cell.to_dict(),
+            "seed": seed,
+            "plan": plan,
+            "table": [source.digest, source.seed if isinstance(source, GeneratedTable) else _read_as(source)],
+            "split": None if split is None else attrs.asdict(split),
+            "measures": [[str(m.measure), m.name, m.params, code.of_measure(m.measure)] for m in measures],
+            "code": code.of_method(cell.method),
+            "dpframework": __version__,
+        }
+    )
+    return Job(cell, key, seed, source, split, method_run(experiment, cell), measures)
+
+
+def _read_as(source: FileTable) -> list[str | None]:
+    """Return what else decides the rows that are read from a file."""
+    return [source.schema.fingerprint, source.data.out_of_domain.value, source.data.id]
+
+
+def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
+    """Return how a cell's method is run."""
+    method = experiment.method(cell.method)
+    if method.baseline is not None:
+        return BaselineRun(method.name, method.baseline)
+    assert method.miner is not None
+    return MinerRun(method.name, method.miner, Terms(experiment.relation, experiment.delta, experiment.allow))
+
+
+def source_of(experiment: Experiment, cell: Cell, source_digest: str) -> FileTable | GeneratedTable:
+    """Return where a cell's table comes from: a generator draws a new one for each repetition."""
+    data = experiment.data_set(cell.data)
+    if data.generator is not None:
+        seed = experiment.shared_seed(cell, "table") >> 96
+        return GeneratedTable(data.generator, source_digest, canonical(dict(cell.data_params)), seed)
+    assert data.data is not None
+    assert data.schema is not None
+    return FileTable(data.data, data.schema, source_digest)
+
+
+def split_of(experiment: Experiment, cell: Cell) -> Fold | None:
+    """Return which rows a cell holds out."""
+    if experiment.folds is None or cell.fold is None:
+        return None
+    return Fold(experiment.folds, cell.fold, experiment.shared_seed(cell, "folds"))
+
+
+def _measures(experiment: Experiment, cell: Cell, data: DataSet) -> list[Measuring]:
+    values = {**data.values, **cell.data_params}
+    return [
+        Measuring(
+            use.measure,
+            use.name,
+            filled(use.params, values, f"measure '{use.measure}' on data '{data.name}': "),
+        )
+        for use in experiment.measures
+        if use.is_for(cell)
+    ]
+
+
+def _digest_of(data: DataSet) -> str:
+    """Return what identifies a data set's rows: its files' bytes, or its generator's source."""
+    if data.generator is not None:
+        return data.generator.digest
+    assert data.data is not None
+    try:
+        return digest([file_digest(path) for path in data.data.paths()])
+    except InputError as error:
+        raise InputError(f"data '{data.name}': {error}") from None
+
+
+def _require_functions(experiment: Experiment) -> None:
+    """Refuse functions that are not there, and parameters that they do not take."""
+    for data in experiment.data:
+        if data.generator is not None:
+            settings = {"seed": 0, **data.params, **{key: values[0] for key, values in data.grid.items()}}
+            require_accepts(data.generator.load(), 0, settings, f"data '{data.name}': {data.generator}")
+    for method in experiment.methods:
+        if method.baseline is not None:
+            settings = {"seed": 0, **method.params, **{key: values[0] for key, values in method.grid.items()}}
+            settings |= {} if method.epsilon is None else {"epsilon": 1.0}
+            require_accepts(method.baseline.load(), 1, settings, f"method '{method.name}': {method.baseline}")
+    for use in experiment.measures:
+        require_accepts(measure_of(use.measure), 1, use.params, f"measure '{use.measure}'")
+
+
+@final
+class _Plans:
+    """The hash of each cell's plan; cells that differ in repetition only, or in folds of one size, share it."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._hashes: dict[str, str] = {}
+        self._generated: dict[str, Schema] = {}
+
+    def hash_of(self, cell: Cell) -> str | None:
+        run = method_run(self._experiment, cell)
+        if isinstance(run, BaselineRun):
+            return None
+        schema = self._schema(cell)
+        coordinates = {**cell.to_dict(), "repetition": None, "fold": None}
+        known_by = digest(coordinates, schema.fingerprint)
+        if known_by not in self._hashes:
+            self._hashes[known_by] = self._checked(cell, run, schema)
+        return self._hashes[known_by]
+
+    def _checked(self, cell: Cell, run: MinerRun, schema: Schema) -> str:
+        where = f"method '{cell.method}' on data '{cell.data}', epsilon {cell.epsilon}: "
+        try:
+            return run.study(schema, cell).checked_plan().hash
+        except PlanRefused as error:
+            raise PlanRefused(f"{where}{error}") from None
+        except DPFrameworkError as error:
+            reason = str(error).removeprefix(f"step '{run.name}': ")
+            raise InputError(f"{where}{reason}") from None
+
+    def _schema(self, cell: Cell) -> Schema:
+        schema = self._whole_schema(cell)
+        split = split_of(self._experiment, cell)
+        return schema if split is None else split.schema(schema)
+
+    def _whole_schema(self, cell: Cell) -> Schema:
+        data = self._experiment.data_set(cell.data)
+        if data.schema is not None:
+            return data.schema
+        known_by = digest(cell.data, dict(cell.data_params))
+        if known_by not in self._generated:
+            # The schema is public: it does not follow from the seed, and the first repetition's shows it.
+            first = source_of(self._experiment, attrs.evolve(cell, repetition=1), _digest_of(data))
+            try:
+                table, held_out = rows_of(first)
+            except InputError as error:
+                raise InputError(f"data '{cell.data}': {error}") from None
+            if held_out is not None and self._experiment.folds is not None:
+                raise InputError(f"data '{cell.data}': its generator holds rows out already; leave out 'folds'")
+            self._generated[known_by] = table.schema
+        return self._generated[known_by]
+
+
+@final
+class _CodeVersions:
+    """What identifies the code of methods and measures: a file's digest, or the version of what is installed."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._digests: dict[Code, str] = {}
+        self._plugins = {
+            point.name: f"{point.dist.name} {point.dist.version}"
+            for point in entry_points(group=GROUP)
+            if point.dist is not None
+        }
+
+    def of_method(self, name: str) -> str:
+        method = self._experiment.method(name)
+        if method.baseline is not None:
+            return self._digest(method.baseline)
+        assert method.miner is not None
+        plugin = registry().miners[method.miner].plugin
+        return f"{method.miner} of {self._plugins.get(plugin, plugin)}"
+
+    def of_measure(self, measure: str | Code) -> str:
+        return self._digest(measure) if isinstance(measure, Code) else measure
+
+    def _digest(self, code: Code) -> str:
+        if code not in self._digests:
+            self._digests[code] = code.digest
+        return self._digests[code]

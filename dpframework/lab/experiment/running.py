@@ -1,0 +1,152 @@
+"""Running an experiment: what is not finished is computed, in processes through joblib, and kept cell by cell."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, PlanRefused, RunStopped
+from dpframework.lab.experiment.grid import Experiment
+from dpframework.lab.experiment.job import Failed, Finished, Job, compute
+from dpframework.lab.experiment.planning import jobs_of
+from dpframework.lab.experiment.store import opened, require_ours
+from dpframework.lab.experiment.summary import Report, summarised
+from dpframework.lab.experiment.tables import TableSource
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """What a run of an experiment came to.
+
+    Attributes
+    ----------
+    folder
+        Where it was written.
+    cells
+        How many cells the grid has.
+    before, now
+        How many were found finished, and how many were finished by this run.
+    failed
+        Those that failed, in the order of the grid; they are tried again by the next run.
+    report
+        The summaries of what is finished.
+    """
+
+    folder: Path
+    cells: int
+    before: int
+    now: int
+    failed: tuple[Failed, ...]
+    report: Report
+
+
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    processes: int | None = None,
+    told: Callable[[int, int], None] = lambda finished, cells: None,
+) -> Outcome:
+    """Compute the cells that are not finished, and write the results of all.
+
+    Parameters
+    ----------
+    experiment
+        As `load_experiment` returns it.
+    folder
+        A new or empty folder, or that of an earlier run, whose finished cells are not computed again.
+    processes
+        How many compute at the same time, -1 for one a processor; by default what the `joblib.parallel_config` around
+        the call says: that way, Dask or Ray compute on a cluster. Their workers must see the same files.
+    told
+        Is called with the number of finished and failed cells, and of all cells, at the start and after each.
+
+    Raises
+    ------
+    PlanRefused
+        If a check refuses a plan of the grid: nothing has been read or written.
+    InputError
+        If the experiment cannot be run as it is, or another process works in the folder.
+    RunStopped
+        If the user interrupts, or a process dies; finished cells are kept.
+    """
+    parallel = _joblib()
+    require_ours(folder)
+    if experiment.plots:
+        _require_matplotlib()
+    try:
+        jobs = jobs_of(experiment)
+    except (InputError, PlanRefused) as error:
+        raise type(error)(f"{experiment.source}: {error}") from None
+    with opened(folder) as store:
+        store.sweep()
+        finished = store.finished((job.key, job.cell) for job in jobs)
+        before = len(finished)
+        failed: dict[str, Failed] = {}
+        told(before, len(jobs))
+        waiting = [job for job in jobs if job.key not in finished]
+        with _explained(len(jobs), finished):
+            for job, outcome in _outcomes(parallel, waiting, processes):
+                if isinstance(outcome, Finished):
+                    store.keep(outcome, job.seed)
+                    finished[job.key] = outcome
+                else:
+                    failed[job.key] = outcome
+                told(len(finished) + len(failed), len(jobs))
+        in_order = [finished[job.key] for job in jobs if job.key in finished]
+        failures = tuple(failed[job.key] for job in jobs if job.key in failed)
+        report = summarised(experiment, in_order, failures, folder)
+        return Outcome(folder, len(jobs), before, len(finished) - before, failures, report)
+
+
+def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterator[tuple[Job, Finished | Failed]]:
+    """Yield each job with its outcome as it comes; jobs on one table are handed out one after another."""
+    by_key = {job.key: job for job in jobs}
+    by_source: dict[TableSource, list[Job]] = {}
+    for job in jobs:
+        by_source.setdefault(job.source, []).append(job)
+    # No backend is named, so that the caller's joblib.parallel_config decides. One job a message: a finished cell
+    # does not wait for others to be kept.
+    parallel = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
+    ordered = itertools.chain.from_iterable(by_source.values())
+    for key, outcome in parallel(joblib.delayed(_computed)(job) for job in ordered):
+        yield by_key[key], outcome
+
+
+def _computed(job: Job) -> tuple[str, Finished | Failed]:
+    return job.key, compute(job)
+
+
+@contextlib.contextmanager
+def _explained(cells: int, finished: Mapping[str, Finished]) -> Iterator[None]:
+    """Turn what ends a run before its end into a sentence."""
+    try:
+        yield
+    except (KeyboardInterrupt, BrokenExecutor) as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        what = "interrupted" if interrupted else "a process that computed a cell died, out of memory perhaps"
+        raise RunStopped(
+            f"{what}; {len(finished)} of {cells} cells are finished, and the same command goes on with the others",
+            interrupted=interrupted,
+        ) from None
+
+
+def _joblib() -> Any:
+    try:
+        import joblib
+    except ModuleNotFoundError:
+        raise InputError("experiments need joblib: pip install 'dpframework[experiments]'") from None
+    return joblib
+
+
+def _require_matplotlib() -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("the experiment's plots need matplotlib: pip install 'dpframework[experiments]'")

@@ -1,0 +1,120 @@
+"""The folder of an experiment: one JSON file a finished cell, written whole, and a lock while it is worked on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import write_whole
+from dpframework.lab.experiment.grid import Cell
+from dpframework.lab.experiment.job import Finished
+from dpframework.ledger.sqlite import connect, meaning
+from dpframework.version import __version__
+
+CELLS, LOCK = "cells", "lock"
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[Store]:
+    """Make the folder if it does not exist, and hold its lock.
+
+    Raises
+    ------
+    InputError
+        If another process works in it, it holds something else, or it cannot be written.
+    """
+    require_ours(folder)
+    try:
+        (folder / CELLS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    connection = _locked(folder / LOCK)
+    try:
+        yield Store(folder)
+    finally:
+        connection.close()
+
+
+def _locked(lock: Path) -> sqlite3.Connection:
+    """Return what holds the lock until it is closed: SQLite's, which the system drops if the process is killed."""
+    try:
+        connection = connect(lock, create=True, patience=0)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise InputError(
+                f"{lock.parent}: another process is running an experiment here; wait until it has ended"
+            ) from None
+        raise meaning(error, lock, "lock") from None
+    return connection
+
+
+def require_ours(folder: Path) -> None:
+    """Refuse a folder that holds something else than the results of an experiment.
+
+    Raises
+    ------
+    InputError
+        If it is a file, or holds other files.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is a file; the results of an experiment need a folder")
+    held = sorted(entry.name for entry in folder.iterdir())
+    if held and CELLS not in held:
+        raise InputError(f"{folder}: holds other files, such as '{held[0]}'; give a new folder with --out")
+
+
+class Store:
+    """The finished cells in a folder, by their keys."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _path(self, key: str) -> Path:
+        return self.folder / CELLS / f"{key}.json"
+
+    def keep(self, finished: Finished, seed: int) -> None:
+        """Write a finished cell; it is on the disk when this returns.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        form = {
+            "private": False,  # it was seeded and measured against the truth
+            "dpframework": __version__,
+            "cell": finished.cell.to_dict(),
+            "seed": str(seed),
+            "values": {name: _written(value) for name, value in finished.values.items()},
+            "seconds": finished.seconds,
+        }
+        write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n")
+
+    def finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, Finished]:
+        """Return those of these cells that are finished, by key; a file that is not whole counts as none."""
+        found = {}
+        for key, cell in cells:
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                form = json.loads(self._path(key).read_text(encoding="utf-8"))
+                values = {str(name): float(value) for name, value in form["values"].items()}
+                found[key] = Finished(cell, key, values, float(form["seconds"]))
+        return found
+
+    def sweep(self) -> None:
+        """Remove what a killed process was writing."""
+        for part in (*self.folder.glob(".*.part"), *(self.folder / CELLS).glob(".*.part")):
+            part.unlink(missing_ok=True)
+
+
+def _written(value: float) -> Any:
+    """Return a number as JSON has it; NaN and infinities, which it lacks, as texts."""
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,196 @@
+"""Summaries of an experiment: tables in Markdown and CSV, plots, and the page that shows them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.files import write_whole
+from dpframework.lab.experiment.grid import Experiment, Summary, canonical
+from dpframework.lab.experiment.groups import SECONDS, Described, groups_of
+from dpframework.lab.experiment.job import Failed, Finished
+from dpframework.lab.experiment.plots import png
+from dpframework.lab.experiment.results import results_frame, text_of, write_results
+from dpframework.lab.experiment.spread import Spread
+from dpframework.version import __version__
+
+NOT_PRIVATE = (
+    "Non-private evaluation: every run was seeded, and its results were measured against the rows. "
+    "Where the data is private, these numbers are too."
+)
+
+
+@final
+@attrs.frozen
+class Report:
+    """The summaries of what is finished.
+
+    Attributes
+    ----------
+    groups
+        Those of each table and plot, by its name; a table and a plot may share a name.
+    tables
+        Each table as text, by its name.
+    files
+        What was written, by name.
+    """
+
+    groups: Mapping[tuple[str, str], tuple[Described, ...]]
+    tables: Mapping[str, str]
+    files: tuple[str, ...]
+
+
+def summarised(experiment: Experiment, finished: Sequence[Finished], failed: Sequence[Failed], folder: Path) -> Report:
+    """Write the results and summaries of what is finished into a folder.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written, or a summary shows a value that no measure gave; the results are written then.
+    """
+    write_results(folder, results_frame(experiment, finished))
+    if finished and not failed:  # a cell that failed may have had the value, and is told
+        _require_measured(experiment, finished)
+    files = ["results.parquet", "times.parquet"]
+    groups = {(s.kind, s.name): tuple(groups_of(experiment, s, finished)) for s in experiment.summaries}
+    tables = {}
+    for summary in experiment.tables:
+        found = groups[summary.kind, summary.name]
+        tables[summary.name] = markdown_table(summary, found)
+        files.append(f"table-{summary.name}.csv")
+        write_whole(folder / files[-1], csv_text(summary, found))
+    for summary in experiment.plots:
+        files.append(f"plot-{summary.name}.png")
+        write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]))
+    files.append("summary.md")
+    page = _page(experiment, tables, len(finished), failed)
+    write_whole(folder / files[-1], page)
+    return Report(groups, tables, tuple(files))
+
+
+def _require_measured(experiment: Experiment, finished: Iterable[Finished]) -> None:
+    """Refuse a summary of a value that no cell has."""
+    known = {SECONDS}.union(*(one.values for one in finished))
+    for summary in experiment.summaries:
+        for value in summary.values:
+            if value not in known:
+                raise InputError(
+                    f"{experiment.source}: {summary.kind} '{summary.name}': no measure gave '{value}'; "
+                    f"{nearest(value, known)}"
+                )
+
+
+def csv_text(summary: Summary, groups: Sequence[Described]) -> str:
+    """Return a table's groups as CSV, a line each with every statistic."""
+    text = io.StringIO()
+    names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(group.to_dict() for group in groups)
+    return text.getvalue()
+
+
+def markdown_table(summary: Summary, groups: Sequence[Described]) -> str:
+    """Return a table's groups laid out by rows and columns, as aligned Markdown."""
+    rows: dict[str, tuple[Any, ...]] = {}
+    columns: dict[str, str] = {}
+    cells: dict[tuple[str, str], str] = {}
+    several = len(summary.values) > 1 or not summary.columns
+    for group in groups:
+        row = tuple(group.coordinates[key] for key in summary.rows)
+        column = [(key, group.coordinates[key]) for key in summary.columns]
+        heading = ", ".join(_heading(key, value) for key, value in column)
+        if several:
+            heading = f"{heading}: {group.value}" if heading else group.value
+        at_row, at_column = canonical(row), canonical([[value is None, key] for key, value in column]) + heading
+        rows[at_row] = row
+        columns.setdefault(at_column, heading)
+        cells[at_row, at_column] = shown(group.spread, summary.statistic)
+    lines = [[*summary.rows, *columns.values()]]
+    lines += [[*map(_label, row), *(cells.get((at, column), "") for column in columns)] for at, row in rows.items()]
+    return _aligned(lines)
+
+
+def _heading(key: str, value: Any) -> str:
+    return f"no {key}" if value is None else f"{key} {text_of(value)}"
+
+
+def _label(value: Any) -> str:
+    return "none" if value is None else text_of(value)
+
+
+def shown(spread: Spread, statistic: str) -> str:
+    """Write a statistic to four digits, and half of a mean's interval to two.
+
+    Examples
+    --------
+    >>> shown(Spread.of([0.5, 0.7]), "mean"), shown(Spread.of([0.5]), "mean")
+    ('0.6 ± 1.3', '0.5')
+    """
+    middle, low, high = spread.estimate(statistic)
+    if math.isnan(low):
+        return f"{middle:.4g}"
+    return f"{middle:.4g} ± {high - middle:.2g}" if statistic == "mean" else f"{middle:.4g} ({low:.4g}, {high:.4g})"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    widths = [max(len(line[k]) for line in escaped) for k in range(len(escaped[0]))]
+    rule = ["-" * width for width in widths]
+    laid = [escaped[0], rule, *escaped[1:]]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in laid
+    )
+
+
+BESIDE = {
+    "mean": "mean ± half of its 95 % confidence interval (Student)",
+    "median": "median (its 95 % confidence interval between order statistics)",
+    "quartiles": "median (quartiles)",
+}
+
+
+def sample_note(experiment: Experiment) -> str:
+    """Say what the values of a group are."""
+    if experiment.repetitions == 1:
+        return "1 repetition" if experiment.folds is None else f"over the {experiment.folds} folds of 1 repetition"
+    folds = "" if experiment.folds is None else f", each the average of {experiment.folds} folds"
+    return f"over {experiment.repetitions} repetitions{folds}"
+
+
+def failures(failed: Iterable[Failed]) -> list[str]:
+    """Return a line for each reason why cells failed, with how many did and which was the first."""
+    by_reason: dict[str, list[Failed]] = {}
+    for one in failed:
+        by_reason.setdefault(one.reason, []).append(one)
+    return [
+        f"{cells[0].cell}: {reason}" + (f" (so did {len(cells) - 1} more)" if len(cells) > 1 else "")
+        for reason, cells in by_reason.items()
+    ]
+
+
+def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, failed: Sequence[Failed]) -> str:
+    total = finished + len(failed)
+    parts = [f"# {experiment.title}", NOT_PRIVATE]
+    parts.append(
+        f"From {experiment.source.name} with seed {experiment.seed}, {sample_note(experiment)}, "
+        f"{experiment.relation} neighbours, dpframework {__version__}; {finished} of {total} cells."
+    )
+    for summary in experiment.tables:
+        parts += [f"## {summary.title}", f"{_named(summary)}: {BESIDE[summary.statistic]}.", tables[summary.name]]
+    for summary in experiment.plots:
+        parts += [f"## {summary.title}", f"![{summary.title}](plot-{summary.name}.png)"]
+    if failed:
+        parts += ["## Cells that failed", "\n".join(f"- {line}" for line in failures(failed))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _named(summary: Summary) -> str:
+    return summary.values[0] if len(summary.values) == 1 else "each value"

@@ -1,0 +1,131 @@
+"""The tables of an experiment: read from files or generated, once a process, and cut into folds."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import json
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.errors import InputError, first_line
+from dpframework.facts.schema import Schema
+from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
+from dpframework.lab.experiment.code import Code
+from dpframework.study.study_file import Data
+from dpframework.tables.table import Table
+
+KEPT = 4  # tables that a process keeps: cells of one table are computed one after another
+
+
+@attrs.frozen
+class TableSource(abc.ABC):
+    """Where a table comes from; equal ones give the same rows."""
+
+    @abc.abstractmethod
+    def read(self) -> tuple[Table, Table | None]:
+        """Return the rows, and those held out, if it holds some out itself."""
+
+
+@final
+@attrs.frozen
+class FileTable(TableSource):
+    """A table in a file; `digest` is that of the file's bytes, so that a changed file is read again."""
+
+    data: Data
+    schema: Schema
+    digest: str
+
+    def read(self) -> tuple[Table, None]:
+        """Read the rows; raise as `Data.read` does."""
+        return self.data.read(self.schema), None
+
+
+@final
+@attrs.frozen
+class GeneratedTable(TableSource):
+    """A table that a function makes, and perhaps others held out; `params` is JSON, so that equal ones are known."""
+
+    generator: Code
+    digest: str
+    params: str
+    seed: int
+
+    def read(self) -> tuple[Table, Table | None]:
+        """Call the generator, which returns the rows, or a pair: the rows, and those held out.
+
+        Raises
+        ------
+        InputError
+            If it fails, or returns something else.
+        """
+        try:
+            made = self.generator.load()(seed=self.seed, **json.loads(self.params))
+        except InputError as error:
+            raise InputError(f"generator '{self.generator}': {error}") from None
+        except Exception as error:
+            raise InputError(f"generator '{self.generator}': {type(error).__name__}: {first_line(error)}") from error
+        match made:
+            case Table():
+                return made, None
+            case (Table() as table, Table() as held_out):
+                return table, held_out
+        found = type(made).__name__
+        raise InputError(f"generator '{self.generator}': returned {found}, not a dpf.Table or two of them")
+
+
+@functools.lru_cache(maxsize=KEPT)
+def rows_of(source: TableSource) -> tuple[Table, Table | None]:
+    """Return a table, and rows that its generator holds out or None; this process keeps both for the next cell."""
+    return source.read()
+
+
+@final
+@attrs.frozen
+class Fold:
+    """One fold of a cross-validation.
+
+    Attributes
+    ----------
+    folds
+        How many there are.
+    fold
+        Which one is held out, from 1.
+    seed
+        Of the permutation of the rows: one for all folds and methods of a repetition.
+    """
+
+    folds: int
+    fold: int
+    seed: int
+
+    def training_rows(self, rows: int) -> int:
+        """Return how many of so many rows are trained on: the first folds are one row larger than the last.
+
+        Examples
+        --------
+        >>> [Fold(3, fold, seed=0).training_rows(10) for fold in (1, 2, 3)]
+        [6, 7, 7]
+        """
+        return rows - rows // self.folds - (self.fold <= rows % self.folds)
+
+    def schema(self, schema: Schema) -> Schema:
+        """Return the schema of the training rows: a public row count is theirs. For evaluation only."""
+        return schema if schema.rows is None else attrs.evolve(schema, rows=self.training_rows(schema.rows))
+
+    def apply(self, table: Table) -> tuple[Table, Table]:
+        """Return the training rows and the held-out rows, each in the table's order.
+
+        Raises
+        ------
+        InputError
+            If there are fewer rows than folds.
+        """
+        rows = number_of_rows(table)
+        if rows < self.folds:
+            raise InputError(f"the table has fewer rows than the {self.folds} folds")
+        held_out = np.zeros(rows, dtype=bool)
+        held_out[fold_positions(rows, self.folds, self.seed)[self.fold - 1]] = True
+        return select_rows(table, ~held_out), select_rows(table, held_out)

@@ -1,0 +1,377 @@
+"""What a ledger's entries add up to: data sets with their caps, approvals, and runs with what they were charged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import ConcentratedAccountant, PureAccountant
+from dpframework.accountant.pure import PairAccountant
+from dpframework.facts.errors import InputError, PlanRefused, nearest
+from dpframework.facts.privacy import NOTHING, Pair, PrivacyLoss, Relation, decimal_text
+from dpframework.ledger.chain import START, Entry, LedgerTampered
+from dpframework.plan.plan import Plan
+
+KINDS = ("ledger", "data set", "plan", "approval", "revocation", "run", "charge", "redraw", "resumption", "end")
+
+
+def pair_to_dict(pair: Pair) -> dict[str, str | None]:
+    """Write an amount under both relations, exactly."""
+    return {r.value: None if (amount := pair.under(r)) is None else str(amount) for r in Relation}
+
+
+def pair_from_dict(form: Mapping[str, str | None]) -> Pair:
+    """Read what `pair_to_dict` wrote."""
+    added, replaced = (None if (text := form[r.value]) is None else Fraction(text) for r in Relation)
+    return Pair(added, replaced)
+
+
+@final
+@attrs.define(eq=False)
+class Approval:
+    """How many runs of one plan are approved, and by whom.
+
+    Attributes
+    ----------
+    plan
+        The plan's hash.
+    by
+        Who approved it.
+    time
+        When.
+    runs
+        For how many runs.
+    note
+        What the approver added.
+    used
+        How many of those runs were opened.
+    revoked
+        Who took it back; None while it holds.
+    """
+
+    plan: str
+    by: str
+    time: str
+    runs: int
+    note: str
+    used: int = 0
+    revoked: str | None = None
+
+    @property
+    def left(self) -> int:
+        """How many more runs may be opened."""
+        return 0 if self.revoked is not None else self.runs - self.used
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "left": self.left}
+
+
+@final
+@attrs.define(eq=False)
+class RecordedRun:
+    """A run and what was recorded of it.
+
+    Attributes
+    ----------
+    id
+        Its name in the ledger.
+    plan
+        The plan's hash.
+    time
+        When it was opened, and its plan's whole total charged.
+    amount
+        That total, in the notion of loss of its data set.
+    approval
+        The approval that it was opened under.
+    charges
+        The paths of the releases charged, in order.
+    resumed
+        How many times it was resumed.
+    redrawn
+        How many releases were drawn afresh because the run was killed before their outputs were written down.
+    end
+        "finished", "stopped", or None while it may go on.
+    """
+
+    id: str
+    plan: str
+    time: str
+    amount: Pair
+    approval: Approval
+    charges: list[str] = attrs.field(factory=list)
+    resumed: int = 0
+    redrawn: int = 0
+    end: str | None = None
+
+    @property
+    def revoked(self) -> str | None:
+        """Who took its approval back, if somebody did."""
+        return self.approval.revoked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "run": self.id,
+            "plan": self.plan,
+            "time": self.time,
+            "amount": pair_to_dict(self.amount),
+            "releases": len(self.charges),
+            "charges": list(self.charges),
+            "resumed": self.resumed,
+            "redrawn": self.redrawn,
+            "end": self.end,
+        }
+
+
+@final
+@attrs.define(eq=False)
+class DataSet:
+    """A data set: its cap, and all that was approved and charged.
+
+    Attributes
+    ----------
+    name
+        What it is called in the ledger.
+    relation
+        The neighbouring relation that its cap holds for.
+    epsilon, delta
+        The cap: the most that all runs may cost together.
+    schema
+        The fingerprint of the only schema that plans may be made from; None for any.
+    time
+        When it was opened.
+    plans
+        The approved plans, as JSON-safe content, by their hashes.
+    approvals
+        In order.
+    runs
+        By their ids, in order.
+    charged
+        The amounts of all runs together.
+    """
+
+    name: str
+    relation: Relation
+    epsilon: Fraction
+    delta: Fraction
+    schema: str | None
+    time: str
+    plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    approvals: list[Approval] = attrs.field(factory=list)
+    runs: dict[str, RecordedRun] = attrs.field(factory=dict)
+    charged: Pair = NOTHING
+
+    @property
+    def accountant(self) -> PairAccountant:
+        """The accountant whose rules compose the runs: pure without delta, concentrated with one."""
+        kind = ConcentratedAccountant if self.delta else PureAccountant
+        return kind(self.relation, epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """What the runs cost at most, together."""
+        loss = self.accountant.loss(self.charged)
+        assert loss is not None  # an amount without a finite total is never charged
+        return loss
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon of the cap that is not spent; in concentrated accounting more than that may still fit."""
+        return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
+
+    def require_fit(self, plan: Plan) -> Pair:
+        """Return what a run of a plan is charged, if it fits what is left of the cap.
+
+        Raises
+        ------
+        PlanRefused
+            If it does not fit, or is of another relation or schema, or has no finite total here.
+        """
+        if plan.relation is not self.relation:
+            raise PlanRefused(
+                f"the plan holds under {plan.relation}, the cap of data set '{self.name}' under {self.relation}"
+            )
+        if self.schema not in (None, plan.facts.fingerprint):
+            raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
+        amount = self.accountant.amount_of(plan.root, plan)
+        self.require_room(amount)
+        return amount
+
+    def require_room(self, amount: Pair) -> None:
+        """Refuse an amount that does not fit what is left of the cap."""
+        together = self.accountant.loss(self.accountant.sequential([self.charged, amount]))
+        if together is None or together.epsilon is None:
+            raise PlanRefused(
+                f"the plan has no finite total in {self.accountant.name} accounting, "
+                f"which data set '{self.name}' is capped in"
+            )
+        if together.epsilon > self.epsilon:
+            raise PlanRefused(
+                f"data set '{self.name}': over the cap: with this plan the total is {decimal_text(together.epsilon)}, "
+                f"the cap is {decimal_text(self.epsilon)}"
+            )
+
+    def approval_of(self, plan: str) -> Approval:
+        """Return the approval that a run of a plan is opened under.
+
+        Raises
+        ------
+        PlanRefused
+            If there is none, or it is used up or taken back.
+        """
+        given = [approval for approval in self.approvals if approval.plan == plan]
+        for approval in given:
+            if approval.left:
+                return approval
+        what = f"data set '{self.name}': plan {plan[:12]}"
+        if not given:
+            raise PlanRefused(f"{what} is not approved; 'dpframework ledger approve' approves it, by its hash")
+        if given[-1].revoked is not None:
+            raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} took the approval back")
+        runs = sum(approval.runs for approval in given)
+        raise PlanRefused(
+            f"{what} was approved for {runs} {'run' if runs == 1 else 'runs'}, which {'was' if runs == 1 else 'were'} "
+            "opened before; another one needs an approval of its own"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        spent = self.spent
+        return {
+            "data_set": self.name,
+            "relation": self.relation.value,
+            "accounting": self.accountant.name,
+            "schema": self.schema,
+            "opened": self.time,
+            "cap": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
+            "spent": {"epsilon": str(spent.epsilon), "rho": None if spent.rho is None else str(spent.rho)},
+            "left": {"epsilon": str(self.left)},
+            "approvals": [approval.to_dict() for approval in self.approvals],
+            "runs": [run.to_dict() for run in self.runs.values()],
+        }
+
+
+@final
+class Books:
+    """The data sets of a ledger, as its entries tell, and the head of its chain: the last of those entries.
+
+    Parameters
+    ----------
+    source
+        The ledger's name, for errors.
+    entries
+        In order.
+    """
+
+    def __init__(self, source: str | os.PathLike[str], entries: Iterable[Entry] = ()) -> None:
+        self.id = ""
+        self.head = START
+        self.data_sets: dict[str, DataSet] = {}
+        self._source = source
+        self._runs: dict[str, tuple[DataSet, RecordedRun]] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def data_set(self, name: str) -> DataSet:
+        """Return a data set.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        """
+        if name not in self.data_sets:
+            raise InputError(f"no data set is named '{name}' in this ledger; {nearest(name, self.data_sets)}")
+        return self.data_sets[name]
+
+    def require_possible(self, entry: Entry) -> None:
+        """Refuse an entry that dpframework would not have made now: a run that was not approved, or did not fit.
+
+        Raises
+        ------
+        PlanRefused
+            If it would not.
+        """
+        content = entry.content
+        if entry.kind == "run":
+            data_set = self.data_set(content["data_set"])
+            data_set.approval_of(content["plan"])
+            data_set.require_room(pair_from_dict(content["amount"]))
+        elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
+            raise PlanRefused(f"run {content['run']} had ended")
+
+    def add(self, entry: Entry) -> None:
+        """Take note of one more entry.
+
+        Raises
+        ------
+        LedgerTampered
+            If its content is not what its kind holds.
+        InputError
+            If its kind is unknown.
+        """
+        if entry.kind not in KINDS:
+            raise InputError(
+                f"{self._source}: entry {entry.number} is of the unknown kind '{entry.kind}'; "
+                "was this ledger made by a later dpframework?"
+            )
+        try:
+            self._add(entry)
+        except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError, PlanRefused):
+            raise LedgerTampered(
+                f"{self._source}: entry {entry.number} is not one that dpframework makes: "
+                f"its content is not that of a {entry.kind}"
+            ) from None
+
+    def _add(self, entry: Entry) -> None:
+        content = entry.content
+        self.head = entry.head
+        match entry.kind:
+            case "ledger":
+                self.id = content["id"]
+            case "data set":
+                if content["data_set"] in self.data_sets:
+                    raise ValueError("a data set is opened once")
+                self.data_sets[content["data_set"]] = DataSet(
+                    content["data_set"],
+                    Relation.parse(content["relation"]),
+                    Fraction(content["epsilon"]),
+                    Fraction(content["delta"]),
+                    content["schema"],
+                    entry.time,
+                )
+            case "plan":
+                self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
+            case "approval":
+                approval = Approval(content["plan"], content["by"], entry.time, content["runs"], content["note"])
+                self.data_sets[content["data_set"]].approvals.append(approval)
+            case "revocation":
+                for approval in self.data_sets[content["data_set"]].approvals:
+                    if approval.plan == content["plan"] and approval.revoked is None:
+                        approval.revoked = content["by"]
+            case "run":
+                self._open(entry)
+            case "charge":
+                self._runs[content["run"]][1].charges.append(content["path"])
+            case "redraw":
+                self._runs[content["run"]][1].redrawn += 1
+            case "resumption":
+                self._runs[content["run"]][1].resumed += 1
+            case "end":
+                self._runs[content["run"]][1].end = content["how"]
+
+    def _open(self, entry: Entry) -> None:
+        content = entry.content
+        data_set = self.data_sets[content["data_set"]]
+        approval = data_set.approval_of(content["plan"])
+        approval.used += 1
+        amount = pair_from_dict(content["amount"])
+        run = RecordedRun(content["run"], content["plan"], entry.time, amount, approval)
+        data_set.charged = data_set.accountant.sequential([data_set.charged, amount])
+        data_set.runs[run.id] = run
+        self._runs[run.id] = data_set, run

@@ -1,0 +1,24 @@
+from .base import (
+    Calibration as Calibration,
+    Losses as Losses,
+    Mechanism as Mechanism,
+    Preview as Preview,
+    PureMechanism as PureMechanism,
+)
+from .built_in import BUILT_IN as BUILT_IN
+from .gaussian import Gaussian as Gaussian
+from .interval import ExponentialInterval as ExponentialInterval
+from .laplace import (
+    DiscreteLaplace as DiscreteLaplace,
+    Laplace as Laplace,
+)
+from .randomness import (
+    Noise as Noise,
+    Randomness as Randomness,
+)
+from .selection import (
+    Exponential as Exponential,
+    PermuteAndFlip as PermuteAndFlip,
+    bounded_range_losses as bounded_range_losses,
+    permute_and_flip_log_probability as permute_and_flip_log_probability,
+)

@@ -1,0 +1,19 @@
+"""The mechanisms that are always there."""
+
+from __future__ import annotations
+
+from dpframework.mechanisms.base import Mechanism
+from dpframework.mechanisms.gaussian import Gaussian
+from dpframework.mechanisms.interval import ExponentialInterval
+from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
+from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
+
+#: The mechanisms that are always there.
+BUILT_IN: tuple[type[Mechanism], ...] = (
+    Laplace,
+    DiscreteLaplace,
+    Gaussian,
+    Exponential,
+    PermuteAndFlip,
+    ExponentialInterval,
+)

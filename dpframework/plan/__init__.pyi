@@ -1,0 +1,26 @@
+from .nodes import (
+    Either as Either,
+    Node as Node,
+    Parallel as Parallel,
+    Post as Post,
+    Released as Released,
+    Repeat as Repeat,
+    Sequential as Sequential,
+    Step as Step,
+    either as either,
+    parallel as parallel,
+    post as post,
+    repeat as repeat,
+    scopes as scopes,
+    sequential as sequential,
+    step as step,
+    walk as walk,
+    within_scope as within_scope,
+)
+from .plan import (
+    SCHEMA_VERSION as SCHEMA_VERSION,
+    Budget as Budget,
+    Plan as Plan,
+    PublicFacts as PublicFacts,
+)
+from .reading import plan_from_json as plan_from_json

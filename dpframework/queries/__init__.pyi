@@ -1,0 +1,18 @@
+from .base import (
+    Declared as Declared,
+    Norm as Norm,
+    Query as Query,
+    QueryFacts as QueryFacts,
+    Sensitivity as Sensitivity,
+)
+from .counts import (
+    Count as Count,
+    Histogram as Histogram,
+    JointHistogram as JointHistogram,
+    histogram_sensitivities as histogram_sensitivities,
+)
+from .scores import (
+    CandidateScores as CandidateScores,
+    PiecewiseScores as PiecewiseScores,
+    Supports as Supports,
+)

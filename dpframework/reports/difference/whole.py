@@ -1,0 +1,161 @@
+"""What changed that concerns the whole plan: totals, findings, budget, relation, schema, assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dpframework.accountant import totals
+from dpframework.checks import Finding, Severity
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.plan.plan import Plan
+from dpframework.reports.difference.wording import changed, from_to, loss_words, quoted
+
+
+def total_headline(before: Plan, after: Plan) -> str:
+    """Say whether the total rises, falls or stays, or why that cannot be said."""
+    old = next(iter(totals(before, before.budget.delta).values()), None)
+    new = next(iter(totals(after, after.budget.delta).values()), None)
+    if old is None and new is None:
+        return "neither plan has a valid total"
+    if old is None or new is None:
+        gains = "had no valid total and has" if old is None else "had a valid total and has none: it was"
+        return f"the plan {gains} {loss_words(new or old)}"
+    if before.relation is not after.relation:
+        return (
+            f"the total was {loss_words(old)} under {before.relation} and is {loss_words(new)} under "
+            f"{after.relation}: claims about different neighbours, which cannot be compared"
+        )
+    assert old.epsilon is not None  # `totals` holds finite ones only
+    assert new.epsilon is not None
+    if old == new:
+        return f"the total stays at {loss_words(new)}, under {after.relation}"
+    if old.delta != new.delta:
+        return (
+            f"the total was {loss_words(old)} and is {loss_words(new)}, under {after.relation}: claims with "
+            "different deltas, which epsilon alone does not compare"
+        )
+    verb = "rises" if new.epsilon > old.epsilon else "falls"
+    return f"the total {verb} from {loss_words(old)} to {loss_words(new)}, under {after.relation}"
+
+
+def checks_headline(before: list[Finding], after: list[Finding]) -> str:
+    """Say whether the plan after is refused, and whether the plan before was."""
+    old = [finding for finding in before if finding.severity is Severity.ERROR]
+    new = [finding for finding in after if finding.severity is Severity.ERROR]
+    if not old and not new:
+        return "the checks accept both plans"
+    if not old:
+        return f"newly refused: {'; '.join(map(str, new))}"
+    if not new:
+        return f"no longer refused: {_codes(old)} refused the plan before, nothing refuses the plan after"
+    arrived = [finding for finding in new if finding not in old]
+    return f"the checks refuse both plans, the one after for {_codes(new)}" + (
+        f"; new: {'; '.join(map(str, arrived))}" if arrived else ""
+    )
+
+
+def _codes(found: Iterable[Finding]) -> str:
+    return ", ".join(dict.fromkeys(finding.code for finding in found))
+
+
+def total_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare the totals of each notion of loss."""
+    old, new = totals(before, before.budget.delta), totals(after, after.budget.delta)
+    for name in dict.fromkeys((*old, *new)):
+        had, has = old.get(name), new.get(name)
+        if had is None or has is None:
+            gone = "none" if has is None else loss_words(has)
+            yield f"from {'none' if had is None else loss_words(had)} to {gone} in {name} accounting"
+        elif had.epsilon != has.epsilon:
+            yield f"epsilon {from_to(had.epsilon, has.epsilon)} in {name} accounting"
+
+
+def finding_changes(before: list[Finding], after: list[Finding]) -> Iterator[str]:
+    """Compare what the checks find, one code after another."""
+    gone = [(f"gone: {finding}", finding) for finding in before if finding not in after]
+    arrived = [(f"new: {finding}", finding) for finding in after if finding not in before]
+    for text, _ in sorted([*gone, *arrived], key=lambda one: one[1].code):
+        yield text
+
+
+def budget_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare the budgets."""
+    old, new = before.budget, after.budget
+    for name in ("epsilon", "delta"):
+        if getattr(old, name) != getattr(new, name):
+            yield f"{name} {from_to(getattr(old, name), getattr(new, name))}"
+    arrived = [name for name in new.allow if name not in old.allow]
+    gone = [name for name in old.allow if name not in new.allow]
+    if arrived:
+        yield f"now allows {quoted(arrived)}"
+    if gone:
+        yield f"no longer allows {quoted(gone)}"
+    if old.allow != new.allow and not arrived and not gone:
+        yield f"lists what it allows {from_to(old.allow, new.allow)}"
+
+
+def relation_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare the neighbouring relations."""
+    if before.relation is not after.relation:
+        held = {
+            Relation.ADD_OR_REMOVE_ONE: "whether a row is there, and so the row count, was protected",
+            Relation.REPLACE_ONE: "what a row holds was protected, the row count was public",
+        }
+        text = from_to(before.relation.value, after.relation.value)
+        yield f"{text}: {held[before.relation]}, and {held[after.relation].replace(' was ', ' is ')}"
+
+
+def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare the schemas: by attribute where both are known, else what plan files hold."""
+    old, new = before.facts, after.facts
+    if old.fingerprint != new.fingerprint:
+        yield f"fingerprint from {old.fingerprint[:12]} to {new.fingerprint[:12]}"
+    if old.rows != new.rows:
+        yield f"public row count {from_to(old.rows, new.rows)}"
+    if old.row_bound != new.row_bound:
+        yield f"public bound of the row count {from_to(old.row_bound, new.row_bound)}"
+    if old.inferred != new.inferred:
+        yield f"inferred from private data: {from_to(old.inferred, new.inferred)}"
+    if before.schema is not None and after.schema is not None:  # plan files hold the fingerprint only
+        yield from _attributes(before.schema, after.schema)
+
+
+def _attributes(before: Schema, after: Schema) -> Iterator[str]:
+    old = {attribute.name: attribute for attribute in before.attributes}
+    new = {attribute.name: attribute for attribute in after.attributes}
+    yield from (f"attribute '{name}' removed" for name in old if name not in new)
+    yield from (f"attribute '{name}' added" for name in new if name not in old)
+    shared = [name for name in old if name in new]
+    for name in shared:
+        changes = [text for _, text in changed(old[name].to_dict(), new[name].to_dict())]
+        if changes:
+            yield f"attribute '{name}': {'; '.join(changes)}"
+    if shared != [name for name in new if name in old]:
+        yield "the attributes stand in another order"
+
+
+def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare each part's miner and its parameters."""
+    for name in dict.fromkeys((*before.miners, *after.miners)):
+        old, new = before.miners.get(name), after.miners.get(name)
+        if old is None or new is None:
+            yield f"'{name}' {'added' if old is None else 'removed'}"
+        elif old["miner"] != new["miner"]:
+            yield f"'{name}': miner {from_to(old['miner'], new['miner'])}"
+        else:
+            changes = [text for _, text in changed(old["parameters"], new["parameters"])]
+            if changes:
+                yield f"'{name}': {'; '.join(changes)}"
+
+
+def assumption_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare what the claims assume, and who does."""
+    old, new = before.assumptions, after.assumptions
+    for name in dict.fromkeys((*old, *new)):
+        if name not in old:
+            yield f"'{name}' is new, needed by {quoted(new[name]) or 'the whole plan'}"
+        elif name not in new:
+            yield f"'{name}' is no longer needed"
+        elif old[name] != new[name]:
+            yield f"'{name}' is needed by other steps: {from_to(old[name], new[name])}"

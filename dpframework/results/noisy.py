@@ -1,0 +1,154 @@
+"""Noisy counts: a released count with the variance of its noise, and intervals that follow from that alone.
+
+Assumes noise of discrete Laplace or discrete Gaussian mechanisms, in one release or in a sum of independent ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+
+CONFIDENCE = 0.95  # of intervals, unless another level is asked for
+
+
+def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
+    if not math.isfinite(value):
+        raise InputError(f"the {attribute.name} of a noisy count must be finite, not {value}")
+
+
+def _variance(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"the variance of a count's noise must be finite and not negative, not {value}")
+
+
+@final
+@attrs.frozen
+class Noisy:
+    """A released count: what was released, and the variance of its noise.
+
+    Sums and differences are those of counts with independent noise. A public number has variance 0.
+
+    Attributes
+    ----------
+    value
+        The released count; it may be negative.
+    variance
+        Of the noise: a Gaussian calibration's `scale`; for Laplace noise see `laplace`.
+
+    Examples
+    --------
+    >>> both = Noisy(400, 128) + Noisy(112, 128)
+    >>> both, str(both)
+    (Noisy(value=512.0, variance=256.0), '512 ± 35')
+    """
+
+    value: float = attrs.field(converter=float, validator=_finite)
+    variance: float = attrs.field(converter=float, validator=_variance)
+
+    @classmethod
+    def laplace(cls, value: float, scale: float) -> Noisy:
+        """Return a count released with discrete Laplace noise: a table's `calibration` of the step has its scale.
+
+        Examples
+        --------
+        >>> round(Noisy.laplace(400, scale=10).variance, 2)
+        199.83
+        """
+        return cls(value, 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise."""
+        return math.sqrt(self.variance)
+
+    def margin(self, level: float = CONFIDENCE) -> float:
+        """Return how far the exact count may be away, with at least this probability."""
+        step = 0.5 if self.variance > 0 else 0.0  # half a row, since noise comes in whole rows
+        return quantile(error_of(level)) * heavy_deviation(self.variance) + step
+
+    def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
+        """Return the interval that holds the exact count with at least this probability, whatever the table.
+
+        Raises
+        ------
+        InputError
+            If the level is not between 0 and 1.
+        """
+        margin = self.margin(level)
+        return self.value - margin, self.value + margin
+
+    def __add__(self, other: Noisy | float) -> Noisy:
+        """Add a count with independent noise, or a public number."""
+        other = as_noisy(other)
+        return Noisy(self.value + other.value, self.variance + other.variance)
+
+    __radd__ = __add__  # so that `sum` works
+
+    def __sub__(self, other: Noisy | float) -> Noisy:
+        """Subtract a count with independent noise, or a public number."""
+        other = as_noisy(other)
+        return Noisy(self.value - other.value, self.variance + other.variance)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return {"value": value, "variance": variance}."""
+        return {"value": self.value, "variance": self.variance}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Noisy:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is no noisy count.
+        """
+        try:
+            return cls(form["value"], form["variance"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError("a noisy count is written as its 'value' and its 'variance', two finite numbers") from None
+
+    def __str__(self) -> str:
+        """Write the count and how far the exact one may be away."""
+        return f"{self.value:.0f} ± {math.ceil(self.margin())}" if self.variance else f"{self.value:.0f}"
+
+
+def as_noisy(number: Noisy | float) -> Noisy:
+    """Return a public number as a count without noise."""
+    return number if isinstance(number, Noisy) else Noisy(number, 0)
+
+
+def error_of(level: float) -> float:
+    """Return the probability that a confidence level leaves.
+
+    Raises
+    ------
+    InputError
+        If the level is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"a confidence level must be between 0 and 1, not {level}")
+    return 1 - level
+
+
+def quantile(error: float) -> float:
+    """Return how many deviations the noise of any sum of counts exceeds with at most this probability.
+
+    Sums of independent Laplace and normal noise are normal with a random variance, between a constant (the normal
+    itself) and one exponential (the Laplace itself). Up to a level of 0.9 the normal's quantile is the largest of
+    all, from 0.92 on the Laplace's. No proof is known to us: the tests compute it for many mixtures.
+    """
+    return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
+
+
+def heavy_deviation(variance: float) -> float:
+    """Return the deviation of continuous Laplace noise of the scale that discrete noise of this variance has.
+
+    It is larger, so that tails of noise that is nearly always 0 are covered too.
+    """
+    return 1 / (math.sqrt(2) * math.asinh(1 / math.sqrt(2 * variance))) if variance > 0 else 0.0

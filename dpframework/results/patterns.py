@@ -1,0 +1,46 @@
+"""Patterns: what a mined model says of the class, X -> y."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.descriptions import Description, Equals
+from dpframework.facts.errors import InputError
+
+
+def _weight(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"the weight of a pattern must be finite and not negative, not {value}")
+
+
+@final
+@attrs.frozen
+class Pattern:
+    """A pattern X -> y: where the description holds, the class is expected to be this one.
+
+    Attributes
+    ----------
+    description
+        X, mostly a conjunction of literals.
+    label
+        Y = y: the class attribute and its value.
+    weight
+        How much it counts beside others; only ratios matter.
+
+    Examples
+    --------
+    >>> from dpframework.facts.descriptions import And, Below
+    >>> print(Pattern(And([Equals("smoker", "true"), Below("fev", 3)]), Equals("ill", "true")))
+    smoker = true and fev < 3  ->  ill = true
+    """
+
+    description: Description
+    label: Equals
+    weight: float = attrs.field(default=1.0, converter=float, validator=_weight)
+
+    def __str__(self) -> str:
+        """Write X -> y."""
+        return f"{self.description}  ->  {self.label}"

@@ -1,0 +1,99 @@
+"""The gate: the one way from the private side, which every release goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+import numpy as np
+
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.schema import Attribute
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.run.observers import Observer, Release
+from dpframework.run.scope import Charge
+from dpframework.tables.engines import Engine, Rows
+
+T = TypeVar("T")
+
+
+def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
+    return tuple(told)
+
+
+@attrs.frozen(eq=False)
+class Gate:
+    """The one way from the private side: evaluates a query, draws the mechanism's output, tells the observers."""
+
+    engine: Engine
+    randomness: Randomness
+    observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
+
+    def release(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
+        """Make one release that has been charged.
+
+        Raises
+        ------
+        InputError
+            If the query fails; in a private run the error names the step and the kind of failure only.
+        """
+        for observer in self.observers:
+            observer.charged(charge)
+        answer = self.answer(charge, rows, inputs)
+        candidates = self._candidates(charge, answer, inputs)
+        output = self.draw(charge, answer)
+        value = output if candidates is None else candidates[output]
+        for observer in self.observers:
+            observer.released(Release(charge, inputs, output, value))
+        return value
+
+    def answer(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
+        """Return the exact answer (private side only)."""
+        what = f"step '{charge.path}': the query '{charge.calibration.facts.text}'"
+        return self._guarded(what, lambda: charge.step.query.evaluate(self.engine, rows, **inputs), shown=())
+
+    def draw(self, charge: Charge, answer: Any) -> Any:
+        """Return the mechanism's output."""
+        mechanism = charge.step.mechanism
+        what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
+        return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, self.randomness))
+
+    def split(self, rows: Rows, cut: Cut) -> list[Rows]:
+        """Return the rows of each part of a cut (private side only)."""
+        return self._guarded("a partition", lambda: self.engine.split(rows, cut))
+
+    def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
+        """Return the rows with one more attribute (private side only)."""
+        return self._guarded(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
+
+    def _candidates(self, charge: Charge, answer: Any, inputs: dict[str, Any]) -> Sequence[Any] | None:
+        """Return what a selection chooses among, if there is one score for each; None for other mechanisms."""
+        if not charge.step.mechanism.selects:
+            return None
+        candidates = charge.step.query.candidates(**inputs)
+        if len(candidates) == 0:
+            raise InputError(f"step '{charge.path}': there is no candidate to select from")
+        if np.size(answer) != len(candidates):
+            raise InputError(
+                f"step '{charge.path}': the query '{charge.calibration.facts.text}' does not answer with one score for "
+                "each of its candidates"
+            )
+        return candidates
+
+    def _guarded(
+        self, what: str, function: Callable[[], T], shown: tuple[type[Exception], ...] = (DPFrameworkError,)
+    ) -> T:
+        """Call a function that sees private rows; in a private run, show no text and no cause of what it raises."""
+        try:
+            return function()
+        except Exception as error:
+            if isinstance(error, shown) or (isinstance(error, DPFrameworkError) and not self.randomness.private):
+                raise
+            # The text of an error may quote a private value: only a seeded experiment may show it.
+            kind, cause = type(error).__name__, None if self.randomness.private else error
+        raise InputError(
+            f"{what} failed with {kind}; run with a seed on data that is not private to see where"
+        ) from cause

@@ -1,0 +1,153 @@
+"""The private table: all that a miner sees of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn, final
+
+import attrs
+
+from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.descriptions import Cases, Description, first_overlap
+from dpframework.facts.errors import InputError, ReleaseRefused
+from dpframework.facts.schema import Attribute, Schema
+from dpframework.mechanisms.base import Calibration
+from dpframework.plan.nodes import Step
+from dpframework.run.gate import Gate
+from dpframework.run.scope import Scope
+from dpframework.tables.engines import Rows
+
+
+@final
+class PrivateTable:
+    """A table that can only be released from: no rows, no length, no exact counts.
+
+    A miner gets one, bound to its part of the plan. Every method that returns tables returns private ones.
+    """
+
+    __slots__ = ("_gate", "_rows", "_scope", "schema")
+
+    def __init__(self, schema: Schema, rows: Rows, scope: Scope, gate: Gate) -> None:
+        self.schema = schema
+        self._rows, self._scope, self._gate = rows, scope, gate
+
+    def release(self, step: str | Step, **public_inputs: Any) -> Any:
+        """Make a planned release and return it: numbers, or the chosen candidate.
+
+        Parameters
+        ----------
+        step
+            The name of a step of the plan (or the step itself).
+        public_inputs
+            What the query is given at run time; it must come from the schema and from releases.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan does not hold it here, it was made before, or it is dearer than planned; nothing is spent.
+        """
+        if isinstance(step, Step):
+            self._scope.require_planned(step)
+        return self._gate.release(
+            self._scope.charge(step if isinstance(step, str) else step.name), self._rows, public_inputs
+        )
+
+    def calibration(self, step: str) -> Calibration:
+        """Return the noise of a planned step of this scope: public, known before the run.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan holds no such step here.
+        """
+        return self._scope.calibration(step)
+
+    def partition(
+        self, by: str | Attribute | Cases | Description | Iterable[Description], *, name: str | None = None
+    ) -> list[PrivateTable]:
+        """Cut the rows into disjoint parts by value, as planned by `parallel`.
+
+        Parameters
+        ----------
+        by
+            An attribute (a part a value, in code order), cases (a part a case, and the rest), one description (the
+            rows it holds for, and the rest), or several disjoint descriptions.
+        name
+            The name of the planned parallel, where a scope has several.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan holds no such partition here, it was made before, or its parts overlap.
+        """
+        cut = self._cut(by)
+        parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
+        scopes = self._scope.partition(cut, number_of_parts(cut), name)
+        return [PrivateTable(self.schema, rows, scope, self._gate) for rows, scope in zip(parts, scopes, strict=True)]
+
+    def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:
+        if isinstance(by, str):
+            return self.schema[by]
+        if isinstance(by, Attribute):
+            if self.schema[by.name] != by:
+                raise ReleaseRefused(f"attribute '{by.name}' is not the one of this table's schema")
+            return by
+        if isinstance(by, Cases):
+            return by
+        if isinstance(by, Description):
+            return Cases([by])
+        descriptions = tuple(by) if isinstance(by, Iterable) else (by,)
+        if not descriptions or not all(isinstance(d, Description) for d in descriptions):
+            raise InputError("a partition is by an attribute, cases or descriptions: by value, never by position")
+        overlap = first_overlap(descriptions, self.schema)
+        if overlap is not None:
+            first, second = (str(descriptions[k]) for k in overlap)
+            raise ReleaseRefused(f"the parts '{first}' and '{second}' overlap; parts must be disjoint, use Cases")
+        return descriptions
+
+    def derive(self, attribute: Attribute, cases: Cases) -> PrivateTable:
+        """Return this table with one more attribute: the case that each row falls in.
+
+        Parameters
+        ----------
+        attribute
+            The new attribute, with one code a case (its last one for the rest).
+        cases
+            Public descriptions, from the schema and from releases.
+
+        Raises
+        ------
+        InputError
+            If the name is taken, or the attribute has another number of codes than there are cases.
+        """
+        if attribute.name in self.schema:
+            raise InputError(f"attribute '{attribute.name}' exists; a derived attribute needs a name of its own")
+        if attribute.size != len(cases.labels):
+            raise InputError(f"attribute '{attribute.name}' has {attribute.size} codes for {len(cases.labels)} cases")
+        schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
+        rows = self._gate.derive(self._rows, attribute, cases)
+        return PrivateTable(schema, rows, self._scope, self._gate)
+
+    def scope(self, name: str) -> PrivateTable:
+        """Return this table bound to a named part of the plan, once.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan holds no such part here, or it was entered before.
+        """
+        return PrivateTable(self.schema, self._rows, self._scope.enter(name), self._gate)
+
+    def __repr__(self) -> str:
+        """Show the schema only."""
+        return f"PrivateTable({', '.join(self.schema.names[:8])}{', ...' if len(self.schema) > 8 else ''})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: rows would leave the private side.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError("a private table cannot be pickled or copied; keep the releases, not the table")

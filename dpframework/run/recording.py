@@ -1,0 +1,42 @@
+"""What a run needs of whoever records it; a ledger's run is one such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.plan.plan import Plan
+from dpframework.run.gate import Gate
+from dpframework.run.observers import Observer
+from dpframework.tables.engines import Engine
+
+
+class Recorder(Protocol):
+    """Records one run, and charges its plan before the first release."""
+
+    @property
+    def id(self) -> str:
+        """The run's name in the record."""
+
+    def recording(self, plan: Plan, randomness: Randomness) -> AbstractContextManager[None]:
+        """Refuse a plan that may not be run, and record how the block ends.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan may not be run.
+        """
+
+    def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
+        """Return the gate that the run's releases go through."""
+
+    def open(self) -> None:
+        """Charge the whole plan.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan may not be run any more.
+        """

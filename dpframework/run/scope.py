@@ -1,0 +1,194 @@
+"""A run: which releases of a plan have been made, and which may still be."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import attrs
+
+from dpframework.facts.cuts import Cut
+from dpframework.facts.errors import ReleaseRefused, nearest
+from dpframework.facts.privacy import PrivacyLoss
+from dpframework.mechanisms.base import Calibration
+from dpframework.plan.nodes import Node, Parallel, Released, Sequential, Step, within_scope
+from dpframework.plan.plan import Plan
+from dpframework.run.state import Composition, ParallelState, SequentialState, State, StepState, state_of
+
+
+@attrs.frozen
+class Charge:
+    """One release about to be made: its place in the plan, its step, and what it costs."""
+
+    path: str
+    step: Step
+    calibration: Calibration
+
+
+class Scope:
+    """The part of a run that one private table may release from."""
+
+    def __init__(self, run: Run, node: Node, state: State, path: str) -> None:
+        self._run, self._node, self._state, self._path = run, node, state, path
+
+    def charge(self, name: str) -> Charge:
+        """Mark a step as made and return its charge; refused, nothing changes.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the scope has no such step, it was made before, or it lies in a branch that was not taken.
+        """
+        with self._run.lock:
+            state = self._take(name, StepState, f"step '{name}'")
+            assert isinstance(state, StepState)
+            calibration = self._run.plan.calibration(state.step)
+            if calibration is None:
+                raise ReleaseRefused(f"step '{name}' has no valid claim under {self._run.plan.relation}")
+            state.made = True
+            charge = Charge(f"{self._path}/{name}".lstrip("/"), state.step, calibration)
+            self._run.charges.append(charge)
+            return charge
+
+    def require_planned(self, step: Step) -> None:
+        """Refuse a step that is not the one planned under its name.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan's step of that name differs, for one in being dearer.
+        """
+        for node in within_scope(self._node):
+            if isinstance(node, Step) and node.name == step.name and node == step:
+                return
+        raise ReleaseRefused(
+            f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name"
+        )
+
+    def calibration(self, name: str) -> Calibration:
+        """Return the noise of a planned step.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the scope has no such step, or no valid claim for it.
+        """
+        steps = [node for node in within_scope(self._node) if isinstance(node, Step)]
+        for node in steps:
+            if node.name == name and (calibration := self._run.plan.calibration(node)) is not None:
+                return calibration
+        raise ReleaseRefused(f"step '{name}' is not in the plan; {nearest(name, [s.name for s in steps])}")
+
+    def enter(self, name: str) -> Scope:
+        """Return the scope of a named sequential, once."""
+        with self._run.lock:
+            state = self._take(name, SequentialState, f"scope '{name}'")
+            assert isinstance(state, SequentialState)
+            state.made = True
+            node = next(n for n in within_scope(self._node) if isinstance(n, Sequential) and n.name == name)
+            return Scope(self._run, node, state, f"{self._path}/{name}".lstrip("/"))
+
+    def partition(self, by: Cut, number: int, name: str | None) -> list[Scope]:
+        """Return one scope a part of a planned parallel, once.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the scope plans no such partition, or it was made before.
+        """
+        with self._run.lock:
+            what = "a partition" if name is None else f"partition '{name}'"
+            taken = self._take(name, ParallelState, what, by, number)
+            assert isinstance(taken, ParallelState)
+            node = taken.node
+            children = node.parts * number if len(node.parts) == 1 else node.parts
+            taken.made = True
+            taken.parts = [state_of(child) for child in children]
+            label = node.name or "parts"
+            return [
+                Scope(self._run, child, state, f"{self._path}/{label} {k + 1}".lstrip("/"))
+                for k, (child, state) in enumerate(zip(children, taken.parts, strict=True))
+            ]
+
+    def _take(
+        self, name: str | None, kind: type[State], what: str, by: Cut | None = None, number: int | None = None
+    ) -> State:
+        """Return the first state of that name that is not made yet, committing the run to its branch."""
+        self._run.require_process()
+        seen = False
+        for state, commits in self._state.find(name, kind):
+            if isinstance(state, ParallelState) and not _agrees(state.node, by, number):
+                continue
+            seen = True
+            if not getattr(state, "made", False):
+                for commit in commits:
+                    commit()
+                return state
+        where = f" in '{self._path}'" if self._path else ""
+        if seen:
+            raise ReleaseRefused(f"{what}{where} was made before; a second one is not in the plan")
+        planned = [n for n in within_scope(self._node) if _named(n, kind)]
+        if kind is ParallelState:
+            raise ReleaseRefused(
+                f"{what}{where} by these {number} parts is not in the plan, or not in the branch that was taken"
+            )
+        names = [str(getattr(n, "name", "")) for n in planned]
+        if name in names:
+            raise ReleaseRefused(f"{what}{where} is in a branch of the plan that was not taken")
+        raise ReleaseRefused(f"{what}{where} is not in the plan; {nearest(str(name), names)}")
+
+
+def _named(node: Node, kind: type[State]) -> bool:
+    return isinstance(node, Step) if kind is StepState else isinstance(node, Sequential) and node.name is not None
+
+
+def _agrees(node: Parallel, by: Cut | None, number: int | None) -> bool:
+    """Tell whether a partition is the planned one: the same public cut, or one made from a release."""
+    return len(node.parts) in (1, number) and (isinstance(node.by, Released) or node.by == by)
+
+
+class Run:
+    """The releases of one plan: made, and still to be made.
+
+    Attributes
+    ----------
+    plan
+        The plan that was charged.
+    charges
+        The releases made so far, in order.
+    """
+
+    def __init__(self, plan: Plan, composition: Composition) -> None:
+        self.plan = plan
+        self.charges: list[Charge] = []
+        self.lock = threading.RLock()
+        self._composition = composition
+        self._state = state_of(plan.root)
+        self._process = os.getpid()
+
+    def require_process(self) -> None:
+        """Refuse a forked process: it has a copy of the rows and of this run, and would make every release anew.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the run was opened in another process.
+        """
+        if os.getpid() != self._process:
+            raise ReleaseRefused("this run was opened in another process; make its releases there")
+
+    def scope(self) -> Scope:
+        """Return the scope of the whole plan."""
+        return Scope(self, self.plan.root, self._state, "")
+
+    @property
+    def spent(self) -> PrivacyLoss | None:
+        """What the releases made so far cost, composed as the plan's total is, and never more than that total.
+
+        Composing what one path released may bound it less tightly than the plan bounds every path.
+        """
+        with self.lock:
+            made = self._composition.loss(self._state.charged(self._composition, self.plan))
+        total = self._composition.total(self.plan)
+        known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
+        return min(known, key=lambda loss: loss.epsilon or 0, default=made)

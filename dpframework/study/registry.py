@@ -1,0 +1,199 @@
+"""The registry: plugins found by entry points and hooks; a broken one is reported by name, the rest work."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, final
+
+import attrs
+import pluggy
+
+from dpframework import accountant, checks, mechanisms
+from dpframework.accountant import Accountant
+from dpframework.checks import Check
+from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.mechanisms import Mechanism
+from dpframework.run.miner import Miner
+from dpframework.run.observers import Observer
+from dpframework.study import hookspecs
+from dpframework.tables import engines
+from dpframework.tables.engines import Engine
+
+GROUP = "dpframework"
+
+
+@attrs.frozen
+class Problem:
+    """Why a plugin, or something it brings, is left out."""
+
+    plugin: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Write one sentence."""
+        return f"plugin '{self.plugin}': {self.reason}"
+
+
+@attrs.frozen
+class Brought:
+    """Something that a plugin brings."""
+
+    plugin: str
+    thing: Any
+
+
+@final
+class Registry:
+    """What is installed: miners, mechanisms, accountants, engines, checks and observers, with their plugins.
+
+    Parameters
+    ----------
+    found
+        Entry points of the group `dpframework`; by default the installed ones.
+    """
+
+    def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
+        self.problems: list[Problem] = []
+        self._manager = pluggy.PluginManager("dpframework")
+        self._manager.add_hookspecs(hookspecs)
+        self._load(entry_points(group=GROUP) if found is None else found)
+        self.miners: dict[str, Brought] = self._classes("dpframework_miners", Miner, ())
+        self.mechanisms: dict[str, Brought] = self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
+        self.accountants: dict[str, Brought] = self._classes("dpframework_accountants", Accountant, accountant.BUILT_IN)
+        self.engines: dict[str, Brought] = self._classes("dpframework_engines", Engine, engines.BUILT_IN)
+        self.checks: list[Check] = [*checks.BUILT_IN, *self._objects("dpframework_checks", Check)]
+        self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
+
+    def _load(self, found: Iterable[EntryPoint]) -> None:
+        seen: dict[str, EntryPoint] = {}
+        for point in found:
+            if point.name in seen:
+                if point.value != seen[point.name].value:
+                    self._report(
+                        point.name,
+                        f"two distributions use this name ({_origin(seen[point.name])} and {_origin(point)}); "
+                        "the first one is kept",
+                    )
+                continue
+            seen[point.name] = point
+            try:
+                module = point.load()
+            except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
+                self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
+                continue
+            try:
+                misspelt = _misspelt(module, self._manager)
+                self._manager.register(module, point.name)
+            except (Exception, SystemExit) as error:
+                self._report(point.name, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
+                if self._manager.has_plugin(point.name):  # pluggy keeps the hooks that it met before the bad one
+                    self._manager.unregister(name=point.name)
+                continue
+            for name, close in misspelt:
+                self._report(point.name, f"the hook '{name}' is unknown; {close}")
+            if not misspelt and not self._manager.get_hookcallers(module):
+                self._report(
+                    point.name, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl"
+                )
+
+    def _calls(self, hook: str) -> list[tuple[str, Any]]:
+        """Call a hook plugin by plugin, so that one that fails does not take the others with it."""
+        results: list[tuple[str, Any]] = []
+        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+            try:
+                results += [(implementation.plugin_name, thing) for thing in implementation.function()]
+            except (Exception, SystemExit) as error:
+                self._report(
+                    implementation.plugin_name, f"its hook {hook} fails ({type(error).__name__}: {_reason(error)})"
+                )
+        return results
+
+    def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Brought]:
+        known = {kind.name: Brought("dpframework", kind) for kind in built_in}
+        for plugin, kind in self._calls(hook):
+            what = getattr(kind, "__name__", None) or type(kind).__name__
+            name = getattr(kind, "name", None)
+            if not (isinstance(kind, type) and issubclass(kind, base)):
+                self._report(plugin, f"'{what}' is not a subclass of {base.__name__}")
+            elif not isinstance(name, str) or not name:
+                self._report(plugin, f"'{what}' has no name; set name = \"...\" in the class")
+            elif inspect.isabstract(kind):
+                missing = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
+                self._report(plugin, f"'{what}' does not define {missing}")
+            elif base is Miner and "__attrs_attrs__" not in vars(kind):
+                self._report(plugin, f"'{what}' is not an attrs class; decorate it with @attrs.frozen")
+            elif name in known:
+                self._report(plugin, f"'{name}' is already brought by '{known[name].plugin}', which is kept")
+            else:
+                known[name] = Brought(plugin, kind)
+        return dict(sorted(known.items()))
+
+    def _objects(self, hook: str, base: type[Any]) -> list[Any]:
+        brought = []
+        for plugin, thing in self._calls(hook):
+            if isinstance(thing, base):
+                brought.append(thing)
+            else:
+                self._report(plugin, f"its hook {hook} brings {type(thing).__name__}, not {base.__name__}")
+        return brought
+
+    def _report(self, plugin: str, reason: str) -> None:
+        self.problems.append(Problem(plugin, reason))
+
+    def miner(self, name: str, **parameters: Any) -> Miner:
+        """Make a miner by name.
+
+        Raises
+        ------
+        InputError
+            If no miner has that name, or a parameter is unknown, missing or refused.
+        """
+        if name not in self.miners:
+            problems = "1 plugin problem" if len(self.problems) == 1 else f"{len(self.problems)} plugin problems"
+            broken = f" ({problems}: see 'dpframework miners')" if self.problems else ""
+            raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
+        kind: type[Miner] = self.miners[name].thing
+        fields = {a.alias or a.name: a for a in attrs.fields(kind) if a.init}
+        for given in parameters:
+            if given not in fields:
+                raise InputError(f"miner '{name}' has no parameter '{given}'; {nearest(given, fields)}")
+        needed = [f for f, a in fields.items() if a.default is attrs.NOTHING and f not in parameters]
+        if needed:
+            raise InputError(
+                f"miner '{name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}"
+            )
+        try:
+            return kind(**parameters)
+        except InputError as error:
+            raise InputError(f"miner '{name}': {error}") from None
+        except (TypeError, ValueError) as error:
+            raise InputError(f"miner '{name}' refuses its parameters: {_reason(error)}") from None
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
+
+
+def _reason(error: BaseException) -> str:
+    return first_line(error) or "no reason given"
+
+
+def _misspelt(module: Any, manager: pluggy.PluginManager) -> list[tuple[str, str]]:
+    """Return marked functions of a plugin that no hook is named after."""
+    known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
+    marked = [name for name in dir(module) if manager.parse_hookimpl_opts(module, name) is not None]
+    return [(name, nearest(name, known)) for name in marked if name not in known]
+
+
+@functools.cache
+def registry() -> Registry:
+    """Return the registry of what is installed, made once."""
+    return Registry()
+
+
+def miner(name: str, /, **parameters: Any) -> Miner:
+    """Make an installed miner by name (see `Registry.miner`)."""
+    return registry().miner(name, **parameters)

@@ -1,0 +1,241 @@
+"""A study: one table, one budget, one relation, several miners: plan, check, run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, final
+
+from dpframework.accountant import Accountant, accountants
+from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused, RunStopped
+from dpframework.facts.privacy import Amount, Relation
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpframework.plan.nodes import Node, sequential
+from dpframework.plan.plan import Budget, PublicFacts
+from dpframework.run.gate import Gate
+from dpframework.run.miner import Miner
+from dpframework.run.observers import Observer
+from dpframework.run.private_table import PrivateTable
+from dpframework.run.recording import Recorder
+from dpframework.study.registry import registry
+from dpframework.study.results import Results
+from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.engines import Engine, InMemory
+from dpframework.tables.table import Table, require_public_counts
+
+
+@final
+class Study:
+    """One budget, one relation, several miners on one table.
+
+    Parameters
+    ----------
+    schema
+        The public facts about the table.
+    epsilon, delta
+        The budget; with delta above 0 totals may be composed in concentrated loss or privacy loss distributions.
+    relation
+        "add-or-remove-one" or "replace-one".
+    allow
+        Assumptions accepted by name.
+
+    Raises
+    ------
+    InputError
+        If a number, the relation or a name cannot be used.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        epsilon: Amount,
+        relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
+        delta: Amount = 0,
+        allow: Iterable[str] = (),
+    ) -> None:
+        if isinstance(allow, str):
+            raise InputError(f"allow is one text, {allow!r}; give a list of assumptions")
+        self.schema = schema
+        self.relation = Relation.parse(relation)
+        self.budget = Budget(epsilon, delta, allow)
+        self._nodes: dict[str, Node] = {}
+        self._miners: dict[str, Miner] = {}
+
+    def add(self, name: str, miner: Miner) -> None:
+        """Add a miner; its plan is made now, from the schema.
+
+        Raises
+        ------
+        InputError
+            If the name is taken, or the miner refuses the schema.
+        """
+        if not isinstance(miner, Miner):
+            raise InputError(f"step '{name}': {miner!r} is not a miner; use dpf.miner(name, ...)")
+        try:
+            node = miner.plan(self.schema)
+        except InputError as error:
+            raise InputError(f"step '{name}': {error}") from None
+        if not isinstance(node, Node):
+            raise InputError(
+                f"step '{name}': miner '{miner.name}' planned {type(node).__name__}, not a plan; "
+                "return dpf.step(...) or a composition"
+            )
+        self.add_plan(name, node)
+        self._miners[name] = miner
+
+    def add_plan(self, name: str, node: Node) -> None:
+        """Add planned releases without a miner: to total and check them, not to run.
+
+        Raises
+        ------
+        InputError
+            If the name is taken.
+        """
+        if name in self._nodes:
+            raise InputError(f"step '{name}' is in the study twice; give each its own name")
+        self._nodes[name] = sequential(node, name=name)
+
+    @property
+    def miners(self) -> Mapping[str, Miner]:
+        """The miners added so far, by their names in the study."""
+        return MappingProxyType(self._miners)
+
+    def plan(self) -> StudyPlan:
+        """Return the plan of the whole study: static, no data has been read.
+
+        Raises
+        ------
+        InputError
+            If the study has no step.
+        """
+        if not self._nodes:
+            raise InputError("the study has no step; add a miner")
+        root = sequential(*self._nodes.values())
+        miners = {name: miner.to_dict() for name, miner in self._miners.items()}
+        return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema, miners=miners)
+
+    def checked_plan(self) -> StudyPlan:
+        """Return the plan, if its checks pass.
+
+        Raises
+        ------
+        PlanRefused
+            If a check refuses it; nothing has been read.
+        """
+        plan = self.plan()
+        refused = plan.refusals()
+        if refused:
+            raise PlanRefused("; ".join(str(finding) for finding in refused))
+        return plan
+
+    def accountant(self, plan: StudyPlan) -> Accountant[Any]:
+        """Return an accountant with the study's budget, of the notion of loss with the plan's smallest total."""
+        smallest = next(iter(plan.totals()), None)
+        for unlimited in accountants(plan, self.budget.delta):
+            if unlimited.name == smallest:
+                return type(unlimited)(self.relation, epsilon=self.budget.epsilon, delta=unlimited.delta)
+        raise PlanRefused(f"the plan has no valid total under {self.relation}; check() says why")
+
+    def run(
+        self,
+        table: Table | Callable[[], Table],
+        *,
+        seed: int | None = None,
+        engine: Engine | None = None,
+        observers: Iterable[Observer] = (),
+        accountant: Accountant[Any] | None = None,
+        ledger: Recorder | None = None,
+    ) -> Results:
+        """Check the plan, charge it, and let every miner make its releases.
+
+        Parameters
+        ----------
+        table
+            The data owner's table, or a function that reads it, called after the checks have passed.
+        seed
+            For experiments only: draws are reproducible and the results say that they are not private.
+        engine
+            Where counts are evaluated; by default in this process's memory.
+        observers
+            Told of every charge and release, besides those of plugins.
+        accountant
+            A budget shared with other studies of the same people; by default the study's own.
+        ledger
+            Where the run is recorded, as `Ledger.run` returns it: its whole plan is charged before the first release.
+
+        Raises
+        ------
+        PlanRefused
+            If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
+            no room for it; nothing is read or spent.
+        InputError
+            If the table is of another schema, or a step of the study has no miner.
+        RunStopped
+            If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
+            `results` holds what its finished miners found.
+        """
+        plan = self.checked_plan()
+        planned_only = [name for name in self._nodes if name not in self._miners]
+        if planned_only:
+            raise InputError(f"step '{planned_only[0]}' was added as a plan without a miner; it cannot be run")
+        randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+        engine = engine or InMemory()
+        budget = accountant or self.accountant(plan)
+        budget.require_fit(plan)
+        if ledger is None:
+            return self._made(plan, table, budget, engine, randomness, observers, None)
+        with ledger.recording(plan, randomness):
+            return self._made(plan, table, budget, engine, randomness, observers, ledger)
+
+    def _made(
+        self,
+        plan: StudyPlan,
+        table: Table | Callable[[], Table],
+        budget: Accountant[Any],
+        engine: Engine,
+        randomness: Randomness,
+        observers: Iterable[Observer],
+        ledger: Recorder | None,
+    ) -> Results:
+        """Read the table and let every miner make its releases."""
+        loaded = table() if callable(table) else table
+        if not isinstance(loaded, Table):
+            raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
+        plan.require_schema(loaded.schema)
+        require_public_counts(self.schema, loaded.codes.shape[1], "the table")
+        run = budget.open(plan)
+        told = (*registry().observers, *observers)
+        gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
+        whole = PrivateTable(self.schema, engine.load(loaded), run.scope(), gate)
+        if ledger is not None:
+            ledger.open()
+        found: dict[str, Any] = {}
+
+        def results() -> Results:
+            private = randomness.private and not plan.facts.inferred
+            recorded = None if ledger is None else ledger.id
+            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, recorded)
+
+        for name, miner in self._miners.items():
+            try:
+                found[name] = miner.mine(whole.scope(name))
+            except DPFrameworkError as error:
+                error.results = results()
+                raise
+            except (Exception, KeyboardInterrupt) as error:
+                stopped = _stopped(name, miner, error)
+                stopped.results = results()
+                raise stopped from (None if randomness.private else error)
+        return results()
+
+
+def _stopped(name: str, miner: Miner, error: BaseException) -> RunStopped:
+    """Return the error of a miner that failed unexpectedly; its own text may quote anything, so it is not shown."""
+    if isinstance(error, KeyboardInterrupt):
+        return RunStopped(f"step '{name}': interrupted", interrupted=True)
+    return RunStopped(
+        f"step '{name}': miner '{miner.name}' failed with {type(error).__name__}; run with a seed on data that is not "
+        "private to see where"
+    )

@@ -1,0 +1,281 @@
+"""Study files: data, privacy and steps in TOML, read without opening the data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, first_line
+from dpframework.facts.privacy import Relation, exact, positive
+from dpframework.facts.schema import Schema, View
+from dpframework.facts.toml import (
+    begun_with,
+    kind_of,
+    read_toml,
+    refuse_unknown,
+    required_table,
+    required_text,
+    resolved_path,
+)
+from dpframework.study.registry import Registry, registry as installed
+from dpframework.study.study import Study
+from dpframework.tables.encoding import OutOfDomain
+from dpframework.tables.table import Table, read_table, read_two_views
+
+_TABLES = ("data", "privacy", "step")
+DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
+_PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow")
+_STEP_KEYS = ("name", "miner", "epsilon", "params")
+
+
+@final
+@attrs.frozen
+class Data:
+    """Where a study's table is: one file, or one file a view.
+
+    Attributes
+    ----------
+    files
+        Paths as the study file writes them: one, or the left and the right view's.
+    folder
+        What relative paths are relative to: the study file's folder.
+    id
+        The column that joins two views; None to match rows by position.
+    out_of_domain
+        What to do with a value that the schema does not hold.
+    """
+
+    files: tuple[str, ...]
+    folder: Path
+    id: str | None = None
+    out_of_domain: OutOfDomain = OutOfDomain.ERROR
+
+    @classmethod
+    def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
+        """Read the keys of a `[data]` table; `where` begins the sentence of an error.
+
+        Raises
+        ------
+        InputError
+            If a key is unknown, lacks, contradicts another, or holds something else than it should.
+        """
+        refuse_unknown(form, DATA_KEYS, f"{where}unknown key")
+        policy = OutOfDomain.ERROR
+        if "out_of_domain" in form:
+            policy = OutOfDomain.parse(required_text(form, "out_of_domain", where))
+        views = [key for key in ("left", "right", "id") if key in form]
+        if "path" in form and views:
+            raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
+        if views:
+            files: tuple[str, ...] = (required_text(form, "left", where), required_text(form, "right", where))
+            return cls(files, folder, required_text(form, "id", where) if "id" in form else None, policy)
+        if "path" not in form:
+            raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
+        return cls((required_text(form, "path", where),), folder, None, policy)
+
+    def paths(self) -> list[Path]:
+        """Return the data files, all of which exist.
+
+        Raises
+        ------
+        InputError
+            If an environment variable in a path is not set, or a file does not exist.
+        """
+        paths = [resolved_path(text, self.folder) for text in self.files]
+        for path in paths:
+            if not path.exists():
+                raise InputError(f"{path}: there is no such data file")
+        return paths
+
+    def read(self, schema: Schema) -> Table:
+        """Read the table; raise as `paths`, `read_table` and `read_two_views` do."""
+        paths = self.paths()
+        if len(paths) == 1:
+            return read_table(paths[0], schema, out_of_domain=self.out_of_domain)
+        left, right = paths
+        return read_two_views(left, right, schema, id=self.id, out_of_domain=self.out_of_domain)
+
+
+@final
+@attrs.frozen
+class StudyFile:
+    """A study read from a file; its data has not been opened.
+
+    Attributes
+    ----------
+    source
+        The study file.
+    data
+        Where its table is.
+    study
+        The study that it describes, with every miner planned.
+    """
+
+    source: Path
+    data: Data
+    study: Study
+
+    def read(self) -> Table:
+        """Open the data: for a run, after the checks.
+
+        Raises
+        ------
+        InputError
+            If a file is missing or does not fit the schema; one sentence that names the study file too.
+        """
+        try:
+            return self.data.read(self.study.schema)
+        except InputError as error:
+            raise InputError(f"{self.source}: {error}") from None
+
+
+def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -> StudyFile:
+    """Read a study file and plan every step; the data file need not exist.
+
+    Parameters
+    ----------
+    path
+        A TOML file with `[data]`, `[privacy]` and one `[[step]]` a miner.
+    registry
+        Where miners are looked up; by default what is installed.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or does not describe a study: one sentence that names the file and the step or
+        key, with the nearest known name where one is unknown.
+    """
+    path = Path(path)
+    with begun_with(f"{path}: "):
+        form = read_toml(path, "a study file")
+        if "attribute" in form:
+            raise InputError("looks like a schema; a study is expected, with [data], [privacy] and [[step]]")
+        refuse_unknown(form, _TABLES, "unknown table or key")
+        data_form, privacy = required_table(form, "data"), required_table(form, "privacy")
+        data = Data.from_form(data_form, path.parent)
+        steps = _steps(form)
+        schema = Schema.load(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
+        if len(data.files) > 1:
+            require_views(schema)
+        study = _study(privacy, schema)
+        for step in steps:
+            _add(study, step, registry or installed())
+    return StudyFile(path, data, study)
+
+
+def require_views(schema: Schema, where: str = "[data] ") -> None:
+    """Refuse a schema that cannot be of two files: a public fact, so that the checks need not wait for the run.
+
+    Raises
+    ------
+    InputError
+        If an attribute has no view, or a view no attribute.
+    """
+    for attribute in schema:
+        if attribute.view is None:
+            raise InputError(
+                f"{where}has left and right, but attribute '{attribute.name}' of the schema has no view; "
+                'give each attribute view = "left" or view = "right"'
+            )
+    for view in View:
+        if not schema.view(view):
+            raise InputError(f"{where}has left and right, but the schema has no attribute of the {view} view")
+
+
+def _study(form: Mapping[str, Any], schema: Schema) -> Study:
+    where = "[privacy] "
+    refuse_unknown(form, _PRIVACY_KEYS, f"{where}unknown key")
+    if "epsilon" not in form:
+        raise InputError(f"{where}has no 'epsilon'")
+    allow = form.get("allow", [])
+    if not isinstance(allow, list) or not all(isinstance(name, str) for name in allow):
+        raise InputError(f'{where}allow must be a list of texts, such as ["mcmc-converged"]')
+    relation = required_text(form, "relation", where) if "relation" in form else Relation.ADD_OR_REMOVE_ONE
+    try:
+        return Study(
+            schema,
+            epsilon=positive(form["epsilon"]),
+            relation=relation,
+            delta=exact(form.get("delta", 0), "delta"),
+            allow=allow,
+        )
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+
+
+def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the steps, their names and keys checked."""
+    steps = form.get("step", [])
+    if not isinstance(steps, list):
+        raise InputError("each step must be written under its own [[step]] heading, with two brackets")
+    if not steps:
+        raise InputError("has no step; add a [[step]] with a name, a miner and an epsilon")
+    names: set[str] = set()
+    for number, step in enumerate(steps, start=1):
+        if not isinstance(step, Mapping):
+            raise InputError(f"step number {number} must be a table, written as [[step]]")
+        name = required_text(step, "name", f"step number {number}: ")
+        where = f"step '{name}': "
+        if name in names:
+            raise InputError(f"{where}this name is used twice; give each step its own")
+        names.add(name)
+        refuse_unknown(step, _STEP_KEYS, f"{where}unknown key")
+        required_text(step, "miner", where)
+        params = step.get("params", {})
+        if not isinstance(params, Mapping):
+            raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {kind_of(params)}')
+        if "epsilon" in params:
+            raise InputError(f"{where}epsilon is a key of the step itself, not of its params")
+    return steps
+
+
+def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
+    parameters = dict(step.get("params", {}))
+    if "epsilon" in step:
+        try:
+            # Exact from the file on: a miner that splits it in three must not end above it by rounding.
+            parameters["epsilon"] = positive(step["epsilon"])
+        except InputError as error:
+            raise InputError(f"step '{step['name']}': {error}") from None
+    add_miner(study, step["name"], step["miner"], parameters, registry)
+
+
+def add_miner(study: Study, name: str, kind: str, parameters: Mapping[str, Any], registry: Registry) -> None:
+    """Make a miner and add it to a study, so that every failure of a plugin is one sentence about this step.
+
+    Parameters
+    ----------
+    study
+        What it is added to.
+    name, kind
+        The step's name, and the registered miner's.
+    parameters
+        The miner's, epsilon among them.
+    registry
+        Where miners are looked up.
+
+    Raises
+    ------
+    InputError
+        If there is no such miner, or it refuses the parameters or the schema, or fails otherwise.
+    """
+    try:
+        miner = registry.miner(kind, **parameters)
+    except InputError as error:
+        raise InputError(f"step '{name}': {error}") from None
+    try:
+        study.add(name, miner)
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(f"step '{name}'") else f"step '{name}': {text}") from None
+    except Exception as error:
+        plugin = registry.miners[kind].plugin
+        reason = first_line(error)
+        raise InputError(
+            f"step '{name}': miner '{kind}' of plugin '{plugin}' failed to plan with {type(error).__name__}"
+            + (f" ({reason})" if reason else "")
+        ) from None

@@ -1,0 +1,74 @@
+"""A study's plan, with what an auditor asks of it."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import totals
+from dpframework.checks import Finding, Severity, findings
+from dpframework.facts.errors import PlanRefused
+from dpframework.facts.privacy import PrivacyLoss
+from dpframework.mechanisms.base import Preview
+from dpframework.plan.graph import plan_graph
+from dpframework.plan.plan import Plan
+from dpframework.plan.preview import previews
+from dpframework.plan.reading import plan_from_json
+from dpframework.study.registry import registry
+
+
+@final
+@attrs.frozen(eq=False)
+class StudyPlan(Plan):
+    """A plan with what an auditor asks of it: totals, findings, previews. `dpframework.reports` draws it.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Boolean("ill")])
+    >>> study = dpf.Study(schema, epsilon=1)
+    >>> half = dpf.mechanisms.DiscreteLaplace("0.5")
+    >>> study.add_plan("ill", dpf.step("count", dpf.queries.Histogram(schema["ill"]), half))
+    >>> print(study.plan().total())
+    PrivacyLoss(epsilon=0.5)
+    """
+
+    def total(self) -> PrivacyLoss:
+        """Return the smallest valid total.
+
+        Raises
+        ------
+        PlanRefused
+            If some step has no valid claim under the plan's relation; `check` says which.
+        """
+        known = self.totals()
+        if not known:
+            raise PlanRefused(f"the plan has no valid total under {self.relation}; check() says why")
+        return next(iter(known.values()))
+
+    def totals(self) -> dict[str, PrivacyLoss]:
+        """Return the total in each notion of loss that has one, the smallest first."""
+        return totals(self, self.budget.delta)
+
+    def check(self) -> list[Finding]:
+        """Return what the installed checks find, errors first."""
+        return findings(self, registry().checks)
+
+    def refusals(self) -> list[Finding]:
+        """Return the findings that refuse the plan."""
+        return [finding for finding in self.check() if finding.severity is Severity.ERROR]
+
+    def previews(self) -> dict[str, Preview]:
+        """Return the predicted error of each step, by its path."""
+        return previews(self)
+
+    def graph(self) -> Any:
+        """Return the plan as a `networkx.DiGraph` (see `plan.graph.plan_graph`)."""
+        return plan_graph(self)
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "plan") -> StudyPlan:
+        """Read a plan that `to_json` wrote (see `plan_from_json`)."""
+        mechanisms = [brought.thing for brought in registry().mechanisms.values()]
+        return plan_from_json(text, mechanisms, source=source, kind=cls)

@@ -1,0 +1,5 @@
+"""Rows, on their owner's side: sources, encoding, inference, blocks of rows, engines."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,19 @@
+from .blocks import Shard as Shard
+from .engines import (
+    Engine as Engine,
+    InMemory as InMemory,
+    Rows as Rows,
+    Threads as Threads,
+    cells_of as cells_of,
+)
+from .inference import (
+    infer_schema as infer_schema,
+    infer_two_view_schema as infer_two_view_schema,
+)
+from .table import (
+    Table as Table,
+    read_table as read_table,
+    read_two_views as read_two_views,
+    table_from_columns as table_from_columns,
+    table_from_frame as table_from_frame,
+)

@@ -1,0 +1,145 @@
+"""Engines: where the private rows are, and how a count is summed over their blocks.
+
+A miner never sees an engine. An engine needs five operations on opaque rows, so that one for a cluster can be
+added by a plugin without touching a miner: the handles that it passes around may as well be remote.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Attribute
+from dpframework.tables.blocks import Shard
+from dpframework.tables.table import Table
+
+FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
+Rows: TypeAlias = Any
+
+
+def cells_of(by: Cut, shard: Shard) -> NDArray[np.integer]:
+    """Return the part of each row of a shard: by value, row by row, never by position; -1 for no part."""
+    if isinstance(by, Attribute):
+        return np.asarray(shard.codes(by.name))
+    if isinstance(by, Cases):
+        return by.cells(shard)
+    cells = np.full(len(shard.index), -1, dtype=np.int64)
+    for k, description in enumerate(by):
+        cells[description.holds(shard)] = k
+    return cells
+
+
+class Engine(abc.ABC):
+    """Holds private rows behind opaque handles and evaluates counting functions on their blocks."""
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def load(self, table: Table) -> Rows:
+        """Return a handle of all rows of a table."""
+
+    @abc.abstractmethod
+    def map(self, rows: Rows, function: Callable[[Shard], Any]) -> list[Any]:
+        """Evaluate a function on every block and return the results in block order."""
+
+    @abc.abstractmethod
+    def split(self, rows: Rows, by: Cut) -> list[Rows]:
+        """Return a handle for each part of a cut."""
+
+    @abc.abstractmethod
+    def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
+        """Return the same rows with one more attribute: the cell of each row."""
+
+    def sum(self, rows: Rows, count: Callable[[Shard], NDArray[Any]]) -> NDArray[Any]:
+        """Evaluate a counting function on every block and add up."""
+        return np.asarray(functools.reduce(np.add, self.map(rows, count)))
+
+
+class _Blocks(Engine):
+    """Rows as a list of blocks in this process's memory."""
+
+    def __init__(self, blocks: int) -> None:
+        if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
+            raise InputError(f"an engine needs a positive number of blocks, not {blocks!r}")
+        self._blocks = blocks
+
+    def load(self, table: Table) -> list[Shard]:
+        """Cut the table into blocks of consecutive rows; what is released does not depend on the cut."""
+        edges = np.linspace(0, table.codes.shape[1], self._blocks + 1).astype(int)
+        return [
+            Shard(
+                table.schema,
+                table.codes[:, low:high],
+                {name: column[low:high] for name, column in table.values.items()},
+                np.arange(high - low, dtype=np.int32),
+            )
+            for low, high in itertools.pairwise(edges)
+        ]
+
+    def split(self, rows: Sequence[Shard], by: Cut) -> list[list[Shard]]:
+        """See `Engine`; one stable sort of the cells a block, so that memory grows with the rows only."""
+        parts: list[list[Shard]] = [[] for _ in range(number_of_parts(by))]
+        for shard, cells in zip(rows, self.map(rows, functools.partial(cells_of, by)), strict=True):
+            if len(parts) <= FEW_PARTS:
+                for k, part in enumerate(parts):
+                    part.append(shard.at(shard.index[cells == k]))
+                continue
+            order = np.argsort(cells, kind="stable")
+            edges = np.searchsorted(cells[order], np.arange(len(parts) + 1))
+            for k, part in enumerate(parts):
+                part.append(shard.at(shard.index[order[edges[k] : edges[k + 1]]]))
+        return parts
+
+    def derive(self, rows: Sequence[Shard], attribute: Attribute, cases: Cases) -> list[Shard]:
+        """See `Engine`."""
+        return self.map(rows, lambda shard: shard.with_derived(attribute, cases.cells(shard)))
+
+
+@final
+class InMemory(_Blocks):
+    """All rows in one block, on one thread."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        super().__init__(blocks=1)
+
+    def map(self, rows: Sequence[Shard], function: Callable[[Shard], Any]) -> list[Any]:
+        """Evaluate in turn."""
+        return [function(shard) for shard in rows]
+
+
+@final
+class Threads(_Blocks):
+    """A block of rows a thread; kernels that release the interpreter lock run at the same time.
+
+    Parameters
+    ----------
+    threads
+        Number of blocks and threads; by default one a processor.
+    """
+
+    name = "threads"
+
+    def __init__(self, threads: int | None = None) -> None:
+        super().__init__(blocks=(os.cpu_count() or 1) if threads is None else threads)
+        self._pool = ThreadPoolExecutor(self._blocks, thread_name_prefix="dpframework")
+
+    def map(self, rows: Sequence[Shard], function: Callable[[Shard], Any]) -> list[Any]:
+        """Evaluate the blocks at the same time."""
+        return list(self._pool.map(function, rows))
+
+
+#: The engines that are always there.
+BUILT_IN: tuple[type[Engine], ...] = (InMemory, Threads)

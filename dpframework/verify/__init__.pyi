@@ -1,0 +1,40 @@
+from .assertions import (
+    assert_not_told_apart as assert_not_told_apart,
+    assert_private as assert_private,
+    assert_samples_as_stated as assert_samples_as_stated,
+    assert_sensitivity_holds as assert_sensitivity_holds,
+)
+from .auditing import (
+    AuditReport as AuditReport,
+    Violation as Violation,
+    audit as audit,
+)
+from .conformance import (
+    MechanismConformance as MechanismConformance,
+    MinerConformance as MinerConformance,
+    QueryConformance as QueryConformance,
+)
+from .distinguishing import (
+    Distinguished as Distinguished,
+    distinguish as distinguish,
+)
+from .samplers import (
+    Probe as Probe,
+    SamplerReport as SamplerReport,
+    check_sampler as check_sampler,
+)
+from .sensitivity import (
+    Measured as Measured,
+    SensitivityReport as SensitivityReport,
+    search_sensitivity as search_sensitivity,
+)
+from .tail import (
+    Tail as Tail,
+    TailReport as TailReport,
+    check_tail as check_tail,
+)
+from .verification import (
+    Audited as Audited,
+    Verification as Verification,
+    verify_examples as verify_examples,
+)
