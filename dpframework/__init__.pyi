@@ -15,9 +15,9 @@ from . import (
     verify as verify,
 )
 from .accountant.base import Accountant as Accountant
-from .accountant.concentrated import ConcentratedAccountant as ConcentratedAccountant
 from .accountant.pld import PLDAccountant as PLDAccountant
 from .accountant.pure import PureAccountant as PureAccountant
+from .accountant.zcdp import ZCDPAccountant as ZCDPAccountant
 from .checks.base import (
     Check as Check,
     Finding as Finding,
@@ -57,8 +57,8 @@ from .ledger.ledger import Ledger as Ledger
 from .ledger.run import LedgerRun as LedgerRun
 from .mechanisms.base import Mechanism as Mechanism
 from .plan.nodes import (
+    FromRelease as FromRelease,
     Node as Node,
-    Released as Released,
     either as either,
     parallel as parallel,
     post as post,
@@ -84,7 +84,7 @@ from .study.registry import miner as miner
 from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
-from .tables.blocks import Shard as Shard
+from .tables.blocks import Block as Block
 from .tables.engines import (
     Engine as Engine,
     InMemory as InMemory,

@@ -114,7 +114,7 @@ class TotalOnly(dpf.Query):
     def sensitivities(self) -> tuple[dpf.Sensitivity, ...]:
         return (self.declared,)
 
-    def count(self, shard: dpf.Shard, **inputs: Any) -> Any:
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
         return np.zeros(1, dtype=np.int64)
 
 
@@ -131,7 +131,7 @@ def test_a_step_without_a_claim_has_no_total(plan_of: Callable[..., dpf.StudyPla
 def test_no_accountant_takes_a_delta_that_it_has_no_use_for() -> None:
     with pytest.raises(dpf.InputError, match="no delta"):
         PureAccountant(ADD, delta="1e-6")
-    for kind in (dpf.ConcentratedAccountant, dpf.PLDAccountant):
+    for kind in (dpf.ZCDPAccountant, dpf.PLDAccountant):
         with pytest.raises(dpf.InputError, match="delta above 0"):
             kind(ADD)
         with pytest.raises(dpf.InputError, match="below 1"):
@@ -140,12 +140,12 @@ def test_no_accountant_takes_a_delta_that_it_has_no_use_for() -> None:
 
 @pytest.mark.parametrize("rho", ["0.001", "0.1", "2"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-6", "1e-12"])
-def test_concentrated_totals_match_dp_accounting(plan_of: Callable[..., dpf.StudyPlan], rho: str, delta: str) -> None:
+def test_zcdp_totals_match_dp_accounting(plan_of: Callable[..., dpf.StudyPlan], rho: str, delta: str) -> None:
     from dp_accounting import GaussianDpEvent
     from dp_accounting.rdp import RdpAccountant
 
     plan = plan_of(dpf.repeat(5, noisy("n", rho)), SCHEMA, ADD, delta=delta)
-    total = dpf.ConcentratedAccountant(ADD, delta=delta).total(plan)
+    total = dpf.ZCDPAccountant(ADD, delta=delta).total(plan)
     assert total is not None
     assert total.epsilon is not None
     assert total.rho == 5 * Fraction(rho)
@@ -227,7 +227,7 @@ def test_a_change_of_two_in_one_number_is_not_two_changes_of_one() -> None:
     class Steep(TotalOnly):
         @property
         def sensitivities(self) -> tuple[dpf.Sensitivity, ...]:
-            return tuple(dpf.Sensitivity(n, 4, source="by construction of the test") for n in ("l1", "l2"))
+            return tuple(dpf.Sensitivity(n, 4, source="by construction of the test") for n in ("l1", "squared-l2"))
 
     for mechanism in (DiscreteLaplace(1), Gaussian(1)):
         calibration = mechanism.calibrate(Steep(4, 4).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
@@ -274,7 +274,7 @@ def test_extreme_losses_have_totals(plan_of: Callable[..., dpf.StudyPlan], epsil
 def test_the_smallest_valid_total_is_reported(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     many = plan_of(dpf.repeat(400, count("n", "0.05")), SCHEMA, delta=DELTA)
     known = many.totals()
-    assert set(known) == {"pure", "concentrated", "pld"}
+    assert set(known) == {"pure", "zcdp", "pld"}
     assert known["pure"].epsilon == 20
     epsilons = [loss.epsilon for loss in known.values()]
     assert epsilons == sorted(epsilons, key=lambda e: e or 0)
@@ -336,7 +336,7 @@ def test_a_refused_release_changes_nothing(opened: Callable[..., Any], refusal: 
 
 
 def test_a_refused_partition_takes_no_branch(opened: Callable[..., Any]) -> None:
-    chosen = dpf.parallel(count("one"), count("two"), by=dpf.Released("cut"))
+    chosen = dpf.parallel(count("one"), count("two"), by=dpf.FromRelease("cut"))
     node = dpf.sequential(histogram("cut"), dpf.either(chosen, count("other")))
     table, run = opened(node, TABLE)
     table.release("cut")
@@ -348,7 +348,7 @@ def test_a_refused_partition_takes_no_branch(opened: Callable[..., Any]) -> None
 
 
 def test_a_partition_that_fails_takes_no_branch(opened: Callable[..., Any]) -> None:
-    node = dpf.either(dpf.parallel(count("one"), by=dpf.Released("x")), count("other"))
+    node = dpf.either(dpf.parallel(count("one"), by=dpf.FromRelease("x")), count("other"))
     table, _ = opened(node, TABLE)
     with pytest.raises(dpf.InputError, match="no value"):
         table.partition(dpf.Cases([dpf.Equals("c", "w")]))
@@ -387,7 +387,7 @@ losses = st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(5, 2)])
 mechanisms = st.builds(lambda kind, e: kind(e), st.sampled_from([DiscreteLaplace, PermuteAndFlip, Exponential]), losses)
 queries = st.sampled_from([dpf.queries.Count(), dpf.queries.Histogram(SCHEMA["c"])])
 leaves = st.builds(dpf.step, names, queries, mechanisms)
-cuts = st.sampled_from([SCHEMA["a"], SCHEMA["b"], dpf.Released("s"), (dpf.Equals("a", "true"),)])
+cuts = st.sampled_from([SCHEMA["a"], SCHEMA["b"], dpf.FromRelease("s"), (dpf.Equals("a", "true"),)])
 
 
 def composed(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
@@ -650,7 +650,7 @@ def test_reprs_show_the_budget(half_spent: Any) -> None:
 def test_real_valued_noise_is_bounded_by_its_pure_epsilon(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     class Real(TotalOnly):
         integer = False
-        size = 1  # type: ignore[assignment]
+        answer_length = 1  # type: ignore[assignment]
 
     node = dpf.repeat(20, dpf.step("r", Real(1, 1), Laplace("0.1")))
     bounded = dpf.repeat(20, dpf.step("r", dpf.queries.Count(), PermuteAndFlip("0.1")))

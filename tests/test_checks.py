@@ -38,7 +38,7 @@ class Told(dpf.Query):
     def sensitivities(self) -> tuple[dpf.Sensitivity, ...]:
         return self.declared
 
-    def count(self, shard: dpf.Shard, **inputs: Any) -> Any:
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
         return np.zeros(1, dtype=np.int64)
 
 
@@ -103,8 +103,8 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         (
             "error",
             "did you mean 'split'",
-            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.Released("spilt"))), {}),
-            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.Released("split"))), {}),
+            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.FromRelease("spilt"))), {}),
+            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.FromRelease("split"))), {}),
         ),
         (
             "error",
@@ -258,7 +258,7 @@ def test_every_code_has_a_case() -> None:
 
 def test_a_sound_plan_has_no_findings(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     for relation in BOTH:
-        node = dpf.sequential(count("rows"), best(1), dpf.parallel(count("part"), by=dpf.Released("best")))
+        node = dpf.sequential(count("rows"), best(1), dpf.parallel(count("part"), by=dpf.FromRelease("best")))
         assert found(plan_of, node, {"relation": relation, "epsilon": 3}) == []
 
 

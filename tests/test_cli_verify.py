@@ -10,7 +10,7 @@ from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
-from dpframework.study.registry import Brought, registry
+from dpframework.study.registry import Registered, registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 
@@ -46,7 +46,7 @@ class Unexampled(TellsAll):
 @pytest.fixture(autouse=True)
 def installed(monkeypatch):
     for kind in (TellsAll, Unexampled):
-        monkeypatch.setitem(registry().miners, kind.name, Brought("planted", kind))
+        monkeypatch.setitem(registry().miners, kind.name, Registered("planted", kind))
 
 
 FEW = ["--replays", "200", "--runs", "0"]

@@ -44,7 +44,7 @@ leaves = st.one_of(
     ),
     st.builds(dpf.post, names, st.lists(names, max_size=1)),
 )
-cuts = st.sampled_from([None, SCHEMA["c"], SCHEMA["a"], dpf.Released("p"), dpf.Cases([dpf.Below("age", 3.5)])])
+cuts = st.sampled_from([None, SCHEMA["c"], SCHEMA["a"], dpf.FromRelease("p"), dpf.Cases([dpf.Below("age", 3.5)])])
 nodes = st.recursive(
     leaves,
     lambda inner: st.one_of(
@@ -234,7 +234,7 @@ SINGLE = {
     ),
     "query": (
         with_parts(ROWS_OF_A, CELLS, AGAIN),
-        ["query from count of rows to histogram of a", "sensitivity under replace-one (l1, l2) from 1 to 2"],
+        ["query from count of rows to histogram of a", "sensitivity under replace-one (l1, squared-l2) from 1 to 2"],
     ),
     "repeat": (
         with_parts(ROWS, CELLS, attrs.evolve(AGAIN, times=5)),

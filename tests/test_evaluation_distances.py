@@ -83,7 +83,7 @@ def learned(table, miner, seed=0):
 
 @pytest.mark.parametrize("context", ["max-dependency", "max-relevance", "mean-su"])
 def test_much_budget_finds_what_dilca_finds(table, context):
-    parameters = {"context": context, "k": 2}
+    parameters = {"context": context, "context_size": 2}
     trial = Trial(learned(table, DPDilca(100_000, **parameters)), table, parameters=parameters)
     found = distances(trial)
     assert found["f_score"] == found["adjusted_f_score"] == 1
@@ -97,9 +97,9 @@ def test_much_budget_finds_what_dilca_finds(table, context):
 
 def test_one_target_and_the_baseline(table):
     for parameters in (
-        {"target": "x0", "k": 2},
+        {"target": "x0", "context_size": 2},
         {"context": "baseline", "target": "x0"},
-        {"context": "common", "k": 2},
+        {"context": "common", "context_size": 2},
     ):
         trial = Trial(learned(table, DPDilca(100_000, **parameters)), table, parameters=parameters)
         assert distances(trial)["pearson"] > 0.9

@@ -87,7 +87,7 @@ def test_measures_of_redescriptions(redescribed):
 
 def test_recovery(redescribed, monkeypatch):
     settings = {"pairs": 5, "extensions": 1, **SUPPORT}
-    recovery = functools.partial(measure("recovery"), baseline="dpframework_greedy.baseline:greedy_without_privacy")
+    recovery = functools.partial(measure("recovery"), baseline="dpframework_greedy.nonprivate:greedy_without_privacy")
     assert recovery(redescribed, settings=settings) == {"recovered": 1, "similarity": 1, "reference": 5}
     some = Trial(Redescriptions(list(redescribed.result)[:2]), redescribed.table)
     part = recovery(some, settings=settings, threshold=0.999)
@@ -108,7 +108,7 @@ def test_recovery(redescribed, monkeypatch):
         ("retention", {}, "a tree that releases the counts of its leaves is needed, not int"),
         ("redescriptions", {}, "redescriptions are needed"),
         ("recovery", {"baseline": "nowhere.at_all:f"}, "'nowhere.at_all' cannot be imported"),
-        ("recovery", {"baseline": "dpframework_greedy.baseline:greedy_without_privac"}, "greedy_without_privacy"),
+        ("recovery", {"baseline": "dpframework_greedy.nonprivate:greedy_without_privac"}, "greedy_without_privacy"),
     ],
 )
 def test_a_result_of_another_kind_is_refused(name, settings, sentence):

@@ -104,10 +104,10 @@ SETS = st.lists(st.builds(shown, SIDES, SIDES), max_size=4)
 @given(SETS, SETS, st.lists(st.tuples(*[st.integers(0, 1)] * 4), max_size=20))
 def test_matching_is_the_best_by_rows(found, reference, rows):
     table = table_of(np.array(rows, dtype=int).reshape(-1, 4).T)
-    (shard,) = dpf.InMemory().load(table)
+    (block,) = dpf.InMemory().load(table)
 
     def covered(one):
-        return set(np.flatnonzero(one.left.holds(shard) & one.right.holds(shard)).tolist())
+        return set(np.flatnonzero(one.left.holds(block) & one.right.holds(block)).tolist())
 
     matching = matched(found, reference, table)
     for one, best, similarity in zip(reference, matching.best, matching.similarity, strict=True):

@@ -73,10 +73,9 @@ def test_epsilon_is_for_each_attribute_or_for_all(settings, params, total, monke
     assert planned[0] == make(total, context=planned[0].context, attributes=("a", "b", "c", "d"))
 
 
-def test_concentrated_runs_within_the_same_epsilon():
-    found = function("learning.py:private")(
-        table(), seed=1, epsilon=1, settings="concentrated", context="max-dependency"
-    )
+def test_zcdp_runs_within_the_same_epsilon():
+    private = function("learning.py:private")
+    found = private(table(), seed=1, epsilon=1, settings="concentrated", context="max-dependency")
     assert found["a"].context == ("b", "c", "d")
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dpframework as dpf
-from dpframework.accountant import ConcentratedAccountant
+from dpframework.accountant import ZCDPAccountant
 from dpframework.cli import main
 from dpframework.ledger import chain, sqlite
 from dpframework.ledger.journal import Journal
@@ -55,7 +55,7 @@ def by_town() -> dpf.Node:
     """A count, a town chosen, and a count of the ill in each part of a partition."""
     histogram = dpf.queries.Histogram(SCHEMA["town"])
     ill = dpf.step("ill", dpf.queries.Histogram(SCHEMA["ill"]), DiscreteLaplace("0.5"))
-    parts = dpf.parallel(ill, by=dpf.Released("town"))
+    parts = dpf.parallel(ill, by=dpf.FromRelease("town"))
     return dpf.sequential(count("0.25"), dpf.step("town", histogram, PermuteAndFlip("0.25")), parts)
 
 
@@ -145,7 +145,7 @@ def test_with_delta_runs_are_composed_as_the_accountant_composes_one_plan_of_the
         )
         study = study_of(node, lambda t: t.release("n"), schema=schema, delta="1e-6", relation=relation)
         together = study_of(dpf.sequential(*nodes, node), schema=schema, delta="1e-6", epsilon=9, relation=relation)
-        total = ConcentratedAccountant(relation, delta="1e-6").total(together.plan())
+        total = ZCDPAccountant(relation, delta="1e-6").total(together.plan())
         if total.epsilon > 1:
             with pytest.raises(dpf.PlanRefused, match="over the cap"):
                 ledger.approve("people", study.plan(), by="b")
@@ -178,7 +178,7 @@ def test_a_run_is_charged_its_whole_plan_whatever_it_releases(ledger):
 def test_what_may_not_be_run_reads_nothing_and_charges_nothing(ledger, journal):
     approved, other = study_of(), study_of(epsilon=2)  # of another hash by its budget alone
     ledger.approve("people", approved.plan(), by="the board", runs=2)
-    before = ledger.books().head
+    before = ledger.records().head
     gaussian = study_of(dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6", epsilon=9)
     refused = [
         (other, {}, dpf.PlanRefused, "is not approved"),
@@ -192,7 +192,7 @@ def test_what_may_not_be_run_reads_nothing_and_charges_nothing(ledger, journal):
         assert "\n" not in str(caught.value)
     with pytest.raises(dpf.InputError, match=r"no data set is named 'peple'.*did you mean 'people'"):
         approved.run(never, ledger=ledger.run("peple"))
-    assert ledger.books().head == before
+    assert ledger.records().head == before
     assert not journal.exists()
 
 
@@ -401,7 +401,7 @@ def test_every_column_of_every_entry_shows_an_edit(used, tmp_path):
                 with pytest.raises(dpf.LedgerTampered, match=rf"entry ({entry.number}|{entry.number + 1})\b"):
                     ledger.verify()
                 with pytest.raises(dpf.LedgerTampered):
-                    ledger.books()
+                    ledger.records()
         with pytest.raises(dpf.LedgerTampered):
             study_of().run(never, ledger=dpf.Ledger(copy).run("people"))
     assert tried >= 15 * len(entries(used)) - 5
@@ -539,7 +539,7 @@ def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, 
     with pytest.raises(dpf.InputError, match="another process is writing"):
         ledger.open("x", epsilon=1)
     other.close()
-    connect, head = sqlite.connect, ledger.books().head
+    connect, head = sqlite.connect, ledger.records().head
     for pragma, text in (
         ("PRAGMA max_page_count = 1", "the disk is full"),
         ("PRAGMA query_only = 1", "cannot be written"),
@@ -554,7 +554,7 @@ def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, 
         with pytest.raises(dpf.InputError, match=text):
             ledger.open("x" * 10_000, epsilon=1)
         monkeypatch.setattr(chain, "connect", connect)
-        assert ledger.books().head == head
+        assert ledger.records().head == head
     ledger.verify()
     damaged = bytearray(ledger.path.read_bytes())
     damaged[4096:] = b"\xff" * (len(damaged) - 4096)
@@ -602,10 +602,10 @@ def test_an_interrupted_run_goes_on_with_the_same_outputs_and_no_new_charge(ledg
     ledger.verify()
     # Results that could not be written are made again from the journal, and nothing is drawn.
     again = Seen()
-    head = ledger.books().head
+    head = ledger.records().head
     study_of().run(TABLE, ledger=ledger.run("people", journal=journal), observers=[again])
     assert again.outputs == seen.outputs
-    assert ledger.books().head == head
+    assert ledger.records().head == head
     run.discard()
     assert not journal.exists()
 
@@ -640,7 +640,7 @@ def other_derived(table):
 @pytest.mark.parametrize("do", [other_step, other_cut, other_derived])
 def test_a_resumed_run_that_does_something_else_is_refused_before_it_releases_anything_new(ledger, journal, do):
     interrupted(ledger, journal)
-    head, run = ledger.books().head, ledger.run("people", journal=journal)
+    head, run = ledger.records().head, ledger.run("people", journal=journal)
     with pytest.raises(dpf.ReleaseRefused, match="made another release here before it was resumed"):
         study_of(None, do).run(TABLE, ledger=run)
     assert [entry.kind for entry in entries(ledger)[head.number :]] == ["resumption"]
@@ -961,12 +961,12 @@ def test_errors_are_one_sentence(command, tmp_path, line, code, says):
     command(f"ledger open l {ON} --epsilon 2")
     command("ledger open l --data-set small --epsilon 0.5")
     command(f"ledger approve l study.toml {ON} --by board")
-    head = dpf.Ledger("l").books().head
+    head = dpf.Ledger("l").records().head
     found, out, err = command(line)
     assert (found, out) == (code, "")
     assert says in err
     assert err.count("\n") == 1
-    assert dpf.Ledger("l").books().head == head
+    assert dpf.Ledger("l").records().head == head
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "out").exists()
 

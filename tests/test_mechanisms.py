@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.facts.privacy import Pair, Relation
+from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms import (
     BUILT_IN,
     Calibration,
@@ -38,12 +38,12 @@ FALSE_FAILURE = 1e-6  # of each sampling test, exactly: binomial tests with Bonf
 SOURCES = {"seeded": lambda: SeededRandomness(20100725), "system": SystemRandomness}
 
 
-def facts(*sensitivities: Sensitivity, integer: bool = True, size: int | None = 1) -> QueryFacts:
-    return QueryFacts("test", "a test query", (), integer, size, sensitivities)
+def facts(*sensitivities: Sensitivity, integer: bool = True, answer_length: int | None = 1) -> QueryFacts:
+    return QueryFacts("test", "a test query", (), integer, answer_length, sensitivities)
 
 
-def sensitivity(norm: str, added: Any, replaced: Any = None, *, one_sided: bool = False) -> Sensitivity:
-    return Sensitivity(norm, added, replaced, one_sided=one_sided, source="by construction of the test")
+def sensitivity(norm: str, added: Any, replaced: Any = None, *, monotonic: bool = False) -> Sensitivity:
+    return Sensitivity(norm, added, replaced, monotonic=monotonic, source="by construction of the test")
 
 
 def calibrated(mechanism: Mechanism, of: QueryFacts, relation: Relation = ADD, **options: Any) -> Calibration:
@@ -62,8 +62,8 @@ def accepted(counts: Any, probabilities: Any) -> bool:
 
 COUNT = dpf.queries.Count().facts()
 TWO_CELLS = dpf.queries.Histogram(dpf.Boolean("ill")).facts()
-REAL = facts(sensitivity("l1", 1), sensitivity("l2", 1), integer=False)
-VOTES = facts(sensitivity("linf", 1, 1, one_sided=True), size=3)
+REAL = facts(sensitivity("l1", 1), sensitivity("squared-l2", 1), integer=False)
+VOTES = facts(sensitivity("linf", 1, 1, monotonic=True), answer_length=3)
 SCORES = np.array([3, 2, 0])
 PIECES = PiecewiseScores(np.array([0.0, 1.0, 1.5, 4.0]), np.array([1.0, 3.0, 0.0]))
 
@@ -110,7 +110,7 @@ def test_gaussian_density_sums_to_one(rho: Any) -> None:
 @given(scores=st.lists(st.integers(-50, 50), min_size=1, max_size=12))
 @settings(max_examples=30, deadline=None)
 def test_selection_probabilities_sum_to_one(mechanism: Mechanism, scores: list[int]) -> None:
-    calibration = calibrated(mechanism, attrs.evolve(VOTES, size=12))
+    calibration = calibrated(mechanism, attrs.evolve(VOTES, answer_length=12))
     assert total_over(calibration, np.array(scores), range(len(scores))) == pytest.approx(1, abs=1e-9)
     assert mechanism.log_density(np.array(scores), len(scores), calibration) == -math.inf
     assert mechanism.log_density(np.array(scores), -1, calibration) == -math.inf
@@ -164,14 +164,14 @@ def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: 
 
 
 EDGES = np.array([-np.inf, -4.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 4.5, np.inf])
-MANY = attrs.evolve(COUNT, size=None)
+MANY = attrs.evolve(COUNT, answer_length=None)
 CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     # mechanism, query, what 30 % more noise does to its scale, draws
     "discrete-laplace": (DiscreteLaplace("0.5"), MANY, Fraction(13, 10), 10_000),
     "laplace": (Laplace("0.5"), MANY, Fraction(13, 10), 10_000),
     "laplace on reals": (
         Laplace("0.5"),
-        facts(sensitivity("l1", 1), integer=False, size=10_000),
+        facts(sensitivity("l1", 1), integer=False, answer_length=10_000),
         Fraction(13, 10),
         10_000,
     ),
@@ -273,7 +273,7 @@ def test_laplace_on_counts_loses_its_epsilon_and_no_more(kind: Any, relation: Re
 
 @pytest.mark.parametrize("relation", Relation)
 def test_laplace_on_reals_loses_its_epsilon_with_rounding_included(relation: Relation) -> None:
-    of = facts(sensitivity("l1", "0.7", "0.9"), integer=False, size=2)
+    of = facts(sensitivity("l1", "0.7", "0.9"), integer=False, answer_length=2)
     calibration = calibrated(Laplace("0.5"), of, relation)
     change = 0.7 if relation is ADD else 0.9
     unit = float(calibration.unit)
@@ -292,8 +292,8 @@ def test_laplace_on_reals_loses_its_epsilon_with_rounding_included(relation: Rel
     assert 0.5 * (1 - 1e-4) < worst <= 0.5
 
 
-def shifts(relation: Relation, size: int, one_sided: bool) -> list[Any]:
-    moves = (0, 1) if relation is ADD and one_sided else (-1, 0, 1)
+def shifts(relation: Relation, size: int, monotonic: bool) -> list[Any]:
+    moves = (0, 1) if relation is ADD and monotonic else (-1, 0, 1)
     return [np.array(s) for s in itertools.product(moves, repeat=size)]
 
 
@@ -301,27 +301,27 @@ BASES = [np.array(b) for b in itertools.product((0, 1, 3), repeat=3)] + [np.arra
 
 
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("one_sided", [True, False])
+@pytest.mark.parametrize("monotonic", [True, False])
 @pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8")])
-def test_selections_lose_their_epsilon_and_no_more(mechanism: Mechanism, one_sided: bool, relation: Relation) -> None:
+def test_selections_lose_their_epsilon_and_no_more(mechanism: Mechanism, monotonic: bool, relation: Relation) -> None:
     """Exhaustive over small changes: under replace-one of at most 1 either way, as the sensitivity declares."""
-    of = facts(sensitivity("linf", 1, 1, one_sided=one_sided), size=3)
+    of = facts(sensitivity("linf", 1, 1, monotonic=monotonic), answer_length=3)
     calibration = calibrated(mechanism, of, relation)
-    pairs = [(base, base + shift) for base in BASES for shift in shifts(relation, 3, one_sided)]
+    pairs = [(base, base + shift) for base in BASES for shift in shifts(relation, 3, monotonic)]
     worst = worst_loss(calibration, pairs, range(3))
     assert worst <= 0.8 + 1e-9
     assert worst > 0.8 * 0.999  # tight: one candidate far ahead, the others moving the other way
 
 
 @pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8"), ExponentialInterval("0.8")])
-def test_one_sided_scores_need_half_the_noise(mechanism: Mechanism) -> None:
-    one, two = (facts(sensitivity("linf", 1, one_sided=o), size=3) for o in (True, False))
+def test_monotonic_scores_need_half_the_noise(mechanism: Mechanism) -> None:
+    one, two = (facts(sensitivity("linf", 1, monotonic=o), answer_length=3) for o in (True, False))
     assert calibrated(mechanism, two).scale == 2 * calibrated(mechanism, one).scale
 
 
-def test_a_two_sided_change_with_one_sided_noise_would_lose_more() -> None:
+def test_a_two_sided_change_with_monotonic_noise_would_lose_more() -> None:
     """Shows that the exhaustive search above can tell: half the noise is caught."""
-    of = facts(sensitivity("linf", 1, 1, one_sided=False), size=3)
+    of = facts(sensitivity("linf", 1, 1, monotonic=False), answer_length=3)
     for mechanism in (Exponential("0.8"), PermuteAndFlip("0.8")):
         honest = calibrated(mechanism, of)
         halved = attrs.evolve(honest, scale=honest.scale / 2)
@@ -330,16 +330,16 @@ def test_a_two_sided_change_with_one_sided_noise_would_lose_more() -> None:
 
 
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("one_sided", [True, False])
-def test_interval_loses_its_epsilon_and_no_more(one_sided: bool, relation: Relation) -> None:
-    of = facts(sensitivity("linf", 1, 1, one_sided=one_sided), size=None)
+@pytest.mark.parametrize("monotonic", [True, False])
+def test_interval_loses_its_epsilon_and_no_more(monotonic: bool, relation: Relation) -> None:
+    of = facts(sensitivity("linf", 1, 1, monotonic=monotonic), answer_length=None)
     calibration = calibrated(ExponentialInterval("0.8"), of, relation)
     breaks = np.array([0.0, 1e-9, 1.0, 10.0])
     bases = [np.array(b, dtype=float) for b in itertools.product((0, 2), repeat=3)] + [np.array([0.0, 0.0, 80.0])]
     pairs = [
         (PiecewiseScores(breaks, base), PiecewiseScores(breaks, base + shift))
         for base in bases
-        for shift in shifts(relation, 3, one_sided)
+        for shift in shifts(relation, 3, monotonic)
     ]
     worst = worst_loss(calibration, pairs, [5e-10, 0.5, 5.0])
     assert 0.8 * 0.999 < worst <= 0.8 + 1e-9
@@ -354,7 +354,7 @@ def renyi(one: Any, other: Any, order: float) -> float:
 def test_gaussian_renyi_divergence_is_at_most_rho_times_the_order(rho: Any, relation: Relation) -> None:
     calibration = calibrated(Gaussian(rho), TWO_CELLS, relation)
     scalar = attrs.evolve(calibration, facts=COUNT)
-    claimed = float(calibration.losses.concentrated.under(relation) or 0)
+    claimed = float(calibration.losses.zcdp.under(relation) or 0)
     assert claimed == float(Fraction(rho))
     reach = int(30 * math.sqrt(calibration.scale)) + 30
     zero, one = (
@@ -378,16 +378,16 @@ def test_gaussian_renyi_divergence_is_at_most_rho_times_the_order(rho: Any, rela
         (PermuteAndFlip(1), Fraction(1, 2)),
     ],
 )
-def test_concentrated_losses(mechanism: Mechanism, rho: Fraction) -> None:
-    of = facts(sensitivity("linf", 1, one_sided=True), sensitivity("l1", 1))
+def test_zcdp_losses(mechanism: Mechanism, rho: Fraction) -> None:
+    of = facts(sensitivity("linf", 1, monotonic=True), sensitivity("l1", 1))
     losses = calibrated(mechanism, of).losses
-    assert losses.pure == Pair(Fraction(1), Fraction(2))
-    assert losses.concentrated == Pair(rho, 4 * rho)
+    assert losses.pure == ByRelation(Fraction(1), Fraction(2))
+    assert losses.zcdp == ByRelation(rho, 4 * rho)
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(1), DiscreteLaplace(1), Exponential(1), PermuteAndFlip(1)])
 def test_a_step_in_parts_costs_no_more_when_a_row_moves_between_them(mechanism: Mechanism) -> None:
-    of = facts(sensitivity("linf", 1, 1, one_sided=True), sensitivity("l1", 1, 1))
+    of = facts(sensitivity("linf", 1, 1, monotonic=True), sensitivity("l1", 1, 1))
     losses = calibrated(mechanism, of, REPLACE, in_parts=True).losses.pure
     assert losses.add_or_remove_one == Fraction(1, 2)
     assert losses.replace_one is not None
@@ -410,7 +410,7 @@ def test_vote_table_of_the_2010_talk(epsilon: str, published: list[float]) -> No
 
     The last probability at epsilon 0.1 is 0.104; the talk prints 0.11, so that its column adds up to 1.
     """
-    two_sided = facts(sensitivity("linf", 1, one_sided=False), size=4)
+    two_sided = facts(sensitivity("linf", 1, monotonic=False), answer_length=4)
     calibration = calibrated(Exponential(epsilon), two_sided)
     votes = np.array([27, 23, 9, 0])
     for position, printed in enumerate(published):
@@ -419,7 +419,7 @@ def test_vote_table_of_the_2010_talk(epsilon: str, published: list[float]) -> No
 
 
 def test_vote_table_without_budget_is_uniform() -> None:
-    calibration = calibrated(Exponential("1e-9"), facts(sensitivity("linf", 1), size=4))
+    calibration = calibrated(Exponential("1e-9"), facts(sensitivity("linf", 1), answer_length=4))
     for position in range(4):
         assert calibration.mechanism.log_density(np.array([27, 23, 9, 0]), position, calibration) == pytest.approx(
             math.log(0.25), abs=1e-6
@@ -431,8 +431,8 @@ def test_split_point_table_of_the_2010_talk() -> None:
     breaks = np.array([0.0, 2, 3, 5, 7, 10, 11, 12])
     scores = np.array([3.0, 4, 5, 4, 3, 4, 3])
     published = [0.063, 0.085, 0.467, 0.172, 0.095, 0.086, 0.032]
-    one_sided = facts(sensitivity("linf", 1, one_sided=True), integer=True, size=None)
-    calibration = calibrated(ExponentialInterval(1), one_sided)
+    monotonic = facts(sensitivity("linf", 1, monotonic=True), integer=True, answer_length=None)
+    calibration = calibrated(ExponentialInterval(1), monotonic)
     answer = PiecewiseScores(breaks, scores)
     for k, printed in enumerate(published):
         middle, length = (breaks[k] + breaks[k + 1]) / 2, breaks[k + 1] - breaks[k]
@@ -495,21 +495,21 @@ def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism() -> Non
 
 @given(
     added=st.fractions(Fraction(1, 10**6), 10**9),
-    size=st.integers(1, 5000),
-    norm=st.sampled_from(["l1", "l2"]),
+    answer_length=st.integers(1, 5000),
+    norm=st.sampled_from(["l1", "squared-l2"]),
 )
 @settings(max_examples=100, deadline=None)
-def test_the_scale_covers_rounding_and_is_rounded_up(added: Fraction, size: int, norm: str) -> None:
+def test_the_scale_covers_rounding_and_is_rounded_up(added: Fraction, answer_length: int, norm: str) -> None:
     mechanism: Mechanism = Laplace(1) if norm == "l1" else Gaussian(1)
-    calibration = calibrated(mechanism, facts(sensitivity(norm, added), integer=False, size=size))
+    calibration = calibrated(mechanism, facts(sensitivity(norm, added), integer=False, answer_length=answer_length))
     unit = calibration.unit
     if norm == "l1":
-        assert calibration.scale >= added + 2 * size * unit
+        assert calibration.scale >= added + 2 * answer_length * unit
         assert Fraction(calibration.lattice_scale) * unit >= calibration.scale
     else:  # the root of the padded square covers sqrt(size) steps, of which size is a bound
         assert 2 * calibration.scale >= added
         assert (2 * calibration.scale / added) >= (
-            1 + 2 * size * unit / Fraction(math.isqrt(math.ceil(added)) + 1)
+            1 + 2 * answer_length * unit / Fraction(math.isqrt(math.ceil(added)) + 1)
         ) ** 2
 
 
@@ -519,7 +519,7 @@ def test_large_answers_are_clamped_not_wrapped_around() -> None:
     points = real.on_lattice(np.array([1e300, -1e300, 1e20, 1e20 + 1][:1]))
     assert points[0] == real.on_lattice(1e299) > 0
     assert real.on_lattice(-1e300) == -real.on_lattice(1e300)
-    many = attrs.evolve(real, facts=attrs.evolve(real.facts, size=None))
+    many = attrs.evolve(real, facts=attrs.evolve(real.facts, answer_length=None))
     ordered = many.on_lattice(np.array([-1e300, -1e19, -1.0, 0.0, 1.0, 1e19, 1e300]))
     assert (np.diff(ordered) >= 0).all()
     whole = calibrated(DiscreteLaplace(1), MANY)
@@ -583,13 +583,13 @@ def test_privacy_parameters_must_be_positive_numbers(kind: Any, bad: Any) -> Non
 
 
 def test_queries_that_a_mechanism_cannot_serve() -> None:
-    assert "linf" in (Exponential(1).problem(facts(sensitivity("l2", 1))) or "")
-    assert "l1" in (Laplace(1).problem(facts(sensitivity("linf", 1))) or "")
-    assert "integer" in (DiscreteLaplace(1).problem(REAL) or "")
-    assert "length" in (Laplace(1).problem(attrs.evolve(REAL, size=None)) or "")
-    assert "linf" in (ExponentialInterval(1).problem(facts()) or "")
+    assert "linf" in (Exponential(1).misfit(facts(sensitivity("squared-l2", 1))) or "")
+    assert "l1" in (Laplace(1).misfit(facts(sensitivity("linf", 1))) or "")
+    assert "integer" in (DiscreteLaplace(1).misfit(REAL) or "")
+    assert "length" in (Laplace(1).misfit(attrs.evolve(REAL, answer_length=None)) or "")
+    assert "linf" in (ExponentialInterval(1).misfit(facts()) or "")
     assert Laplace(1).calibrate(facts(), ADD) is None
-    assert Exponential(1).problem(facts(sensitivity("l2", 1), sensitivity("l1", 1))) is None  # l1 bounds linf
+    assert Exponential(1).misfit(facts(sensitivity("squared-l2", 1), sensitivity("l1", 1))) is None  # l1 bounds linf
     scores = calibrated(ExponentialInterval(1), VOTES)
     with pytest.raises(dpf.InputError, match="PiecewiseScores"):
         scores.mechanism.release(np.array([1, 2]), scores, SeededRandomness(0))
@@ -598,10 +598,10 @@ def test_queries_that_a_mechanism_cannot_serve() -> None:
 def test_spread_needs_the_linf_norm() -> None:
     with pytest.raises(dpf.InputError, match="linf"):
         _ = sensitivity("l1", 1).spread
-    assert sensitivity("linf", 1, one_sided=True).spread == Pair(Fraction(1), Fraction(2))
-    assert sensitivity("linf", 1, one_sided=False).spread == Pair(Fraction(2), Fraction(4))
-    assert sensitivity("linf", None, 3, one_sided=True).spread == Pair(None, Fraction(6))
-    assert sensitivity("l2", 1).change == Pair(Fraction(1), Fraction(4))
+    assert sensitivity("linf", 1, monotonic=True).spread == ByRelation(Fraction(1), Fraction(2))
+    assert sensitivity("linf", 1, monotonic=False).spread == ByRelation(Fraction(2), Fraction(4))
+    assert sensitivity("linf", None, 3, monotonic=True).spread == ByRelation(None, Fraction(6))
+    assert sensitivity("squared-l2", 1).change == ByRelation(Fraction(1), Fraction(4))
     assert Norm("l1") is Norm.L1
 
 

@@ -258,7 +258,7 @@ def test_a_plugin_that_loses_more_than_it_claims_does_not_pass(plugin: Path, ins
     module.write_text(
         module.read_text().replace(half, "Doubled(schema[self.attribute])")
         + "\n\n@attrs.frozen\nclass Doubled(dpf.queries.Histogram):\n"
-        "    def count(self, shard, **inputs):\n        return 2 * super().count(shard, **inputs)\n"
+        "    def count(self, block, **inputs):\n        return 2 * super().count(block, **inputs)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(broken)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(plugin)]

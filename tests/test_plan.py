@@ -35,7 +35,7 @@ TREE = dpf.sequential(
     count("rows", "0.25", threshold=10),
     dpf.either(
         dpf.sequential(count("leaf")),
-        dpf.sequential(SPLIT, dpf.parallel(count("child", "0.5"), by=dpf.Released("split"))),
+        dpf.sequential(SPLIT, dpf.parallel(count("child", "0.5"), by=dpf.FromRelease("split"))),
     ),
     dpf.repeat(3, count("again", "0.1", uses=["rows"], assumptions=["mcmc-converged"])),
     dpf.parallel(count("left"), count("right"), by=dpf.Cases([dpf.Below("age", 3.5)]), name="halves"),
@@ -116,7 +116,7 @@ leaves = st.one_of(
 cuts = st.one_of(
     st.none(),
     st.sampled_from(SCHEMA.attributes),
-    st.builds(dpf.Released, names),
+    st.builds(dpf.FromRelease, names),
     st.builds(dpf.Cases, st.lists(described, max_size=2)),
     st.lists(described, min_size=1, max_size=2),
 )

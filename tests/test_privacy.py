@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.accountant.composition import either, parallel, repeat, sequential
 from dpframework.facts.privacy import (
     NOTHING,
-    Pair,
+    ByRelation,
     PrivacyLoss,
     Relation,
     converted_above,
@@ -27,7 +27,7 @@ from dpframework.facts.privacy import (
 )
 
 amounts = st.fractions(0, 100)
-pairs = st.builds(lambda a, r: Pair(a, min(r, 2 * a)), amounts, amounts)
+pairs = st.builds(lambda a, r: ByRelation(a, min(r, 2 * a)), amounts, amounts)
 
 
 @pytest.mark.parametrize(
@@ -113,24 +113,26 @@ def test_relations_by_name() -> None:
 
 
 @given(st.lists(pairs, min_size=1, max_size=6))
-def test_parallel_under_both_relations(parts: list[Pair]) -> None:
+def test_parallel_under_both_relations(parts: list[ByRelation]) -> None:
     """The larger of a row that stays in its part and of one that leaves a part and enters another."""
     total = parallel(parts)
     added = [p.add_or_remove_one or Fraction(0) for p in parts]
     staying = max(p.replace_one or Fraction(0) for p in parts)
     moving = max((a + b for i, a in enumerate(added) for b in added[i + 1 :]), default=added[0])
-    assert total == Pair(max(added), max(staying, moving))
+    assert total == ByRelation(max(added), max(staying, moving))
 
 
 def test_parallel_under_replace_one_is_not_the_largest_part() -> None:
-    count = Pair(Fraction(1), Fraction(1))  # such as the number of rows: a replacement inside a part changes it by 1
-    assert parallel([count]) == Pair(Fraction(1), Fraction(1))
-    assert parallel([count, count, count]) == Pair(Fraction(1), Fraction(2))
-    assert parallel([Pair(Fraction(1), Fraction(2)), NOTHING]) == Pair(Fraction(1), Fraction(2))
+    count = ByRelation(
+        Fraction(1), Fraction(1)
+    )  # such as the number of rows: a replacement inside a part changes it by 1
+    assert parallel([count]) == ByRelation(Fraction(1), Fraction(1))
+    assert parallel([count, count, count]) == ByRelation(Fraction(1), Fraction(2))
+    assert parallel([ByRelation(Fraction(1), Fraction(2)), NOTHING]) == ByRelation(Fraction(1), Fraction(2))
 
 
 @given(st.lists(pairs, max_size=5))
-def test_sequential_either_repeat(parts: list[Pair]) -> None:
+def test_sequential_either_repeat(parts: list[ByRelation]) -> None:
     added = [p.add_or_remove_one or Fraction(0) for p in parts]
     assert sequential(parts).add_or_remove_one == sum(added)
     assert either(parts).add_or_remove_one == max(added, default=0)
@@ -140,22 +142,22 @@ def test_sequential_either_repeat(parts: list[Pair]) -> None:
 
 
 def test_a_part_without_a_claim_leaves_none() -> None:
-    only_replace, one = Pair(None, Fraction(1)), Pair(Fraction(1), Fraction(1))
-    assert sequential([one, only_replace]) == Pair(None, Fraction(2))
-    assert either([one, only_replace]) == Pair(None, Fraction(1))
-    assert repeat(only_replace, 3) == Pair(None, Fraction(3))
+    only_replace, one = ByRelation(None, Fraction(1)), ByRelation(Fraction(1), Fraction(1))
+    assert sequential([one, only_replace]) == ByRelation(None, Fraction(2))
+    assert either([one, only_replace]) == ByRelation(None, Fraction(1))
+    assert repeat(only_replace, 3) == ByRelation(None, Fraction(3))
     for parts in ([only_replace], [one, only_replace], [only_replace, only_replace]):
-        assert parallel(parts) == Pair(None, None)  # a row that moves is added to a part
+        assert parallel(parts) == ByRelation(None, None)  # a row that moves is added to a part
 
 
 def test_losses_show_what_they_claim() -> None:
     assert repr(PrivacyLoss(epsilon=0.3)) == "PrivacyLoss(epsilon=0.3)"
     assert repr(PrivacyLoss(epsilon="0.5", rho="0.1", delta="1e-6")) == "PrivacyLoss(epsilon=0.5, delta=1e-06)"
     assert repr(PrivacyLoss(rho="1/3")) == "PrivacyLoss(rho=1/3)"
-    assert PrivacyLoss(epsilon=2).concentrated == 2
-    assert PrivacyLoss(epsilon=2, rho="0.5").concentrated == Fraction(1, 2)
-    assert PrivacyLoss(epsilon=2, delta="1e-6").concentrated is None
-    assert PrivacyLoss().concentrated is None
+    assert PrivacyLoss(epsilon=2).zcdp == 2
+    assert PrivacyLoss(epsilon=2, rho="0.5").zcdp == Fraction(1, 2)
+    assert PrivacyLoss(epsilon=2, delta="1e-6").zcdp is None
+    assert PrivacyLoss().zcdp is None
     with pytest.raises(dpf.InputError, match="delta"):
         PrivacyLoss(epsilon=1, delta=-1)
 

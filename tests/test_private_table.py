@@ -67,8 +67,8 @@ def test_a_private_table_cannot_be_pickled_or_copied(opened: Callable[..., Any],
 
 
 def test_shards_show_no_rows() -> None:
-    (shard,) = dpf.InMemory().load(TABLE)
-    assert repr(shard) == "Shard(3 attributes; rows are private)"
+    (block,) = dpf.InMemory().load(TABLE)
+    assert repr(block) == "Block(3 attributes; rows are private)"
 
 
 def test_noise_is_public_before_the_release(opened: Callable[..., Any]) -> None:
@@ -134,7 +134,7 @@ CUTS: dict[str, tuple[Any, Any, list[int]]] = {
 @pytest.mark.parametrize("cut", CUTS)
 def test_partitions_cut_by_value(opened: Callable[..., Any], cut: str, engine: dpf.Engine) -> None:
     by, planned, sizes = CUTS[cut]
-    for made_by in (planned, dpf.Released("r")):
+    for made_by in (planned, dpf.FromRelease("r")):
         node = dpf.sequential(counting("r"), dpf.parallel(counting(), by=made_by))
         table, run = opened(node, TABLE, engine=engine)
         parts = table.partition(by)
@@ -200,7 +200,7 @@ class Faulty(dpf.Query):
 
     name = "faulty"
     sensitivities = (dpf.Sensitivity("linf", 1, source="none"), dpf.Sensitivity("l1", 1, source="none"))
-    size = 2  # type: ignore[assignment]
+    answer_length = 2  # type: ignore[assignment]
 
     def __init__(self, fail: Callable[[], Any], listed: Sequence[Any] = ("x", "y")) -> None:
         self.fail, self.listed = fail, listed
@@ -208,7 +208,7 @@ class Faulty(dpf.Query):
     def candidates(self, **inputs: Any) -> Sequence[Any]:
         return self.listed
 
-    def count(self, shard: dpf.Shard, **inputs: Any) -> Any:
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
         return self.fail()
 
 
@@ -278,7 +278,7 @@ class Peeking(dpf.Description):
 
 
 def test_partitions_and_derivations_show_no_private_value(opened: Callable[..., Any]) -> None:
-    table, _ = opened(dpf.parallel(counting(), by=dpf.Released("r")), TABLE, seed=None)
+    table, _ = opened(dpf.parallel(counting(), by=dpf.FromRelease("r")), TABLE, seed=None)
     cases = dpf.Cases([Peeking()])
     for call in (lambda: table.partition(cases), lambda: table.derive(dpf.Boolean("young"), cases)):
         with pytest.raises(dpf.InputError, match="failed with ValueError") as failed:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import Pair, Relation
+from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.queries import Count, Histogram, JointHistogram, Supports
 from dpframework.queries.base import Declared, Norm, QueryFacts
 
@@ -79,7 +79,7 @@ def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
                 change = known[other] - known[cells]
                 for norm, size in (
                     (Norm.L1, np.abs(change).sum()),
-                    (Norm.L2, (change**2).sum()),
+                    (Norm.SQUARED_L2, (change**2).sum()),
                     (Norm.LINF, np.abs(change).max()),
                 ):
                     largest[norm, relation] = max(largest[norm, relation], int(size))
@@ -92,7 +92,7 @@ def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
             assert claimed >= seen
             if (declared.norm, relation) not in more_than_needed:
                 assert claimed == seen, f"{name}: {declared.norm} under {relation}"
-        if declared.one_sided:
+        if declared.monotonic:
             assert lowest == 0
         assert declared.source
 
@@ -101,10 +101,10 @@ def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
 def test_answers_fit_their_declared_size_and_candidates(name: str) -> None:
     query, _ = QUERIES[name]
     for answer in answers(query, 1).values():
-        assert len(answer) == query.size
+        assert len(answer) == query.answer_length
         assert answer.dtype.kind == "i"
-    if query.size is not None and name not in ("count", "count where"):
-        assert len(query.candidates()) == query.size
+    if query.answer_length is not None and name not in ("count", "count where"):
+        assert len(query.candidates()) == query.answer_length
     facts = query.facts()
     assert facts.integer
     assert facts.text == query.text
@@ -128,7 +128,7 @@ def test_nothing_to_count_is_refused(make: Any) -> None:
 
 
 def sensitivity(norm: str, added: Any, replaced: Any = None) -> dpf.Sensitivity:
-    return dpf.Sensitivity(norm, added, replaced, one_sided=True, source="by construction of the test")
+    return dpf.Sensitivity(norm, added, replaced, monotonic=True, source="by construction of the test")
 
 
 def facts(*sensitivities: dpf.Sensitivity) -> QueryFacts:
@@ -137,26 +137,26 @@ def facts(*sensitivities: dpf.Sensitivity) -> QueryFacts:
 
 def test_the_l1_norm_bounds_the_others() -> None:
     declared = facts(sensitivity("l1", 3, 4))
-    l2, linf = declared.sensitivity(Norm.L2), declared.sensitivity(Norm.LINF)
+    l2, linf = declared.sensitivity(Norm.SQUARED_L2), declared.sensitivity(Norm.LINF)
     assert l2 is not None
     assert linf is not None
-    assert l2.change == Pair(Fraction(9), Fraction(16))
-    assert linf.change == Pair(Fraction(3), Fraction(4))
-    assert linf.one_sided
-    both = facts(sensitivity("l2", 1), sensitivity("l1", 3))
+    assert l2.change == ByRelation(Fraction(9), Fraction(16))
+    assert linf.change == ByRelation(Fraction(3), Fraction(4))
+    assert linf.monotonic
+    both = facts(sensitivity("squared-l2", 1), sensitivity("l1", 3))
     assert both.sensitivity(Norm.LINF) is not None
-    assert facts(sensitivity("l2", 1)).sensitivity(Norm.LINF) is None
-    assert facts(sensitivity("l2", 1)).sensitivity(Norm.L1) is None
+    assert facts(sensitivity("squared-l2", 1)).sensitivity(Norm.LINF) is None
+    assert facts(sensitivity("squared-l2", 1)).sensitivity(Norm.L1) is None
     assert facts(sensitivity("linf", 1)).sensitivity(Norm.L1) is None
     assert facts().sensitivity(Norm.L1) is None
 
 
 def test_replace_one_is_at_most_a_removal_and_an_addition() -> None:
-    assert sensitivity("l1", 1).change == Pair(Fraction(1), Fraction(2))
-    assert sensitivity("l1", 1, 5).change == Pair(Fraction(1), Fraction(2))
-    assert sensitivity("l2", 1, 5).change == Pair(Fraction(1), Fraction(4))
-    assert sensitivity("l1", None, 5).change == Pair(None, Fraction(5))
-    assert sensitivity("l1", None).change == Pair(None, None)
+    assert sensitivity("l1", 1).change == ByRelation(Fraction(1), Fraction(2))
+    assert sensitivity("l1", 1, 5).change == ByRelation(Fraction(1), Fraction(2))
+    assert sensitivity("squared-l2", 1, 5).change == ByRelation(Fraction(1), Fraction(4))
+    assert sensitivity("l1", None, 5).change == ByRelation(None, Fraction(5))
+    assert sensitivity("l1", None).change == ByRelation(None, None)
     with pytest.raises(dpf.InputError, match="cannot be negative"):
         sensitivity("l1", -1)
     with pytest.raises(ValueError, match="l3"):
@@ -166,6 +166,6 @@ def test_replace_one_is_at_most_a_removal_and_an_addition() -> None:
 def test_a_query_from_a_plan_file_cannot_be_evaluated() -> None:
     query = Declared(facts(sensitivity("l1", 1)))
     assert query.facts().text == "a query"
-    (shard,) = ENGINE.load(dpf.Table.from_codes(SCHEMA, np.zeros((3, 1), dtype=int)))
+    (block,) = ENGINE.load(dpf.Table.from_codes(SCHEMA, np.zeros((3, 1), dtype=int)))
     with pytest.raises(dpf.InputError, match="read from a plan file"):
-        query.count(shard)
+        query.count(block)

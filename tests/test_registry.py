@@ -124,7 +124,7 @@ class Flip(dpf.mechanisms.PureMechanism):
     change = release = log_density = preview = lambda self, *args: None  # type: ignore[assignment]
 
 
-class Tight(dpf.accountant.pure.PairAccountant):
+class Tight(dpf.accountant.pure.AdditiveAccountant):
     """An accountant of another name."""
 
     name = "tight"
@@ -147,10 +147,10 @@ OBSERVER = dpf.Observer()
 @pytest.mark.parametrize(
     ("hook", "thing", "listed"),
     [
-        ("dpframework_miners", Good, lambda r: r.miners["good"].thing is Good),
-        ("dpframework_mechanisms", Flip, lambda r: r.mechanisms["flip"].thing is Flip),
-        ("dpframework_accountants", Tight, lambda r: r.accountants["tight"].thing is Tight),
-        ("dpframework_engines", Far, lambda r: r.engines["far"].thing is Far),
+        ("dpframework_miners", Good, lambda r: r.miners["good"].component is Good),
+        ("dpframework_mechanisms", Flip, lambda r: r.mechanisms["flip"].component is Flip),
+        ("dpframework_accountants", Tight, lambda r: r.accountants["tight"].component is Tight),
+        ("dpframework_engines", Far, lambda r: r.engines["far"].component is Far),
         ("dpframework_checks", CHECK, lambda r: r.checks[-1] is CHECK),
         ("dpframework_observers", OBSERVER, lambda r: r.observers == [OBSERVER]),
     ],
@@ -235,7 +235,7 @@ def test_a_fault_is_reported_by_name_and_the_rest_works(
     assert found.problems[0].plugin == "faulty"
     assert re.search(text, problems(found)[0]), problems(found)
     assert list(found.miners) == ["good", "last"]
-    assert found.miners["good"].thing is Good
+    assert found.miners["good"].component is Good
 
 
 def test_what_else_a_faulty_plugin_brings_still_works(plugin: Callable[..., EntryPoint]) -> None:

@@ -319,7 +319,7 @@ def test_every_step_is_in_the_table_with_each_fact(study, large, made):
             assert " ".join(text.split()) in row.line
         if fact.assumptions != "—":
             assert fact.assumptions in row.line
-        assert ("one-sided" in row.line) == (fact.one_sided == "yes")
+        assert ("monotonic" in row.line) == (fact.monotonic == "yes")
         source = sources[row.with_class("source")[0]["href"].removeprefix("#")]
         assert fact.source in source.line
         assert f"#{row['id']}" in [a["href"] for a in source.all("a")]
@@ -349,7 +349,7 @@ def test_parts_and_totals_stand_under_each_accounting():
     plan = several()
     table = next(t for t in read(html_report(plan)).all("table") if "budget is epsilon 0.5" in t.all("caption")[0].line)
     heads, *rows = [[cell.line for cell in row.all("th", "td")] for row in table.all("tr")]
-    assert heads == ["part", "pure", "concentrated", "pld"]
+    assert heads == ["part", "pure", "zcdp", "pld"]
     assert [row[0] for row in rows] == ["both", "twice", "noisy", "lost", "the whole plan"]
     assert rows[1][1] == "epsilon ~0.06667"
     assert rows[2][1] == "no finite epsilon"

@@ -57,7 +57,7 @@ def test_rows_say_what_an_auditor_asks(study):
     outer, inner = step_rows(study.plan())
     assert (outer.path, inner.path) == ("both/outer", "both/parts/inner")
     assert outer.query == "histogram of ill|or *not*"
-    assert (outer.sensitivity, outer.one_sided) == ("1 (l1)", "yes")
+    assert (outer.sensitivity, outer.monotonic) == ("1 (l1)", "yes")
     assert outer.source == "counts of disjoint cells: a row lies in one cell"
     assert (outer.mechanism, outer.loss) == ("discrete-laplace", "epsilon 0.5")
     assert "95 %" in outer.expected
@@ -69,19 +69,19 @@ def test_rows_of_steps_without_a_claim_or_a_pure_epsilon():
     study.add_plan("noisy", dpf.step("s", dpf.queries.Histogram(SCHEMA["age"]), dpf.mechanisms.Gaussian("0.1")))
     (row,) = step_rows(study.plan())
     assert row.loss == "rho 0.1"
-    assert row.sensitivity == "1 (l2)"
+    assert row.sensitivity == "1 (squared-l2)"
 
 
 def test_markdown_before_a_run(study):
     text = markdown_report(study.plan(), title="A | B")
     assert text.startswith("# A \\| B\n")
-    for part in ("pure accounting", "concentrated accounting", "pld accounting", "| mcmc-converged | inner | yes |"):
+    for part in ("pure accounting", "zcdp accounting", "pld accounting", "| mcmc-converged | inner | yes |"):
         assert part in text
     assert "## Run" not in text
     assert "DP012" in text
     assert "└─ both  [epsilon 1.0]" in text
     assert "**accepted: no check refuses this plan.**" in text
-    assert "| part | pure | concentrated | pld |" in text
+    assert "| part | pure | zcdp | pld |" in text
 
 
 def test_cells_are_escaped_and_tables_keep_their_shape(study):

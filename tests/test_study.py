@@ -298,7 +298,7 @@ class Secretive(dpf.Query):
     name = "secretive"
     sensitivities = (dpf.Sensitivity("l1", 1, source="none"),)
 
-    def count(self, shard: dpf.Shard, **inputs: Any) -> Any:
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
         raise ValueError(f"the row {SECRET} is bad")
 
 
@@ -319,7 +319,12 @@ def test_results_are_written_as_json() -> None:
         def to_dict(self) -> dict[str, int]:
             return {"a": 1}
 
-    found = {"array": np.arange(3), "pair": Pair(), "nested": [(1, np.float64(0.5)), {2: None}], "other": {1}.__class__}
+    found = {
+        "array": np.arange(3),
+        "pair": Pair(),
+        "nested": [(1, np.float64(0.5)), {2: None}],
+        "other": {1}.__class__,
+    }
     study = dpf.Study(SCHEMA, epsilon=1)
     study.add("m", Mystery(count(1), lambda table: found))
     written = json.loads(study.run(TABLE, seed=0).to_json())["results"]["m"]

@@ -98,7 +98,7 @@ class _Understated(dpf.Mechanism):
     """Gaussian noise of one rho that claims another."""
 
     name = "understated"
-    norm = Norm.L2
+    norm = Norm.SQUARED_L2
     rho: Fraction
     claimed: Fraction
 
@@ -207,8 +207,8 @@ class TooSensitive(Query):
     def sensitivities(self):
         return (Sensitivity(Norm.L1, 1, source="wrong"),)
 
-    def count(self, shard, **inputs):
-        return np.array([3 * int((shard.codes("town") == 0).sum())])
+    def count(self, block, **inputs):
+        return np.array([3 * int((block.codes("town") == 0).sum())])
 
 
 @attrs.frozen
@@ -255,8 +255,8 @@ class _Loose(Query):
     def sensitivities(self):
         return (Sensitivity(Norm.L1, 30, source="far too large"),)
 
-    def count(self, shard, **inputs):
-        return self.inner.count(shard)
+    def count(self, block, **inputs):
+        return self.inner.count(block)
 
 
 def test_a_loose_claim_is_named_as_such():
@@ -310,7 +310,7 @@ def test_same_compares_what_is_held():
 def test_sensitivities_that_the_core_declares_are_attained():
     for relation in RELATIONS:
         report = search_sensitivity(JointHistogram([SCHEMA["town"], SCHEMA["ill"]]), SCHEMA, relation, pairs=600)
-        assert {one.norm: one.ratio for one in report.measured} == {"l1": 1, "l2": 1, "linf": 1, "spread": 1}
+        assert {one.norm: one.ratio for one in report.measured} == {"l1": 1, "squared-l2": 1, "linf": 1, "spread": 1}
 
 
 def test_a_query_that_fails_or_changes_length_is_reported():
@@ -323,14 +323,14 @@ def test_a_query_that_fails_or_changes_length_is_reported():
 
 @attrs.frozen
 class _Fails(TooSensitive):
-    def count(self, shard, **inputs):
-        return np.array([1 // (shard.rows - 1)])
+    def count(self, block, **inputs):
+        return np.array([1 // (block.rows - 1)])
 
 
 @attrs.frozen
 class _Grows(TooSensitive):
-    def count(self, shard, **inputs):
-        return np.zeros(shard.rows)
+    def count(self, block, **inputs):
+        return np.zeros(block.rows)
 
 
 @attrs.frozen

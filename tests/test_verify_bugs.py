@@ -35,7 +35,7 @@ def problems_of(miner: dpf.Miner) -> list[str]:
 
 def peek(table: PrivateTable) -> int:
     """Return the exact number of rows, past the gate: what a buggy miner gets hold of somehow."""
-    return sum(table._gate.engine.map(table._rows, lambda shard: shard.rows))
+    return sum(table._gate.engine.map(table._rows, lambda block: block.rows))
 
 
 @attrs.frozen
@@ -113,8 +113,8 @@ class WrongRelation(Query):
     def sensitivities(self):
         return (Sensitivity(Norm.L1, 1, 2 if self.right else 1, source="planted"),)
 
-    def count(self, shard, **inputs):
-        return np.bincount(shard.codes("town"), minlength=3)
+    def count(self, block, **inputs):
+        return np.bincount(block.codes("town"), minlength=3)
 
 
 @attrs.frozen
@@ -144,8 +144,8 @@ class SeenTowns(CandidateScores):
     def candidates(self, **inputs):
         return TOWN.labels if self.right else list(self.seen)
 
-    def count(self, shard, **inputs):
-        counts = np.bincount(shard.codes("town"), minlength=3)
+    def count(self, block, **inputs):
+        counts = np.bincount(block.codes("town"), minlength=3)
         if self.right:
             return counts
         self.seen[:] = [label for label, count in zip(TOWN.labels, counts, strict=True) if count] or ["A"]
@@ -171,18 +171,18 @@ class Supported(CandidateScores):
     right: bool
 
     @property
-    def size(self):
+    def answer_length(self):
         return 3
 
     @property
     def sensitivities(self):
-        return (Sensitivity(Norm.LINF, 1, 1, one_sided=True, source="counts"),)
+        return (Sensitivity(Norm.LINF, 1, 1, monotonic=True, source="counts"),)
 
     def candidates(self, **inputs):
         return TOWN.labels
 
-    def count(self, shard, **inputs):
-        return np.bincount(shard.codes("town"), minlength=3)
+    def count(self, block, **inputs):
+        return np.bincount(block.codes("town"), minlength=3)
 
     def answer(self, counts, **inputs):
         return counts.astype(float) if self.right else np.where(counts >= 3, counts.astype(float), -1000.0)
@@ -409,15 +409,15 @@ class BinnedByMedian(Query):
     right: bool
 
     @property
-    def size(self):
+    def answer_length(self):
         return 2
 
     @property
     def sensitivities(self):
         return histogram_sensitivities(2)
 
-    def count(self, shard, **inputs):
-        values = shard.values("age")
+    def count(self, block, **inputs):
+        values = block.values("age")
         cut = 4.0 if self.right or not len(values) else float(np.mean(values))
         below = int((values < cut).sum())
         return np.array([below, len(values) - below])
@@ -445,9 +445,9 @@ class CountsBlock(Query):
     def sensitivities(self):
         return histogram_sensitivities(3)
 
-    def count(self, shard, **inputs):
-        row = shard.matrix[shard.schema.index("town")]
-        return np.bincount(row[shard.index] if self.right else row, minlength=3)
+    def count(self, block, **inputs):
+        row = block.matrix[block.schema.index("town")]
+        return np.bincount(row[block.index] if self.right else row, minlength=3)
 
 
 @attrs.frozen

@@ -1,8 +1,4 @@
 from .base import Accountant as Accountant
-from .concentrated import (
-    ConcentratedAccountant as ConcentratedAccountant,
-    concentrated_to_epsilon as concentrated_to_epsilon,
-)
 from .notions import (
     BUILT_IN as BUILT_IN,
     accountants as accountants,
@@ -10,3 +6,7 @@ from .notions import (
 )
 from .pld import PLDAccountant as PLDAccountant
 from .pure import PureAccountant as PureAccountant
+from .zcdp import (
+    ZCDPAccountant as ZCDPAccountant,
+    zcdp_to_epsilon as zcdp_to_epsilon,
+)

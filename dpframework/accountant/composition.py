@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dpframework.facts.privacy import NOTHING, Pair
+from dpframework.facts.privacy import NOTHING, ByRelation
 
 
 def _sum(amounts: Iterable[Fraction | None]) -> Fraction | None:
@@ -22,17 +22,17 @@ def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
     return max(known, default=Fraction(0)) if len(known) == len(amounts) else None
 
 
-def sequential(parts: Sequence[Pair]) -> Pair:
+def sequential(parts: Sequence[ByRelation]) -> ByRelation:
     """Add up: every part is released from the same rows (McSherry 2009, Theorem 3)."""
-    return Pair(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
+    return ByRelation(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
 
 
-def either(parts: Sequence[Pair]) -> Pair:
+def either(parts: Sequence[ByRelation]) -> ByRelation:
     """Take the largest: one branch runs, chosen by what has been released before."""
-    return Pair(_largest([p.add_or_remove_one for p in parts]), _largest([p.replace_one for p in parts]))
+    return ByRelation(_largest([p.add_or_remove_one for p in parts]), _largest([p.replace_one for p in parts]))
 
 
-def parallel(parts: Sequence[Pair]) -> Pair:
+def parallel(parts: Sequence[ByRelation]) -> ByRelation:
     """Compose over disjoint rows.
 
     Under add-or-remove the row lies in one part: the largest part's loss (McSherry 2009, Theorem 4). Under
@@ -42,18 +42,18 @@ def parallel(parts: Sequence[Pair]) -> Pair:
 
     Examples
     --------
-    >>> count = Pair(Fraction(1), Fraction(2))
-    >>> parallel([count, count]) == Pair(Fraction(1), Fraction(2))
+    >>> count = ByRelation(Fraction(1), Fraction(2))
+    >>> parallel([count, count]) == ByRelation(Fraction(1), Fraction(2))
     True
     """
     entering = [p.add_or_remove_one for p in parts]
     staying = _largest([p.replace_one for p in parts])
     if staying is None or None in entering:
-        return Pair(_largest(entering), None)
+        return ByRelation(_largest(entering), None)
     moving = sum(sorted((a for a in entering if a is not None), reverse=True)[:2], Fraction(0))
-    return Pair(_largest(entering), max(staying, moving))
+    return ByRelation(_largest(entering), max(staying, moving))
 
 
-def repeat(part: Pair, times: int) -> Pair:
+def repeat(part: ByRelation, times: int) -> ByRelation:
     """Multiply: the same part `times` times on the same rows."""
     return part.map(lambda amount: amount * times) if times else NOTHING

@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from dpframework.accountant.base import Accountant
-from dpframework.accountant.concentrated import ConcentratedAccountant
 from dpframework.accountant.pld import PLDAccountant
 from dpframework.accountant.pure import PureAccountant
+from dpframework.accountant.zcdp import ZCDPAccountant
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.plan import Plan
 
 #: The accountants that are always there.
-BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ConcentratedAccountant, PLDAccountant)
+BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, PLDAccountant)
 
 
 def accountants(plan: Plan, delta: Fraction = Fraction(0)) -> list[Accountant[Any]]:
@@ -22,7 +22,7 @@ def accountants(plan: Plan, delta: Fraction = Fraction(0)) -> list[Accountant[An
     pure: list[Accountant[Any]] = [PureAccountant(plan.relation)]
     if delta == 0:
         return pure
-    return [*pure, ConcentratedAccountant(plan.relation, delta=delta), PLDAccountant(plan.relation, delta=delta)]
+    return [*pure, ZCDPAccountant(plan.relation, delta=delta), PLDAccountant(plan.relation, delta=delta)]
 
 
 _TOTALS: weakref.WeakKeyDictionary[Plan, dict[Fraction, dict[str, PrivacyLoss]]] = weakref.WeakKeyDictionary()

@@ -16,9 +16,9 @@ import attrs
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.accountant.concentrated import require_delta
+from dpframework.accountant.zcdp import require_delta
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above, float_above
+from dpframework.facts.privacy import Amount, ByRelation, PrivacyLoss, Relation, converted_above, float_above
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
 
@@ -29,7 +29,7 @@ class Events:
 
     add_or_remove_one: Any | None
     replace_one: Any | None
-    pure: Pair
+    pure: ByRelation
 
 
 @final
@@ -45,7 +45,7 @@ class PLDAccountant(Accountant[Events]):
     def amount(self, calibration: Calibration | None) -> Events:
         """Return the step's events."""
         if calibration is None:
-            return Events(None, None, Pair(None, None))
+            return Events(None, None, ByRelation(None, None))
         mechanism = calibration.mechanism
         added, replaced = (
             mechanism.dp_event(calibration, relation) or _any_pure(calibration.losses.pure.under(relation))

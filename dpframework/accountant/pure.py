@@ -8,34 +8,34 @@ from typing import ClassVar, final
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, Pair, PrivacyLoss, Relation
+from dpframework.facts.privacy import Amount, ByRelation, PrivacyLoss, Relation
 from dpframework.mechanisms.base import Calibration
 
-UNCLAIMED = Pair(None, None)
+UNCLAIMED = ByRelation(None, None)
 
 
-class PairAccountant(Accountant[Pair]):
+class AdditiveAccountant(Accountant[ByRelation]):
     """An accountant whose amounts add up, under both relations at once."""
 
-    def sequential(self, parts: Sequence[Pair]) -> Pair:
+    def sequential(self, parts: Sequence[ByRelation]) -> ByRelation:
         """Add up."""
         return composition.sequential(parts)
 
-    def parallel(self, parts: Sequence[Pair]) -> Pair:
+    def parallel(self, parts: Sequence[ByRelation]) -> ByRelation:
         """See `composition.parallel`."""
         return composition.parallel(parts)
 
-    def either(self, parts: Sequence[Pair]) -> Pair:
+    def either(self, parts: Sequence[ByRelation]) -> ByRelation:
         """Take the largest."""
         return composition.either(parts)
 
-    def repeat(self, part: Pair, times: int) -> Pair:
+    def repeat(self, part: ByRelation, times: int) -> ByRelation:
         """Multiply."""
         return composition.repeat(part, times)
 
 
 @final
-class PureAccountant(PairAccountant):
+class PureAccountant(AdditiveAccountant):
     """Accounts in pure epsilon."""
 
     name: ClassVar[str] = "pure"
@@ -43,13 +43,13 @@ class PureAccountant(PairAccountant):
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         super().__init__(relation, epsilon=epsilon, delta=delta)
         if self.delta:
-            raise InputError("pure accounting has no delta; use concentrated or pld accounting")
+            raise InputError("pure accounting has no delta; use zcdp or pld accounting")
 
-    def amount(self, calibration: Calibration | None) -> Pair:
+    def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's epsilon under each relation."""
         return UNCLAIMED if calibration is None else calibration.losses.pure
 
-    def loss(self, amount: Pair) -> PrivacyLoss | None:
+    def loss(self, amount: ByRelation) -> PrivacyLoss | None:
         """Return epsilon."""
         epsilon = amount.under(self.relation)
         return None if epsilon is None else PrivacyLoss(epsilon=epsilon)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dpframework.checks.base import Check, Severity
 from dpframework.facts.errors import nearest
-from dpframework.facts.privacy import Pair, Relation
+from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.plan.plan import Plan
 
 INFERRED = "schema-inferred-from-data"
@@ -36,7 +36,7 @@ def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
         yield Severity.ERROR, f"{first} has no claim under {plan.relation}{more}; {remedy}"
 
 
-def _remedy(plan: Plan, change: Pair) -> str:
+def _remedy(plan: Plan, change: ByRelation) -> str:
     """Say what would give a query a claim that it has not under the plan's relation."""
     other = next(r for r in Relation if r is not plan.relation)
     if change.under(other) is None:
@@ -74,7 +74,7 @@ def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def _mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for path, step in plan.placed_steps():
         facts = step.query.facts()
-        problem = step.mechanism.problem(facts) if facts.sensitivities else None
+        problem = step.mechanism.misfit(facts) if facts.sensitivities else None
         if problem is not None:
             yield Severity.ERROR, f"step '{path}': {step.mechanism.name} on {facts.text} {problem}"
 

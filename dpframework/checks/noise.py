@@ -35,9 +35,9 @@ def _near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
         if math.isfinite(expected) and expected > rows:
             yield (
                 Severity.WARNING,
-                f"step '{path}' selects among {calibration.facts.size} candidates with noise of about {expected:.3g} "
-                f"rows on a table of at most {rows}: the choice is nearly uniform; raise its epsilon or have fewer "
-                "candidates",
+                f"step '{path}' selects among {calibration.facts.answer_length} candidates with noise of about "
+                f"{expected:.3g} rows on a table of at most {rows}: the choice is nearly uniform; "
+                "raise its epsilon or have fewer candidates",
             )
 
 

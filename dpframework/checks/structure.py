@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpframework.checks.base import Check, Severity, placed_scopes
 from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
-from dpframework.plan.nodes import Parallel, Post, Released, Sequential, Step, uses_of
+from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, uses_of
 from dpframework.plan.plan import Plan
 
 
@@ -25,7 +25,7 @@ def _parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
                     f"{what} in {place} does not say what makes its parts; give by=, so that they are disjoint by "
                     "value",
                 )
-            elif isinstance(node.by, Released) and node.by.step not in released:
+            elif isinstance(node.by, FromRelease) and node.by.step not in released:
                 yield (
                     Severity.ERROR,
                     f"{what} in {place} is made from step '{node.by.step}', which is not there; "

@@ -48,7 +48,7 @@ def open_data_set(
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="What the ledger will call the data set.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
     delta: Annotated[
-        str, typer.Option(metavar="D", help="Above 0, runs are composed in concentrated loss; else in pure epsilon.")
+        str, typer.Option(metavar="D", help="Above 0, runs are composed in zCDP; else in pure epsilon.")
     ] = "0",
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
@@ -120,11 +120,11 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show caps, what is spent and left, approvals, and runs with what they were charged."""
-    books = Ledger(file).books()
-    shown = list(books.data_sets.values()) if name is None else [books.data_set(name)]
+    records = Ledger(file).records()
+    shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if as_json:
         found = [data_set.to_dict() for data_set in shown]
-        print_json({"data_sets": found, "entries": books.head.number, "head": books.head.hash})
+        print_json({"data_sets": found, "entries": records.head.number, "head": records.head.hash})
         return
     out = console()
     out.print(_caps(shown))
@@ -134,7 +134,7 @@ def show(
             if table.row_count:
                 out.print(f"\n{title}", style="bold")
                 out.print(table)
-    print(f"\nhead: {books.head}")
+    print(f"\nhead: {records.head}")
 
 
 @app.command(cls=Command, epilog="Example: dpframework ledger verify hospital.ledger")
@@ -155,13 +155,13 @@ def verify(
 
 
 def _report(ledger: Ledger, name: str, as_json: bool) -> None:
-    books = ledger.books()
-    data_set = books.data_set(name)
+    records = ledger.records()
+    data_set = records.data_set(name)
     if as_json:
-        print_json({**data_set.to_dict(), "entries": books.head.number, "head": books.head.hash})
+        print_json({**data_set.to_dict(), "entries": records.head.number, "head": records.head.hash})
     else:
         print(f"{name}: {_cap(data_set)}, {_spent(data_set)} spent, {readable(data_set.left)} left")
-        print(f"head: {books.head}")
+        print(f"head: {records.head}")
 
 
 def _cap(data_set: DataSet) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from dpframework.cli.shared import Command, Json, console, print_json, warn_of_problems
 from dpframework.facts.errors import InputError, nearest
-from dpframework.study.registry import Brought, registry
+from dpframework.study.registry import Registered, registry
 
 Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="Show this one: its parameters, defaults and documentation.")
@@ -34,7 +34,7 @@ def mechanisms(name: Name = None, as_json: Json = False) -> None:
     _show("mechanism", registry().mechanisms, name, as_json)
 
 
-def _show(what: str, known: dict[str, Brought], name: str | None, as_json: bool) -> None:
+def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bool) -> None:
     if not as_json:
         warn_of_problems()
     if name is not None:
@@ -49,8 +49,8 @@ def _show(what: str, known: dict[str, Brought], name: str | None, as_json: bool)
         _print_list(what, known)
 
 
-def _facts(name: str, brought: Brought) -> dict[str, str]:
-    return {"name": name, "plugin": brought.plugin, "summary": _doc(brought.thing).split("\n")[0]}
+def _facts(name: str, brought: Registered) -> dict[str, str]:
+    return {"name": name, "plugin": brought.plugin, "summary": _doc(brought.component).split("\n")[0]}
 
 
 def _doc(kind: type[Any]) -> str:
@@ -58,7 +58,7 @@ def _doc(kind: type[Any]) -> str:
     return inspect.cleandoc(kind.__doc__) if kind.__doc__ else "(not documented)"
 
 
-def _print_list(what: str, known: dict[str, Brought]) -> None:
+def _print_list(what: str, known: dict[str, Registered]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -74,16 +74,16 @@ def _print_list(what: str, known: dict[str, Brought]) -> None:
     console().print(table)
 
 
-def _show_one(name: str, brought: Brought, as_json: bool) -> None:
+def _show_one(name: str, brought: Registered, as_json: bool) -> None:
     from rich.text import Text
 
-    facts, parameters = _facts(name, brought), _parameters(brought.thing)
+    facts, parameters = _facts(name, brought), _parameters(brought.component)
     if as_json:
-        print_json({**facts, "documentation": _doc(brought.thing), "parameters": parameters})
+        print_json({**facts, "documentation": _doc(brought.component), "parameters": parameters})
         return
     out = console()
     out.print(Text.assemble((name, "bold cyan"), f"  (plugin {brought.plugin})"))
-    out.print(Text(_introduction(_doc(brought.thing))))
+    out.print(Text(_introduction(_doc(brought.component))))
     out.print(Text("\nParameters", style="bold cyan"))
     for parameter in parameters:
         needed = ("required", "bold") if parameter["required"] else (f"default {parameter['default']}", "green")

@@ -162,7 +162,7 @@ def _engine(name: str) -> Engine:
     engines = registry().engines
     if name not in engines:
         raise InputError(f"no engine is named '{name}'; {nearest(name, engines)}")
-    made: Engine = engines[name].thing()
+    made: Engine = engines[name].component()
     return made
 
 

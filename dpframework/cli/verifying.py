@@ -89,7 +89,7 @@ def verify(
 
 
 def _mechanism(name: str) -> Any:
-    kind = registry().mechanisms[name].thing
+    kind = registry().mechanisms[name].component
     try:
         return kind(1)  # its privacy parameter
     except TypeError:
@@ -104,7 +104,7 @@ def _examples(subject: str, wanted: str | None) -> Mapping[str, Example]:
         study = load_study(given_path(subject)).study
         examples: Mapping[str, Example] = {name: Example(study.schema, miner) for name, miner in study.miners.items()}
     elif subject in registry().miners:
-        examples = registry().miners[subject].thing.examples()
+        examples = registry().miners[subject].component.examples()
         if not examples:
             raise InputError(
                 f"miner '{subject}' has no examples to verify it on; "

@@ -19,7 +19,7 @@ from .errors import (
 )
 from .privacy import (
     Amount as Amount,
-    Pair as Pair,
+    ByRelation as ByRelation,
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,
     exact as exact,

@@ -194,7 +194,7 @@ class PrivacyLoss:
     delta: Fraction = attrs.field(default=Fraction(0), converter=exact_delta)
 
     @property
-    def concentrated(self) -> Fraction | None:
+    def zcdp(self) -> Fraction | None:
         """Rho: the declared one, else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
         if self.rho is not None:
             return self.rho
@@ -211,7 +211,7 @@ class PrivacyLoss:
 
 
 @attrs.frozen
-class Pair:
+class ByRelation:
     """One amount of loss under each relation; None where there is no valid claim.
 
     The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both travel together.
@@ -224,11 +224,11 @@ class Pair:
         """Return the amount under `relation`."""
         return self.add_or_remove_one if relation is Relation.ADD_OR_REMOVE_ONE else self.replace_one
 
-    def map(self, function: Callable[[Fraction], Fraction]) -> Pair:
+    def map(self, function: Callable[[Fraction], Fraction]) -> ByRelation:
         """Apply a function to each amount there is."""
         added, replaced = self.add_or_remove_one, self.replace_one
-        return Pair(None if added is None else function(added), None if replaced is None else function(replaced))
+        return ByRelation(None if added is None else function(added), None if replaced is None else function(replaced))
 
 
 #: The loss of what releases nothing.
-NOTHING = Pair(Fraction(0), Fraction(0))
+NOTHING = ByRelation(Fraction(0), Fraction(0))

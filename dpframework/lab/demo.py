@@ -23,7 +23,7 @@ from dpframework.study.results import Results
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.study.study_plan import StudyPlan
-from dpframework.tables.blocks import Shard
+from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, Threads
 from dpframework.tables.table import Table
 
@@ -188,7 +188,7 @@ def comparisons(results: Results, fresh: Table) -> tuple[Comparison, ...]:
     return tuple(_compared(name, target, results[name], fresh, columns) for name, target in _targets().items())
 
 
-def _compared(name: str, target: str, result: Any, fresh: Table, columns: Shard) -> Comparison:
+def _compared(name: str, target: str, result: Any, fresh: Table, columns: Block) -> Comparison:
     planted = next(p for p in PLANTED if p.left.literals()[0].attribute == target)
     truth = columns.codes(target) == 1
     said = np.asarray(result.tree.predict(fresh)) == "true"

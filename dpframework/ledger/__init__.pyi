@@ -8,8 +8,8 @@ from .ledger import (
 )
 from .records import (
     Approval as Approval,
-    Books as Books,
     DataSet as DataSet,
     RecordedRun as RecordedRun,
+    Records as Records,
 )
 from .run import LedgerRun as LedgerRun

@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
-from dpframework.ledger.records import Books, DataSet, pair_from_dict
+from dpframework.ledger.records import DataSet, Records, amounts_from_dict
 from dpframework.ledger.run import LedgerRun
 from dpframework.plan.plan import Budget, Plan, hash_of
 from dpframework.plan.reading import plan_from_json
@@ -107,7 +107,7 @@ class Ledger:
         name
             What the ledger calls it.
         epsilon, delta
-            The cap. Runs are composed in pure epsilon, or, with delta above 0, in concentrated loss.
+            The cap. Runs are composed in pure epsilon, or, with delta above 0, in zCDP.
         relation
             The neighbouring relation that the cap holds for; plans of the other one are refused.
         schema
@@ -187,10 +187,10 @@ class Ledger:
                 raise InputError(f"data set '{name}': {number} approved plan has a hash that begins with '{plan}'")
             transaction.append("revocation", {"data_set": name, "plan": given.pop(), "by": by})
 
-    def _books(self, transaction: Transaction) -> Books:
-        return Books(self.path, transaction.read())
+    def _books(self, transaction: Transaction) -> Records:
+        return Records(self.path, transaction.read())
 
-    def books(self) -> Books:
+    def records(self) -> Records:
         """Return every data set, as it is now, with the head of the chain."""
         with self._chain.reading() as transaction:
             return self._books(transaction)
@@ -203,7 +203,7 @@ class Ledger:
         InputError
             If there is none of that name.
         """
-        return self.books().data_set(name)
+        return self.records().data_set(name)
 
     def run(self, name: str, *, journal: str | os.PathLike[str] | None = None) -> LedgerRun:
         """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
@@ -234,16 +234,16 @@ class Ledger:
         with self._chain.reading() as transaction:
             entries = transaction.read()
             transaction.require_untouched()
-        books = Books(self.path)
+        records = Records(self.path)
         for entry in entries:
             try:
-                self._require_possible(books, entry)
+                self._require_possible(records, entry)
             except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
                 reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
                 raise LedgerTampered(
                     f"{self.path}: entry {entry.number} is not one that dpframework makes: {reason}"
                 ) from None
-            books.add(entry)
+            records.add(entry)
         if not entries or entries[0].kind != "ledger":
             raise LedgerTampered(f"{self.path}: the first entry is missing")
         if head is not None and head not in {entry.hash for entry in entries}:
@@ -252,23 +252,23 @@ class Ledger:
             )
         return entries[-1].head
 
-    def _require_possible(self, books: Books, entry: Entry) -> None:
+    def _require_possible(self, records: Records, entry: Entry) -> None:
         content = entry.content
         if entry.kind == "plan":
             claims = {key: value for key, value in content["plan"].items() if key != "hash"}
             if hash_of(claims) != content["plan"]["hash"]:
                 raise PlanRefused("the plan does not fit its hash")
-        books.require_possible(entry)
+        records.require_possible(entry)
         if entry.kind == "run":
-            self._require_same_amount(books.data_set(content["data_set"]), content)
+            self._require_same_amount(records.data_set(content["data_set"]), content)
 
     def _require_same_amount(self, data_set: DataSet, content: Mapping[str, Any]) -> None:
         """Refuse a charge that is not what the accountant makes of the plan, where its plan can be read here."""
-        mechanisms = [brought.thing for brought in registry().mechanisms.values()]
+        mechanisms = [brought.component for brought in registry().mechanisms.values()]
         try:
             plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
         except InputError:  # of a plugin that is not installed, or of another version
             return
-        amount = pair_from_dict(content["amount"])
+        amount = amounts_from_dict(content["amount"])
         if data_set.accountant.amount_of(plan.root, plan) != amount:
             raise PlanRefused("what was charged is not the total of its plan")

@@ -9,25 +9,25 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import ConcentratedAccountant, PureAccountant
-from dpframework.accountant.pure import PairAccountant
+from dpframework.accountant import PureAccountant, ZCDPAccountant
+from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.facts.errors import InputError, PlanRefused, nearest
-from dpframework.facts.privacy import NOTHING, Pair, PrivacyLoss, Relation, decimal_text
+from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.plan.plan import Plan
 
 KINDS = ("ledger", "data set", "plan", "approval", "revocation", "run", "charge", "redraw", "resumption", "end")
 
 
-def pair_to_dict(pair: Pair) -> dict[str, str | None]:
+def amounts_to_dict(pair: ByRelation) -> dict[str, str | None]:
     """Write an amount under both relations, exactly."""
     return {r.value: None if (amount := pair.under(r)) is None else str(amount) for r in Relation}
 
 
-def pair_from_dict(form: Mapping[str, str | None]) -> Pair:
-    """Read what `pair_to_dict` wrote."""
+def amounts_from_dict(form: Mapping[str, str | None]) -> ByRelation:
+    """Read what `amounts_to_dict` wrote."""
     added, replaced = (None if (text := form[r.value]) is None else Fraction(text) for r in Relation)
-    return Pair(added, replaced)
+    return ByRelation(added, replaced)
 
 
 @final
@@ -101,7 +101,7 @@ class RecordedRun:
     id: str
     plan: str
     time: str
-    amount: Pair
+    amount: ByRelation
     approval: Approval
     charges: list[str] = attrs.field(factory=list)
     resumed: int = 0
@@ -119,7 +119,7 @@ class RecordedRun:
             "run": self.id,
             "plan": self.plan,
             "time": self.time,
-            "amount": pair_to_dict(self.amount),
+            "amount": amounts_to_dict(self.amount),
             "releases": len(self.charges),
             "charges": list(self.charges),
             "resumed": self.resumed,
@@ -164,12 +164,12 @@ class DataSet:
     plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
-    charged: Pair = NOTHING
+    charged: ByRelation = NOTHING
 
     @property
-    def accountant(self) -> PairAccountant:
-        """The accountant whose rules compose the runs: pure without delta, concentrated with one."""
-        kind = ConcentratedAccountant if self.delta else PureAccountant
+    def accountant(self) -> AdditiveAccountant:
+        """The accountant whose rules compose the runs: pure without delta, zCDP with one."""
+        kind = ZCDPAccountant if self.delta else PureAccountant
         return kind(self.relation, epsilon=self.epsilon, delta=self.delta)
 
     @property
@@ -181,10 +181,10 @@ class DataSet:
 
     @property
     def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent; in concentrated accounting more than that may still fit."""
+        """The epsilon of the cap that is not spent; in zcdp accounting more than that may still fit."""
         return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
 
-    def require_fit(self, plan: Plan) -> Pair:
+    def require_fit(self, plan: Plan) -> ByRelation:
         """Return what a run of a plan is charged, if it fits what is left of the cap.
 
         Raises
@@ -202,7 +202,7 @@ class DataSet:
         self.require_room(amount)
         return amount
 
-    def require_room(self, amount: Pair) -> None:
+    def require_room(self, amount: ByRelation) -> None:
         """Refuse an amount that does not fit what is left of the cap."""
         together = self.accountant.loss(self.accountant.sequential([self.charged, amount]))
         if together is None or together.epsilon is None:
@@ -257,7 +257,7 @@ class DataSet:
 
 
 @final
-class Books:
+class Records:
     """The data sets of a ledger, as its entries tell, and the head of its chain: the last of those entries.
 
     Parameters
@@ -301,7 +301,7 @@ class Books:
         if entry.kind == "run":
             data_set = self.data_set(content["data_set"])
             data_set.approval_of(content["plan"])
-            data_set.require_room(pair_from_dict(content["amount"]))
+            data_set.require_room(amounts_from_dict(content["amount"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
 
@@ -370,7 +370,7 @@ class Books:
         data_set = self.data_sets[content["data_set"]]
         approval = data_set.approval_of(content["plan"])
         approval.used += 1
-        amount = pair_from_dict(content["amount"])
+        amount = amounts_from_dict(content["amount"])
         run = RecordedRun(content["run"], content["plan"], entry.time, amount, approval)
         data_set.charged = data_set.accountant.sequential([data_set.charged, amount])
         data_set.runs[run.id] = run

@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.facts.schema import Attribute
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
-from dpframework.ledger.records import Books, DataSet, RecordedRun, pair_to_dict
+from dpframework.ledger.records import DataSet, RecordedRun, Records, amounts_to_dict
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
@@ -126,7 +126,7 @@ class LedgerRun(Observer):
                     "run": self.id,
                     "data_set": self._name,
                     "plan": self._plan.hash,
-                    "amount": pair_to_dict(data_set.require_fit(self._plan)),
+                    "amount": amounts_to_dict(data_set.require_fit(self._plan)),
                     "dpframework": __version__,
                 }
                 if self._journal is not None and self._journal.owner is None:
@@ -143,8 +143,8 @@ class LedgerRun(Observer):
     def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
         """Read the ledger: refuse what may not be run; return the data set, and the run that is resumed, if one is."""
         assert self._plan is not None
-        books = Books(self._chain.path, transaction.read())
-        data_set, self._ledger = books.data_set(self._name), books.id
+        records = Records(self._chain.path, transaction.read())
+        data_set, self._ledger = records.data_set(self._name), records.id
         owner = None if self._journal is None else self._journal.owner
         if self._journal is not None and owner is not None:
             self._require_owner(owner)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Pair, Relation, float_above, positive
+from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -26,8 +26,8 @@ LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales befor
 class Losses:
     """What one release costs: pure epsilon and zero-concentrated rho, each under both relations."""
 
-    pure: Pair
-    concentrated: Pair
+    pure: ByRelation
+    zcdp: ByRelation
 
 
 @attrs.frozen
@@ -93,8 +93,10 @@ class Calibration:
         what = f"the query '{self.facts.text}'"
         if array.dtype.kind not in "iufb":
             raise InputError(f"{what} answered with {array.dtype}; numbers are needed")
-        if self.facts.size is not None and array.size > self.facts.size:
-            raise InputError(f"{what} answered with more numbers than the {self.facts.size} of its declared size")
+        if self.facts.answer_length is not None and array.size > self.facts.answer_length:
+            raise InputError(
+                f"{what} answered with more numbers than the {self.facts.answer_length} of its declared size"
+            )
         if array.dtype.kind == "f":
             if self.facts.integer:
                 raise InputError(f"{what} declares integer answers but answered with floats")
@@ -122,12 +124,12 @@ class Mechanism(abc.ABC):
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
     assumptions: ClassVar[tuple[str, ...]] = ()
 
-    def problem(self, facts: QueryFacts) -> str | None:
+    def misfit(self, facts: QueryFacts) -> str | None:
         """Return why the mechanism cannot serve a query (of declared sensitivity), or None."""
         if facts.sensitivity(self.norm) is None:
             return f"needs a sensitivity in the {self.norm} norm, which the query does not declare"
-        if not facts.integer and facts.size is None and not self.selects:
-            return "needs to know the length of a real-valued answer beforehand (Query.size)"
+        if not facts.integer and facts.answer_length is None and not self.selects:
+            return "needs to know the length of a real-valued answer beforehand (Query.answer_length)"
         return None
 
     def calibrate(self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False) -> Calibration | None:
@@ -149,7 +151,7 @@ class Mechanism(abc.ABC):
         InputError
             If the noise would be too large for 64-bit integers.
         """
-        if self.problem(facts) is not None:
+        if self.misfit(facts) is not None:
             return None
         unit = self.lattice_unit(facts)
         change = self.change(facts)
@@ -161,7 +163,7 @@ class Mechanism(abc.ABC):
         if bound is None or bound <= 0:
             return None
         scale = self.scale(bound)
-        power = 2 if self.norm is Norm.L2 else 1  # an l2 scale is a variance
+        power = 2 if self.norm is Norm.SQUARED_L2 else 1  # an l2 scale is a variance
         if scale > (LARGEST_SCALE * unit) ** power:
             raise InputError(
                 f"{self.name} on {facts.text}: the noise would be too large for 64-bit integers; "
@@ -177,12 +179,12 @@ class Mechanism(abc.ABC):
         known = [c for c in (declared.change.add_or_remove_one, declared.change.replace_one) if c]
         if not known:
             return Fraction(1)
-        power = 2 if self.norm is Norm.L2 else 1
+        power = 2 if self.norm is Norm.SQUARED_L2 else 1
         unit = Fraction(2) ** (math.floor(math.log2(min(known)) / power) - LATTICE_BITS)
         return unit if (unit * 2**LATTICE_BITS) ** power <= min(known) else unit / 2  # the logarithm may be rounded up
 
     @abc.abstractmethod
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the change that the loss depends on, under each relation, rounding to the lattice included."""
 
     @abc.abstractmethod
@@ -190,7 +192,7 @@ class Mechanism(abc.ABC):
         """Return the noise's scale that spends exactly this mechanism's parameter on such a change."""
 
     @abc.abstractmethod
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return what a release costs at that scale."""
 
     @abc.abstractmethod
@@ -215,7 +217,7 @@ def padding(facts: QueryFacts) -> Fraction:
 
     Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point.
     """
-    return Fraction(1) if facts.integer else 1 + Fraction(2 * (facts.size or 1), 2**LATTICE_BITS)
+    return Fraction(1) if facts.integer else 1 + Fraction(2 * (facts.answer_length or 1), 2**LATTICE_BITS)
 
 
 def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
@@ -226,31 +228,31 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
         if facts.integer and (declared := facts.sensitivity(norm)) is not None
     }
     largest = changes.get(Norm.LINF)
-    counts = [bound for norm in (Norm.L1, Norm.L2) if (bound := changes.get(norm)) is not None]
+    counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
     if largest is None or largest >= 2 or not counts:
         return None
     return math.floor(min(counts)) or None
 
 
-def doubled_at_most(pair: Pair) -> Pair:
+def doubled_at_most(pair: ByRelation) -> ByRelation:
     """Bound a replace-one amount by twice the add-or-remove one: a replacement is a removal and an addition."""
     added, replaced = pair.add_or_remove_one, pair.replace_one
     if added is None:
         return pair
-    return Pair(added, 2 * added if replaced is None else min(replaced, 2 * added))
+    return ByRelation(added, 2 * added if replaced is None else min(replaced, 2 * added))
 
 
-def divided(pair: Pair, by: Fraction) -> Pair:
+def divided(pair: ByRelation, by: Fraction) -> ByRelation:
     """Divide both amounts."""
     return pair.map(lambda amount: amount / by)
 
 
-def times(pair: Pair, factor: Fraction) -> Pair:
+def times(pair: ByRelation, factor: Fraction) -> ByRelation:
     """Multiply both amounts."""
     return pair.map(lambda amount: amount * factor)
 
 
-def half_square(pair: Pair) -> Pair:
+def half_square(pair: ByRelation) -> ByRelation:
     """Return epsilon**2 / 2, the zero-concentrated loss of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
     return pair.map(lambda epsilon: epsilon**2 / 2)
 
@@ -270,7 +272,7 @@ class PureMechanism(Mechanism):
         """Return change / epsilon."""
         return change / self.epsilon
 
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return change / scale under each relation, and half its square as rho."""
         pure = doubled_at_most(divided(change, scale))
         return Losses(pure, half_square(pure))

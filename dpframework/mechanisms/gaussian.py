@@ -13,7 +13,7 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from dpframework.facts.privacy import Pair, Relation, float_above, positive
+from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import Randomness
@@ -49,22 +49,22 @@ class Gaussian(Mechanism):
     """
 
     name: ClassVar[str] = "gaussian"
-    norm: ClassVar[Norm] = Norm.L2
+    norm: ClassVar[Norm] = Norm.SQUARED_L2
     rho: Fraction = attrs.field(converter=_positive_rho)
 
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the squared l2 change, padded on the lattice."""
-        declared = facts.sensitivity(Norm.L2)
-        assert declared is not None  # `problem` has been asked
+        declared = facts.sensitivity(Norm.SQUARED_L2)
+        assert declared is not None  # `misfit` has been asked
         return times(declared.change, padding(facts) ** 2)
 
     def scale(self, change: Fraction) -> Fraction:
         """Return the variance."""
         return change / (2 * self.rho)
 
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return no pure epsilon, and rho under each relation."""
-        return Losses(Pair(None, None), divided(change, 2 * scale))
+        return Losses(ByRelation(None, None), divided(change, 2 * scale))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate; integers stay integers."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Pair, float_above
+from dpframework.facts.privacy import ByRelation, float_above
 from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.selection import bounded_range_losses
@@ -37,7 +37,7 @@ class ExponentialInterval(PureMechanism):
     norm: ClassVar[Norm] = Norm.LINF
     assumptions: ClassVar[tuple[str, ...]] = ("real-arithmetic",)
 
-    def problem(self, facts: QueryFacts) -> str | None:
+    def misfit(self, facts: QueryFacts) -> str | None:
         """Ask for a linf sensitivity; nothing is rounded, so the answer's length does not matter."""
         return (
             None
@@ -45,13 +45,13 @@ class ExponentialInterval(PureMechanism):
             else "needs a sensitivity in the linf norm, which the query does not declare"
         )
 
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the score over the interval."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `problem` has been asked
+        assert declared is not None  # `misfit` has been asked
         return declared.spread
 
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return spread / scale, and an eighth of its square as rho."""
         return bounded_range_losses(change, scale)
 

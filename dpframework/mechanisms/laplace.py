@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from dpframework.facts.privacy import Pair, Relation
+from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
@@ -24,10 +24,10 @@ class _LatticeLaplace(PureMechanism):
 
     norm: ClassVar[Norm] = Norm.L1
 
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the l1 change, padded on the lattice."""
         declared = facts.sensitivity(Norm.L1)
-        assert declared is not None  # `problem` has been asked
+        assert declared is not None  # `misfit` has been asked
         return times(declared.change, padding(facts))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
@@ -103,11 +103,11 @@ class DiscreteLaplace(_LatticeLaplace):
 
     name: ClassVar[str] = "discrete-laplace"
 
-    def problem(self, facts: QueryFacts) -> str | None:
+    def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse real-valued queries too."""
         if not facts.integer:
             return "adds integer noise, and the query's answer is not integer; use laplace"
-        return super().problem(facts)
+        return super().misfit(facts)
 
 
 def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:

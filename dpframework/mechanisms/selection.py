@@ -2,7 +2,7 @@
 
 Both choose the candidate with the largest noisy score. Their loss depends on the spread of a query's sensitivity,
 the largest difference between the changes of two candidates' scores: both choose alike when all scores move
-together, so a one-sided sensitivity costs half of a two-sided one.
+together, so a monotonic sensitivity costs half of a two-sided one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import Pair
+from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import (
     LATTICE_BITS,
     Calibration,
@@ -37,14 +37,14 @@ class _NoisyMax(PureMechanism):
     selects: ClassVar[bool] = True
     noise: ClassVar[Noise]
 
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread.
 
         Rounding two scores moves their difference by at most two lattice steps (one each, before and after), and
         floating-point evaluation is allowed two more: 4 steps of 2**-20.
         """
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `problem` has been asked
+        assert declared is not None  # `misfit` has been asked
         return declared.spread if facts.integer else times(declared.spread, 1 + Fraction(4, 2**LATTICE_BITS))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
@@ -53,7 +53,7 @@ class _NoisyMax(PureMechanism):
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best score and the chosen one's (McSherry and Talwar 2007, Theorem 6)."""
-        scale, size = float(calibration.scale), calibration.facts.size
+        scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
             return Preview(
                 math.nan, math.nan, f"noise of scale {scale:.3g} on scores; the number of candidates is not known"
@@ -73,7 +73,7 @@ class Exponential(_NoisyMax):
     name: ClassVar[str] = "exponential"
     noise: ClassVar[Noise] = Noise.GUMBEL
 
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return spread / scale, and an eighth of its square as rho."""
         return bounded_range_losses(change, scale)
 
@@ -104,7 +104,7 @@ class PermuteAndFlip(_NoisyMax):
         return permute_and_flip_log_probability(scaled, int(output))
 
 
-def bounded_range_losses(spread: Pair, scale: Fraction) -> Losses:
+def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
     """Return what a mechanism of bounded range costs: spread / scale, and an eighth of its square as rho."""
     pure = doubled_at_most(divided(spread, scale))
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))

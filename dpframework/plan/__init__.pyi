@@ -1,9 +1,9 @@
 from .nodes import (
     Either as Either,
+    FromRelease as FromRelease,
     Node as Node,
     Parallel as Parallel,
     Post as Post,
-    Released as Released,
     Repeat as Repeat,
     Sequential as Sequential,
     Step as Step,

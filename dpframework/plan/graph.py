@@ -6,10 +6,10 @@ from typing import Any
 
 from dpframework.plan.nodes import (
     Either,
+    FromRelease,
     Node,
     Parallel,
     Post,
-    Released,
     Repeat,
     Sequential,
     Step,
@@ -41,7 +41,7 @@ def _parts_text(node: Parallel) -> str:
     match node.by:
         case None:
             return "undeclared parts"
-        case Released():
+        case FromRelease():
             return str(node.by)
         case tuple():
             return f"{len(node.by)} descriptions"

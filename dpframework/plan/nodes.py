@@ -23,7 +23,7 @@ from dpframework.queries.base import Query
 
 @final
 @attrs.frozen
-class Released:
+class FromRelease:
     """Parts made by value from what a step has released (a chosen split, the leaves of a tree)."""
 
     step: str
@@ -34,7 +34,7 @@ class Released:
 
 
 #: What makes the parts of a parallel.
-Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | Released"
+Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | FromRelease"
 
 
 #: The pattern of a character that a name in a plan may hold.
@@ -220,7 +220,7 @@ def sequential(*parts: Node, name: str | None = None) -> Sequential:
 
 
 def parallel(
-    *parts: Node, by: Attribute | Cases | Iterable[Description] | Released | None = None, name: str | None = None
+    *parts: Node, by: Attribute | Cases | Iterable[Description] | FromRelease | None = None, name: str | None = None
 ) -> Parallel:
     """Compose over disjoint parts: one node for every part, or as many nodes as parts.
 
@@ -229,7 +229,7 @@ def parallel(
     InputError
         If several nodes are given and their number is not that of the parts.
     """
-    made_by: Parts | None = by if by is None or isinstance(by, Attribute | Cases | Released) else tuple(by)
+    made_by: Parts | None = by if by is None or isinstance(by, Attribute | Cases | FromRelease) else tuple(by)
     node = Parallel(_nodes("parallel", parts), made_by, name)
     if len(parts) > 1 and node.number is not None and node.number != len(parts):
         raise InputError(f"parallel has {len(parts)} children for {node.number} parts; give one for all, or one a part")
@@ -299,7 +299,7 @@ def uses_of(node: Node) -> tuple[str, ...]:
     """Return the names of the releases that a node is given or made from."""
     if isinstance(node, Step | Post):
         return node.uses
-    if isinstance(node, Parallel) and isinstance(node.by, Released):
+    if isinstance(node, Parallel) and isinstance(node.by, FromRelease):
         return (node.by.step,)
     return ()
 

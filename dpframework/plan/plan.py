@@ -19,7 +19,7 @@ from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
 
 #: The version of the JSON form of plans.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ class Budget:
     epsilon
         The most that all releases may cost together.
     delta
-        Above 0, totals may be composed in concentrated loss or privacy loss distributions.
+        Above 0, totals may be composed in zCDP or in privacy loss distributions.
     allow
         Names of accepted assumptions.
     """

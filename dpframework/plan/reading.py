@@ -12,7 +12,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import attribute_from_dict
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
-from dpframework.plan.nodes import Node, Parts, Post, Released, Step, either, parallel, repeat, sequential
+from dpframework.plan.nodes import FromRelease, Node, Parts, Post, Step, either, parallel, repeat, sequential
 from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts, hash_of
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
 
@@ -23,7 +23,7 @@ def _read_parts(form: Any) -> Parts | None:
     if "attribute" in form:
         return attribute_from_dict(form["attribute"], 0)
     if "released" in form:
-        return Released(form["released"])
+        return FromRelease(form["released"])
     if "cases" in form:
         return Cases(description_from_dict(d) for d in form["cases"])
     descriptions: tuple[Description, ...] = tuple(description_from_dict(d) for d in form["descriptions"])
@@ -33,7 +33,7 @@ def _read_parts(form: Any) -> Parts | None:
 def _read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
     query = dict(form["query"])
     query["sensitivities"] = [
-        Sensitivity(s["norm"], s["add_or_remove_one"], s["replace_one"], one_sided=s["one_sided"], source=s["source"])
+        Sensitivity(s["norm"], s["add_or_remove_one"], s["replace_one"], monotonic=s["monotonic"], source=s["source"])
         for s in query["sensitivities"]
     ]
     parameters = dict(form["mechanism"])

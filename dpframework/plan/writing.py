@@ -10,10 +10,10 @@ import attrs
 
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Pair, Relation
+from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.plan.nodes import Either, Node, Parallel, Parts, Post, Released, Repeat, Sequential, Step
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Parts, Post, Repeat, Sequential, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
 
 
@@ -21,7 +21,7 @@ def _ratio(value: Fraction | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _pair(pair: Pair) -> dict[str, str | None]:
+def _pair(pair: ByRelation) -> dict[str, str | None]:
     return {
         Relation.ADD_OR_REMOVE_ONE.value: _ratio(pair.add_or_remove_one),
         Relation.REPLACE_ONE.value: _ratio(pair.replace_one),
@@ -34,7 +34,7 @@ def _losses(calibration: Calibration | None) -> dict[str, Any] | None:
     return {
         "scale": str(calibration.scale),
         "epsilon": _pair(calibration.losses.pure),
-        "rho": _pair(calibration.losses.concentrated),
+        "rho": _pair(calibration.losses.zcdp),
     }
 
 
@@ -43,7 +43,7 @@ def _sensitivity(declared: Sensitivity) -> dict[str, Any]:
         "norm": declared.norm.value,
         "add_or_remove_one": _ratio(declared.add_or_remove_one),
         "replace_one": _ratio(declared.replace_one),
-        "one_sided": declared.one_sided,
+        "monotonic": declared.monotonic,
         "source": declared.source,
     }
 
@@ -54,7 +54,7 @@ def _query(facts: QueryFacts) -> dict[str, Any]:
         "text": facts.text,
         "attributes": list(facts.attributes),
         "integer": facts.integer,
-        "size": facts.size,
+        "answer_length": facts.answer_length,
         "sensitivities": [_sensitivity(s) for s in facts.sensitivities],
     }
 
@@ -70,7 +70,7 @@ def _parts(by: Parts | None) -> Any:
             return None
         case Attribute():
             return {"attribute": by.to_dict()}
-        case Released():
+        case FromRelease():
             return {"released": by.step}
         case Cases():
             return by.to_dict()

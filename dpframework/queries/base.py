@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Pair, exact_or_none
-from dpframework.tables.blocks import Shard
+from dpframework.facts.privacy import ByRelation, exact_or_none
+from dpframework.tables.blocks import Block
 
 
 class Norm(enum.StrEnum):
     """How the change of an answer is measured; L2 sensitivities are given squared, so that they stay rational."""
 
     L1 = "l1"
-    L2 = "l2"
+    SQUARED_L2 = "squared-l2"
     LINF = "linf"
 
 
@@ -33,12 +33,12 @@ class Sensitivity:
     Attributes
     ----------
     norm
-        What the change is measured in (for `Norm.L2` both values are squares).
+        What the change is measured in (for `Norm.SQUARED_L2` both values are squares).
     add_or_remove_one
         The largest change when a row is added or removed; None if there is no bound (a public row count is needed).
     replace_one
         The largest change when a row is replaced; None counts the add-or-remove change twice.
-    one_sided
+    monotonic
         Whether adding a row moves all coordinates the same way, up or down (monotonic).
     source
         The theorem, paper or derivation that the values come from.
@@ -47,33 +47,33 @@ class Sensitivity:
     norm: Norm = attrs.field(converter=Norm)
     add_or_remove_one: Fraction | None = attrs.field(converter=exact_or_none)
     replace_one: Fraction | None = attrs.field(default=None, converter=exact_or_none)
-    one_sided: bool = attrs.field(default=False, kw_only=True)
+    monotonic: bool = attrs.field(default=False, kw_only=True)
     source: str = attrs.field(kw_only=True)
 
     @property
-    def change(self) -> Pair:
+    def change(self) -> ByRelation:
         """The change under each relation, with replace-one bounded by a removal and an addition."""
         added = self.add_or_remove_one
-        twice = None if added is None else added * (4 if self.norm is Norm.L2 else 2)
+        twice = None if added is None else added * (4 if self.norm is Norm.SQUARED_L2 else 2)
         known = [bound for bound in (self.replace_one, twice) if bound is not None]
-        return Pair(added, min(known, default=None))
+        return ByRelation(added, min(known, default=None))
 
     @property
-    def spread(self) -> Pair:
+    def spread(self) -> ByRelation:
         """The largest difference between the changes of two coordinates: what a selection's loss depends on.
 
-        A one-sided change moves every coordinate by something in [0, c]: spread c. Any other change moves them by
+        A monotonic change moves every coordinate by something in [0, c]: spread c. Any other change moves them by
         something in [-c, c]: spread 2 c. A replacement is a removal and an addition, so its spread is at most
         twice that of one of them (Dong, Durfee and Rogers 2020, on bounded range).
         """
         if self.norm is not Norm.LINF:
             raise InputError("a spread is defined for sensitivities in the linf norm")
         added, replaced = self.change.add_or_remove_one, self.change.replace_one
-        spread_added = None if added is None else added * (1 if self.one_sided else 2)
+        spread_added = None if added is None else added * (1 if self.monotonic else 2)
         known = [] if replaced is None else [2 * replaced]
         if spread_added is not None:
             known.append(2 * spread_added)
-        return Pair(spread_added, min(known, default=None))
+        return ByRelation(spread_added, min(known, default=None))
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class QueryFacts:
         The attributes it reads; empty if they are chosen at run time.
     integer
         Whether its answers are integers.
-    size
+    answer_length
         The largest length of its answer (number of cells or candidates), None if unknown.
     sensitivities
         What it declares; empty if undeclared, which the checks refuse.
@@ -108,7 +108,7 @@ class QueryFacts:
     text: str
     attributes: tuple[str, ...] = attrs.field(converter=_texts)
     integer: bool
-    size: int | None
+    answer_length: int | None
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
@@ -125,7 +125,7 @@ class QueryFacts:
 
 
 def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
-    power = 2 if norm is Norm.L2 else 1
+    power = 2 if norm is Norm.SQUARED_L2 else 1
     added, replaced = declared.add_or_remove_one, declared.replace_one
     return attrs.evolve(
         declared,
@@ -159,7 +159,7 @@ class Query(abc.ABC):
         return ()
 
     @property
-    def size(self) -> int | None:
+    def answer_length(self) -> int | None:
         """The largest length of its answer, None if unknown before the run."""
         return None
 
@@ -170,10 +170,10 @@ class Query(abc.ABC):
 
     def facts(self) -> QueryFacts:
         """Return what a plan holds of this query."""
-        return QueryFacts(self.name, self.text, self.attributes, self.integer, self.size, self.sensitivities)
+        return QueryFacts(self.name, self.text, self.attributes, self.integer, self.answer_length, self.sensitivities)
 
     @abc.abstractmethod
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[Any]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return counts over one block of rows; they are added up over blocks."""
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
@@ -185,9 +185,9 @@ class Query(abc.ABC):
 
         A selection releases one of these; without any it releases a position.
         """
-        return range(self.size or 0)
+        return range(self.answer_length or 0)
 
-    def numbers(self, answer: Any) -> NDArray[Any]:
+    def coordinates(self, answer: Any) -> NDArray[Any]:
         """Return an answer as the numbers whose change the declared sensitivity bounds: what verification compares.
 
         By default the answer itself. A query whose answer stands for more numbers than can be listed returns some of
@@ -211,7 +211,7 @@ class Declared(Query):
         """Return the facts that were read."""
         return self.declared
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[Any]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Refuse.
 
         Raises

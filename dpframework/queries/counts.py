@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from dpframework.facts.descriptions import Description
 from dpframework.facts.schema import Attribute
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.tables.blocks import Shard
+from dpframework.tables.blocks import Block
 
 
 def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
     """Return the sensitivities of counts over disjoint cells.
 
-    A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, one-sided. Replacing
+    A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, monotonic. Replacing
     it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
     (of rows that a description holds for) changes by at most 1.
     """
     source = "counts of disjoint cells: a row lies in one cell"
     moved = 1 if cells == 1 else 2
     return (
-        Sensitivity(Norm.L1, 1, moved, one_sided=True, source=source),
-        Sensitivity(Norm.L2, 1, moved, one_sided=True, source=source),
-        Sensitivity(Norm.LINF, 1, 1, one_sided=True, source=source),
+        Sensitivity(Norm.L1, 1, moved, monotonic=True, source=source),
+        Sensitivity(Norm.SQUARED_L2, 1, moved, monotonic=True, source=source),
+        Sensitivity(Norm.LINF, 1, 1, monotonic=True, source=source),
     )
 
 
@@ -57,7 +57,7 @@ class Count(Query):
         return () if self.where is None else tuple(dict.fromkeys(test.attribute for test in self.where.literals()))
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """One number."""
         return 1
 
@@ -70,9 +70,9 @@ class Count(Query):
         """
         return histogram_sensitivities(1)
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (1,)."""
-        held = len(shard.index) if self.where is None else int(self.where.holds(shard).sum())
+        held = len(block.index) if self.where is None else int(self.where.holds(block).sum())
         return np.array([held], dtype=np.int64)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
@@ -88,7 +88,7 @@ class Histogram(Query):
     Examples
     --------
     >>> from dpframework.facts.schema import Categorical
-    >>> Histogram(Categorical("sex", values=["Female", "Male"])).size
+    >>> Histogram(Categorical("sex", values=["Female", "Male"])).answer_length
     2
     """
 
@@ -106,22 +106,22 @@ class Histogram(Query):
         return (self.attribute.name,)
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """One count a code, missing's included."""
         return self.attribute.size
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Counts of disjoint cells."""
-        return histogram_sensitivities(self.size)
+        return histogram_sensitivities(self.answer_length)
 
     def candidates(self, **inputs: Any) -> Sequence[str]:
         """Return the attribute's labels."""
         return self.attribute.labels
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (size,)."""
-        return np.bincount(shard.codes(self.attribute.name), minlength=self.size)
+        return np.bincount(block.codes(self.attribute.name), minlength=self.answer_length)
 
 
 def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -136,7 +136,7 @@ class JointHistogram(Query):
     Examples
     --------
     >>> from dpframework.facts.schema import Boolean
-    >>> JointHistogram([Boolean("a"), Boolean("b")]).size
+    >>> JointHistogram([Boolean("a"), Boolean("b")]).answer_length
     4
     """
 
@@ -154,14 +154,14 @@ class JointHistogram(Query):
         return tuple(a.name for a in self.of)
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of cells."""
         return math.prod(a.size for a in self.of)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Counts of disjoint cells."""
-        return histogram_sensitivities(self.size)
+        return histogram_sensitivities(self.answer_length)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return one tuple of labels a cell, last attribute fastest."""
@@ -169,10 +169,10 @@ class JointHistogram(Query):
 
         return list(itertools.product(*(a.labels for a in self.of)))
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the shape of the cross table."""
         shape = tuple(a.size for a in self.of)
-        cell = np.zeros(len(shard.index), dtype=np.int64)
+        cell = np.zeros(len(block.index), dtype=np.int64)
         for attribute in self.of:
-            cell = cell * attribute.size + shard.codes(attribute.name)
-        return np.bincount(cell, minlength=self.size).reshape(shape)
+            cell = cell * attribute.size + block.codes(attribute.name)
+        return np.bincount(cell, minlength=self.answer_length).reshape(shape)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.tables.blocks import Shard
+from dpframework.tables.blocks import Block
 
 
 class CandidateScores(Query):
     """One score for each of some public candidates, to be selected from.
 
-    A subclass declares its sensitivity in the linf norm (with `one_sided`, where adding a row never lowers a
+    A subclass declares its sensitivity in the linf norm (with `monotonic`, where adding a row never lowers a
     score, a selection needs half the noise) and lists its candidates from public inputs alone: a candidate that
     depends on the rows breaks every claim.
     """
@@ -43,7 +43,7 @@ class Supports(CandidateScores):
     Examples
     --------
     >>> from dpframework.facts.descriptions import Equals
-    >>> Supports([Equals("order", "pizza"), Equals("order", "salad")]).size
+    >>> Supports([Equals("order", "pizza"), Equals("order", "salad")]).answer_length
     2
     """
 
@@ -62,7 +62,7 @@ class Supports(CandidateScores):
         return tuple(dict.fromkeys(test.attribute for d in self.descriptions for test in d.literals()))
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """One score a description."""
         return len(self.descriptions)
 
@@ -74,17 +74,17 @@ class Supports(CandidateScores):
         """
         source = "a row is in each support once or not at all"
         return (
-            Sensitivity(Norm.LINF, 1, 1, one_sided=True, source=source),
-            Sensitivity(Norm.L1, self.size, self.size, one_sided=True, source=source),
+            Sensitivity(Norm.LINF, 1, 1, monotonic=True, source=source),
+            Sensitivity(Norm.L1, self.answer_length, self.answer_length, monotonic=True, source=source),
         )
 
     def candidates(self, **inputs: Any) -> Sequence[Description]:
         """Return the descriptions."""
         return self.descriptions
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (size,)."""
-        return np.array([int(d.holds(shard).sum()) for d in self.descriptions], dtype=np.int64)
+        return np.array([int(d.holds(block).sum()) for d in self.descriptions], dtype=np.int64)
 
 
 @attrs.frozen(eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import accountants, totals
-from dpframework.accountant.pure import PairAccountant
+from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.checks import Severity
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text, exact, readable
@@ -38,7 +37,7 @@ class StepRow:
         What is asked.
     sensitivity
         The largest change under the plan's relation, with its norm.
-    one_sided
+    monotonic
         "yes", "no", or a dash where nothing is declared.
     source
         Where the sensitivity comes from.
@@ -55,7 +54,7 @@ class StepRow:
     path: str
     query: str
     sensitivity: str
-    one_sided: str
+    monotonic: str
     source: str
     mechanism: str
     assumptions: str
@@ -91,7 +90,7 @@ def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
         path=path,
         query=facts.text,
         sensitivity=NONE if declared is None else _change(declared.change.under(plan.relation), declared.norm),
-        one_sided=NONE if declared is None else "yes" if declared.one_sided else "no",
+        monotonic=NONE if declared is None else "yes" if declared.monotonic else "no",
         source=NONE if declared is None else declared.source,
         mechanism=step.mechanism.name,
         assumptions=", ".join(dict.fromkeys((*step.mechanism.assumptions, *step.assumptions))) or NONE,
@@ -103,9 +102,7 @@ def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
 def _change(change: Fraction | None, norm: Norm) -> str:
     if change is None:
         return "no claim"
-    # L2 sensitivities are kept squared, so that they stay rational; a reader wants the root.
-    size = decimal_text(change).removesuffix(".0") if norm is not Norm.L2 else f"{math.sqrt(change):.6g}"
-    return f"{size} ({norm})"
+    return f"{decimal_text(change).removesuffix('.0')} ({norm})"
 
 
 def _step_loss(step: Step, plan: StudyPlan) -> str:
@@ -115,7 +112,7 @@ def _step_loss(step: Step, plan: StudyPlan) -> str:
     epsilon = calibration.losses.pure.under(plan.relation)
     if epsilon is not None:
         return f"epsilon {readable(epsilon)}"
-    rho = calibration.losses.concentrated.under(plan.relation)
+    rho = calibration.losses.zcdp.under(plan.relation)
     return "no claim" if rho is None else f"rho {readable(rho)}"
 
 
@@ -216,7 +213,7 @@ def _exact(node: Node, plan: Plan) -> tuple[tuple[str, Fraction], ...]:
         return ()
     found: dict[str, Fraction | None] = {}
     for accountant in accountants(plan, plan.budget.delta):
-        if isinstance(accountant, PairAccountant):
+        if isinstance(accountant, AdditiveAccountant):
             notion = "epsilon" if accountant.name == "pure" else "rho"
             found[notion] = accountant.amount_of(node, plan).under(plan.relation)
     alone = loss_of(node, plan) if found["epsilon"] is None else None

@@ -72,7 +72,7 @@ def markdown_report(
 
 
 def _steps(plan: StudyPlan, ran: Ran | None) -> Iterator[str]:
-    heads = ["step", "query", "sensitivity", "one-sided", "source", "mechanism", "assumes", "loss", "expected error"]
+    heads = ["step", "query", "sensitivity", "monotonic", "source", "mechanism", "assumes", "loss", "expected error"]
     made = {} if ran is None else ran.made(plan)
     rows = []
     for row in step_rows(plan):

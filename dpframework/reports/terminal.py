@@ -123,7 +123,7 @@ def _steps(plan: StudyPlan, ran: Ran | None) -> RenderableType:
         lines.append(
             Text.assemble((row.path, "bold"), f": {row.query}, by {row.mechanism}, ", (row.loss, "green"), times)
         )
-        sides = "one-sided" if row.one_sided == "yes" else "two-sided"
+        sides = "monotonic" if row.monotonic == "yes" else "two-sided"
         lines.append(Text(f"    sensitivity {row.sensitivity}, {sides} ({row.source})", style="dim"))
         assumed = "" if row.assumptions == NONE else f"; assumes {row.assumptions}"
         lines.append(Text(f"    expected error: {row.expected}{assumed}", style="dim"))

@@ -11,7 +11,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Node, Parallel, Released, Sequential, Step, within_scope
+from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step, within_scope
 from dpframework.plan.plan import Plan
 from dpframework.run.state import Composition, ParallelState, SequentialState, State, StepState, state_of
 
@@ -144,7 +144,7 @@ def _named(node: Node, kind: type[State]) -> bool:
 
 def _agrees(node: Parallel, by: Cut | None, number: int | None) -> bool:
     """Tell whether a partition is the planned one: the same public cut, or one made from a release."""
-    return len(node.parts) in (1, number) and (isinstance(node.by, Released) or node.by == by)
+    return len(node.parts) in (1, number) and (isinstance(node.by, FromRelease) or node.by == by)
 
 
 class Run:

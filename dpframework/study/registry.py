@@ -38,11 +38,11 @@ class Problem:
 
 
 @attrs.frozen
-class Brought:
+class Registered:
     """Something that a plugin brings."""
 
     plugin: str
-    thing: Any
+    component: Any
 
 
 @final
@@ -60,10 +60,12 @@ class Registry:
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
         self._load(entry_points(group=GROUP) if found is None else found)
-        self.miners: dict[str, Brought] = self._classes("dpframework_miners", Miner, ())
-        self.mechanisms: dict[str, Brought] = self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
-        self.accountants: dict[str, Brought] = self._classes("dpframework_accountants", Accountant, accountant.BUILT_IN)
-        self.engines: dict[str, Brought] = self._classes("dpframework_engines", Engine, engines.BUILT_IN)
+        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner, ())
+        self.mechanisms: dict[str, Registered] = self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
+        self.accountants: dict[str, Registered] = self._classes(
+            "dpframework_accountants", Accountant, accountant.BUILT_IN
+        )
+        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine, engines.BUILT_IN)
         self.checks: list[Check] = [*checks.BUILT_IN, *self._objects("dpframework_checks", Check)]
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
 
@@ -111,8 +113,8 @@ class Registry:
                 )
         return results
 
-    def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Brought]:
-        known = {kind.name: Brought("dpframework", kind) for kind in built_in}
+    def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Registered]:
+        known = {kind.name: Registered("dpframework", kind) for kind in built_in}
         for plugin, kind in self._calls(hook):
             what = getattr(kind, "__name__", None) or type(kind).__name__
             name = getattr(kind, "name", None)
@@ -128,7 +130,7 @@ class Registry:
             elif name in known:
                 self._report(plugin, f"'{name}' is already brought by '{known[name].plugin}', which is kept")
             else:
-                known[name] = Brought(plugin, kind)
+                known[name] = Registered(plugin, kind)
         return dict(sorted(known.items()))
 
     def _objects(self, hook: str, base: type[Any]) -> list[Any]:
@@ -155,7 +157,7 @@ class Registry:
             problems = "1 plugin problem" if len(self.problems) == 1 else f"{len(self.problems)} plugin problems"
             broken = f" ({problems}: see 'dpframework miners')" if self.problems else ""
             raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
-        kind: type[Miner] = self.miners[name].thing
+        kind: type[Miner] = self.miners[name].component
         fields = {a.alias or a.name: a for a in attrs.fields(kind) if a.init}
         for given in parameters:
             if given not in fields:

@@ -34,7 +34,7 @@ class Study:
     schema
         The public facts about the table.
     epsilon, delta
-        The budget; with delta above 0 totals may be composed in concentrated loss or privacy loss distributions.
+        The budget; with delta above 0 totals may be composed in zCDP or in privacy loss distributions.
     relation
         "add-or-remove-one" or "replace-one".
     allow

@@ -70,5 +70,5 @@ class StudyPlan(Plan):
     @classmethod
     def from_json(cls, text: str, *, source: str = "plan") -> StudyPlan:
         """Read a plan that `to_json` wrote (see `plan_from_json`)."""
-        mechanisms = [brought.thing for brought in registry().mechanisms.values()]
+        mechanisms = [brought.component for brought in registry().mechanisms.values()]
         return plan_from_json(text, mechanisms, source=source, kind=cls)

@@ -1,4 +1,4 @@
-from .blocks import Shard as Shard
+from .blocks import Block as Block
 from .engines import (
     Engine as Engine,
     InMemory as InMemory,

@@ -1,4 +1,4 @@
-"""A shard: a block of encoded rows that counting kernels run on, on the private side only."""
+"""A block: a block of encoded rows that counting kernels run on, on the private side only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Codes = NDArray[np.unsignedinteger]
 
 
 @attrs.frozen(eq=False, repr=False)
-class Shard:
+class Block:
     """Some rows of a private table, as integer codes on the schema's grid.
 
     Attributes
@@ -54,12 +54,12 @@ class Shard:
             raise InputError(f"attribute '{name}' has no raw values: only numeric attributes do")
         return self.raw[name][self.index]
 
-    def at(self, index: NDArray[np.int32]) -> Shard:
-        """Return the part of this shard at some positions of its block."""
+    def at(self, index: NDArray[np.int32]) -> Block:
+        """Return the part of this block at some positions of its block."""
         return attrs.evolve(self, index=index)
 
-    def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Shard:
-        """Return this shard with one more attribute, whose `codes` are given for this part's rows."""
+    def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
+        """Return this block with one more attribute, whose `codes` are given for this part's rows."""
         column = np.zeros(self.matrix.shape[1], dtype=np.uint32)
         column[self.index] = codes
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
@@ -67,4 +67,4 @@ class Shard:
 
     def __repr__(self) -> str:
         """Show no row and no count."""
-        return f"Shard({len(self.schema)} attributes; rows are private)"
+        return f"Block({len(self.schema)} attributes; rows are private)"

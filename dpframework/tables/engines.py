@@ -21,22 +21,22 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Attribute
-from dpframework.tables.blocks import Shard
+from dpframework.tables.blocks import Block
 from dpframework.tables.table import Table
 
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
 
 
-def cells_of(by: Cut, shard: Shard) -> NDArray[np.integer]:
-    """Return the part of each row of a shard: by value, row by row, never by position; -1 for no part."""
+def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
+    """Return the part of each row of a block: by value, row by row, never by position; -1 for no part."""
     if isinstance(by, Attribute):
-        return np.asarray(shard.codes(by.name))
+        return np.asarray(block.codes(by.name))
     if isinstance(by, Cases):
-        return by.cells(shard)
-    cells = np.full(len(shard.index), -1, dtype=np.int64)
+        return by.cells(block)
+    cells = np.full(len(block.index), -1, dtype=np.int64)
     for k, description in enumerate(by):
-        cells[description.holds(shard)] = k
+        cells[description.holds(block)] = k
     return cells
 
 
@@ -50,7 +50,7 @@ class Engine(abc.ABC):
         """Return a handle of all rows of a table."""
 
     @abc.abstractmethod
-    def map(self, rows: Rows, function: Callable[[Shard], Any]) -> list[Any]:
+    def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate a function on every block and return the results in block order."""
 
     @abc.abstractmethod
@@ -61,7 +61,7 @@ class Engine(abc.ABC):
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Return the same rows with one more attribute: the cell of each row."""
 
-    def sum(self, rows: Rows, count: Callable[[Shard], NDArray[Any]]) -> NDArray[Any]:
+    def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """Evaluate a counting function on every block and add up."""
         return np.asarray(functools.reduce(np.add, self.map(rows, count)))
 
@@ -74,11 +74,11 @@ class _Blocks(Engine):
             raise InputError(f"an engine needs a positive number of blocks, not {blocks!r}")
         self._blocks = blocks
 
-    def load(self, table: Table) -> list[Shard]:
+    def load(self, table: Table) -> list[Block]:
         """Cut the table into blocks of consecutive rows; what is released does not depend on the cut."""
         edges = np.linspace(0, table.codes.shape[1], self._blocks + 1).astype(int)
         return [
-            Shard(
+            Block(
                 table.schema,
                 table.codes[:, low:high],
                 {name: column[low:high] for name, column in table.values.items()},
@@ -87,23 +87,23 @@ class _Blocks(Engine):
             for low, high in itertools.pairwise(edges)
         ]
 
-    def split(self, rows: Sequence[Shard], by: Cut) -> list[list[Shard]]:
+    def split(self, rows: Sequence[Block], by: Cut) -> list[list[Block]]:
         """See `Engine`; one stable sort of the cells a block, so that memory grows with the rows only."""
-        parts: list[list[Shard]] = [[] for _ in range(number_of_parts(by))]
-        for shard, cells in zip(rows, self.map(rows, functools.partial(cells_of, by)), strict=True):
+        parts: list[list[Block]] = [[] for _ in range(number_of_parts(by))]
+        for block, cells in zip(rows, self.map(rows, functools.partial(cells_of, by)), strict=True):
             if len(parts) <= FEW_PARTS:
                 for k, part in enumerate(parts):
-                    part.append(shard.at(shard.index[cells == k]))
+                    part.append(block.at(block.index[cells == k]))
                 continue
             order = np.argsort(cells, kind="stable")
             edges = np.searchsorted(cells[order], np.arange(len(parts) + 1))
             for k, part in enumerate(parts):
-                part.append(shard.at(shard.index[order[edges[k] : edges[k + 1]]]))
+                part.append(block.at(block.index[order[edges[k] : edges[k + 1]]]))
         return parts
 
-    def derive(self, rows: Sequence[Shard], attribute: Attribute, cases: Cases) -> list[Shard]:
+    def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""
-        return self.map(rows, lambda shard: shard.with_derived(attribute, cases.cells(shard)))
+        return self.map(rows, lambda block: block.with_derived(attribute, cases.cells(block)))
 
 
 @final
@@ -115,9 +115,9 @@ class InMemory(_Blocks):
     def __init__(self) -> None:
         super().__init__(blocks=1)
 
-    def map(self, rows: Sequence[Shard], function: Callable[[Shard], Any]) -> list[Any]:
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate in turn."""
-        return [function(shard) for shard in rows]
+        return [function(block) for block in rows]
 
 
 @final
@@ -136,7 +136,7 @@ class Threads(_Blocks):
         super().__init__(blocks=(os.cpu_count() or 1) if threads is None else threads)
         self._pool = ThreadPoolExecutor(self._blocks, thread_name_prefix="dpframework")
 
-    def map(self, rows: Sequence[Shard], function: Callable[[Shard], Any]) -> list[Any]:
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the blocks at the same time."""
         return list(self._pool.map(function, rows))
 

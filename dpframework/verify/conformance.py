@@ -177,7 +177,7 @@ class QueryConformance:
 
 def _unchanged(query: Query, answer: Any, again: Any) -> bool:
     if not isinstance(answer, PiecewiseScores):
-        answer, again = query.numbers(answer), query.numbers(again)
+        answer, again = query.coordinates(answer), query.coordinates(again)
         assert np.shape(answer) == np.shape(again)
     return measure(answer, again)["linf"] <= 1e-9
 

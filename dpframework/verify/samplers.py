@@ -87,13 +87,13 @@ def probes() -> tuple[Probe, ...]:
     """Return queries' facts with answers that between them every kind of mechanism can serve."""
 
     def facts(name: str, integer: bool, size: int, *norms: Norm) -> QueryFacts:
-        declared = [Sensitivity(norm, 1, one_sided=True, source="a probe") for norm in norms]
+        declared = [Sensitivity(norm, 1, monotonic=True, source="a probe") for norm in norms]
         return QueryFacts(name, name, (), integer, size, declared)
 
     breaks = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
     return (
-        Probe(facts("two counts", True, 2, Norm.L1, Norm.L2), lambda scale: np.array([5, -3])),
-        Probe(facts("two real numbers", False, 2, Norm.L1, Norm.L2), lambda scale: np.array([0.25, -1.5])),
+        Probe(facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
+        Probe(facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),
         Probe(facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),
         Probe(facts("real scores", False, 60, Norm.LINF), lambda scale: _scores(4 * scale)),
         Probe(
@@ -170,7 +170,7 @@ def check_sampler(
 def serves(mechanism: Mechanism, probe: Probe) -> bool:
     """Tell whether a mechanism can draw from a probe's answer."""
     declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
-    if mechanism.norm not in declared or mechanism.problem(probe.facts) is not None:
+    if mechanism.norm not in declared or mechanism.misfit(probe.facts) is not None:
         return False
     calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
     if calibration is None:
@@ -203,7 +203,7 @@ def _sharpened(mechanism: Mechanism, probe: Probe) -> Probe:
 
 
 def _scaled(sensitivity: Sensitivity, share: Fraction) -> Sensitivity:
-    factor = share**2 if sensitivity.norm is Norm.L2 else share  # an l2 sensitivity is a square
+    factor = share**2 if sensitivity.norm is Norm.SQUARED_L2 else share  # an l2 sensitivity is a square
     added, replaced = sensitivity.add_or_remove_one, sensitivity.replace_one
     return attrs.evolve(
         sensitivity,
@@ -214,7 +214,7 @@ def _scaled(sensitivity: Sensitivity, share: Fraction) -> Sensitivity:
 
 def _scale_of(mechanism: Mechanism, calibration: Calibration) -> float:
     scale = float(calibration.scale)
-    return math.sqrt(scale) if mechanism.norm is Norm.L2 else scale  # an l2 scale is a variance
+    return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # an l2 scale is a variance
 
 
 class _Sample:
@@ -259,7 +259,7 @@ class _Sample:
         yield from self._promise()
 
     def _off(self, factor: Fraction) -> Calibration:
-        power = 2 if self.mechanism.norm is Norm.L2 else 1
+        power = 2 if self.mechanism.norm is Norm.SQUARED_L2 else 1
         return attrs.evolve(self.calibration, scale=self.calibration.scale * factor**power)
 
     def told(self, factor: Fraction) -> float:

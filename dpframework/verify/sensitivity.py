@@ -31,7 +31,7 @@ class Measured:
     Attributes
     ----------
     norm
-        "l1", "l2", "linf", or "spread" (of a one-sided linf sensitivity: how far two coordinates move apart).
+        "l1", "squared-l2", "linf", or "spread" (of a monotonic linf sensitivity: how far two coordinates move apart).
     declared, largest
         The two changes.
     one, other
@@ -67,7 +67,7 @@ class SensitivityReport:
     relation
         The neighbouring relation.
     measured
-        One entry a declared norm, and the spread of one-sided ones.
+        One entry a declared norm, and the spread of monotonic ones.
     pairs
         How many pairs of neighbours were evaluated.
     wrong
@@ -152,7 +152,7 @@ def search_sensitivity(
 
 
 def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
-    """Return what a query declares under a relation: a change a norm, and the spread of one-sided scores."""
+    """Return what a query declares under a relation: a change a norm, and the spread of monotonic scores."""
     declared = {}
     for sensitivity in query.facts().sensitivities:
         change = sensitivity.change.under(relation)
@@ -169,7 +169,7 @@ def measure(before: Any, after: Any) -> dict[str, float]:
     size = np.abs(change)
     return {
         "l1": float(size.sum()),
-        "l2": float(np.square(change).sum()),
+        "squared-l2": float(np.square(change).sum()),
         "linf": float(size.max(initial=0.0)),
         SPREAD: float(np.ptp(change)) if change.size else 0.0,
     }
@@ -241,7 +241,7 @@ class _Searched:
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
             return 0.0
         if not isinstance(before, PiecewiseScores):
-            before, after = self.query.numbers(before), self.query.numbers(after)
+            before, after = self.query.coordinates(before), self.query.coordinates(after)
         if np.shape(before) != np.shape(after):
             self.wrong.setdefault("shape", "the length of its answer depends on the rows")
             return 0.0

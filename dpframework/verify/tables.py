@@ -19,7 +19,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Attribute, Numeric, Schema
-from dpframework.tables.blocks import Shard
+from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, cells_of
 from dpframework.tables.table import Table
 
@@ -60,15 +60,15 @@ class Universe:
             if values is not None
         }
 
-    def shard(self, rows: Rows) -> Shard:
-        """Return a table's rows as a shard."""
+    def block(self, rows: Rows) -> Block:
+        """Return a table's rows as a block."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
         # a part is some rows of a block: a query that reads the others too must show it here
         block = np.repeat(kinds, 2)
         block[::2] = (kinds + 1) % self.kinds
         raw = {name: column[block] for name, column in self._values.items()}
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
-        return Shard(self.schema, np.ascontiguousarray(self._codes[:, block]), raw, index)
+        return Block(self.schema, np.ascontiguousarray(self._codes[:, block]), raw, index)
 
     def table(self, rows: Rows) -> Table:
         """Return a table as a study takes it."""
@@ -180,15 +180,15 @@ class Held:
 
     def __init__(self, rows: Rows, derived: tuple[tuple[Attribute, Cases], ...], number: int) -> None:
         self.rows, self.derived, self.number = rows, derived, number
-        self._shard: Shard | None = None
+        self._shard: Block | None = None
 
-    def shard(self, universe: Universe) -> Shard:
-        """Return the rows as a shard, made once."""
+    def block(self, universe: Universe) -> Block:
+        """Return the rows as a block, made once."""
         if self._shard is None:
-            shard = universe.shard(self.rows)
+            block = universe.block(self.rows)
             for attribute, cases in self.derived:
-                shard = shard.with_derived(attribute, cases.cells(shard))
-            self._shard = shard
+                block = block.with_derived(attribute, cases.cells(block))
+            self._shard = block
         return self._shard
 
 
@@ -215,13 +215,13 @@ class SmallTables(Engine):
         """Return a handle of a whole table."""
         return Held(rows, (), 0)
 
-    def map(self, rows: Held, function: Callable[[Shard], Any]) -> list[Any]:
+    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate on the one block."""
-        return [function(rows.shard(self.universe))]
+        return [function(rows.block(self.universe))]
 
     def split(self, rows: Held, by: Cut) -> list[Held]:
         """See `Engine`."""
-        cells = cells_of(by, rows.shard(self.universe))
+        cells = cells_of(by, rows.block(self.universe))
         kinds = np.frombuffer(rows.rows, dtype=np.uint8)
         return [Held(kinds[cells == k].tobytes(), rows.derived, 0) for k in range(number_of_parts(by))]
 

@@ -15,7 +15,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.accountant import ConcentratedAccountant
+from dpframework.accountant import ZCDPAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
@@ -141,7 +141,7 @@ def check_tail(
     subject = Subject(miner, schema, relation)
     points = []
     for delta in DELTAS:
-        total = ConcentratedAccountant(relation, delta=delta).total(subject.plan)
+        total = ZCDPAccountant(relation, delta=delta).total(subject.plan)
         if total is None or total.epsilon is None:
             raise InputError(f"miner '{miner.name}' claims no finite epsilon under {relation}, not even with a delta")
         points.append((float(total.epsilon), float(delta)))

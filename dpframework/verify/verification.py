@@ -7,7 +7,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import ConcentratedAccountant
+from dpframework.accountant import ZCDPAccountant
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Attribute
@@ -201,8 +201,8 @@ def _audited(name: str, subject: Subject, replays: int, runs: int, seed: int) ->
         worst = report.worst_pair
         told_apart = _told_apart(subject, worst.tables, runs) if runs and worst is not None else None
         return Audited(name, subject.relation, report, told_apart)
-    concentrated = ConcentratedAccountant(subject.relation, delta="0.1").total(subject.plan)
-    if concentrated is None or concentrated.epsilon is None:
+    zcdp = ZCDPAccountant(subject.relation, delta="0.1").total(subject.plan)
+    if zcdp is None or zcdp.epsilon is None:
         return Audited(name, subject.relation)
     return Audited(name, subject.relation, tail=check_tail(*given, runs=max(replays // 6, 200), seed=seed))
 

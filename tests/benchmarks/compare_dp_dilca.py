@@ -126,7 +126,7 @@ class Kept(dpf.InMemory.__mro__[1]):  # type: ignore[misc]
 
     def map(self, rows: Any, function: Callable[[Any], Any]) -> list[Any]:
         """Evaluate in turn."""
-        return [function(shard) for shard in rows]
+        return [function(block) for block in rows]
 
 
 ENGINE = Kept()
@@ -188,7 +188,7 @@ def contexts(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         settings = {"published": DPDilca.published(whole if context != "baseline" else epsilon, context=context)}
         if context != "baseline":
             if context != "mean-su":  # whose published sensitivity is all but exact
-                settings["exact sensitivity"] = DPDilca.published(whole, context=context, sensitivity="exact")
+                settings["exact sensitivity"] = DPDilca.published(whole, context=context, sensitivity="tight")
             settings["alone"] = DPDilca(whole, context=context, sharing=False)
             settings["default"] = DPDilca(whole, context=context)
         for label, miner in settings.items():
@@ -216,11 +216,11 @@ def whole(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         settings = {
             "published": DPDilca.published(epsilon, context=context),
             "default": DPDilca(epsilon, context=context),
-            "h = 0.1": DPDilca(epsilon, context=context, h="0.1"),
-            "concentrated": DPDilca.concentrated(epsilon, DELTA, context=context),
+            "h = 0.1": DPDilca(epsilon, context=context, context_share="0.1"),
+            "zcdp": DPDilca.zcdp(epsilon, DELTA, context=context),
         }
         if context == "max-dependency":
-            settings["common context"] = DPDilca(epsilon, context="common", h="0.1")
+            settings["common context"] = DPDilca(epsilon, context="common", context_share="0.1")
         for label, miner in settings.items():
             runs = [compared(learned(data.table, miner, s), true).to_dict() for s in range(args.repeats)]
             yield {"data": data.name, "context": context, "method": label, "epsilon": epsilon, **averaged(runs)}
@@ -287,7 +287,7 @@ def tasks(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         private = {
             "published": DPDilca.published(epsilon),
             "default": DPDilca(epsilon),
-            "concentrated": DPDilca.concentrated(epsilon, DELTA),
+            "zcdp": DPDilca.zcdp(epsilon, DELTA),
             "profiles": DPDilca(epsilon, profiles=True),
         }
         for label, miner in private.items():
@@ -335,8 +335,8 @@ def orders(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             "published": DPDilca.published(epsilon),
             "default": DPDilca(epsilon),
             "profiles": DPDilca(epsilon, profiles=True),
-            "concentrated": DPDilca.concentrated(epsilon, DELTA),
-            "concentrated, profiles": DPDilca.concentrated(epsilon, DELTA, profiles=True),
+            "zcdp": DPDilca.zcdp(epsilon, DELTA),
+            "zcdp, profiles": DPDilca.zcdp(epsilon, DELTA, profiles=True),
         }
         for label, miner in private.items():
             runs = [measured(learned(table, miner, s)) for s in range(args.repeats)]
@@ -373,7 +373,7 @@ def synthetic(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for kind, noise, epsilon in itertools.product("ABCD", (0.1, 0.2, 0.3), args.epsilon):
         table, right = synthetic_table(kind, noise)
         for context, make in itertools.product(CONTEXTS, (DPDilca.published, DPDilca)):
-            miner = make(2 * epsilon, target="x0", context=context, k=len(right), h="0.5")
+            miner = make(2 * epsilon, target="x0", context=context, context_size=len(right), context_share="0.5")
             hits = sum(set(learned(table, miner, s)["x0"].context) == right for s in range(args.repeats))
             method = "default" if make is DPDilca else "published"
             yield {

@@ -64,9 +64,9 @@ def ours(task: Task, fold_of: NDArray[np.int64], args: argparse.Namespace) -> li
 
 def not_private(task: Task, fold_of: NDArray[np.int64], args: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the accuracies of CART on the same tests."""
-    (shard,) = InMemory().load(task.table)
+    (block,) = InMemory().load(task.table)
     tests = Candidates.of_schema(task.schema, task.features, multiway=False, cuts=True)
-    X, y = np.column_stack([test.holds(shard) for test in tests]), task.y  # type: ignore[union-attr]
+    X, y = np.column_stack([test.holds(block) for test in tests]), task.y  # type: ignore[union-attr]
     found = []
     for depth in DEPTHS:
         model = DecisionTreeClassifier(max_depth=depth, random_state=0)

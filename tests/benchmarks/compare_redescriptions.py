@@ -169,10 +169,10 @@ class CartWheels:
 
     def __init__(self, table: dpf.Table) -> None:
         self.schema = table.schema
-        (self.shard,) = dpf.InMemory().load(table)
+        (self.block,) = dpf.InMemory().load(table)
         self.tests = {view: self._tests_of(view) for view in dpf.View}
         self._columns = {
-            view: np.column_stack([test.holds(self.shard) for test in tests])  # type: ignore[union-attr]
+            view: np.column_stack([test.holds(self.block) for test in tests])  # type: ignore[union-attr]
             for view, tests in self.tests.items()
         }
 
@@ -185,7 +185,7 @@ class CartWheels:
         engine, taken = dpf.InMemory(), dict.fromkeys(dpf.View, 0)
         for view in [(dpf.View.LEFT, dpf.View.RIGHT)[k % 2] for k in range(number)]:
             tests = self.tests[view]
-            scores = Associations(tests, self.tests[OTHER[view]]).evaluate(engine, [self.shard], candidates=tests)
+            scores = Associations(tests, self.tests[OTHER[view]]).evaluate(engine, [self.block], candidates=tests)
             best = np.argsort(-scores, kind="stable")[taken[view]]
             taken[view] += 1
             yield view, self._columns[view][:, best]
@@ -195,7 +195,7 @@ class CartWheels:
         for name in np.random.default_rng(seed).choice(self.schema.names, number, replace=False):
             view = self.schema[str(name)].view
             assert view is not None
-            yield view, self.shard.codes(str(name))
+            yield view, self.block.codes(str(name))
 
     def tree(self, view: dpf.View, classes: NDArray[Any], depth: int) -> CompleteTree | None:
         """Return CART's tree, filled up to a complete one by asking again what is known; None if it has no test."""
@@ -220,11 +220,11 @@ class CartWheels:
         found: dict[tuple[str, str], Redescription] = {}
         for view, classes in starts:
             first = self.tree(OTHER[view], classes, depth)
-            second = None if first is None else self.tree(view, first.leaf_codes(self.shard), depth)
+            second = None if first is None else self.tree(view, first.leaf_codes(self.block), depth)
             if first is None or second is None:
                 continue
             trees = {OTHER[view]: first, view: second}
-            left, right = (trees[side].leaf_codes(self.shard) for side in (dpf.View.LEFT, dpf.View.RIGHT))
+            left, right = (trees[side].leaf_codes(self.block) for side in (dpf.View.LEFT, dpf.View.RIGHT))
             counts = np.bincount(left << depth | right, minlength=4**depth).reshape(2**depth, -1)
             for one in extract(trees, counts, NO_NOISE, constraints)[0]:
                 found.setdefault((str(one.left), str(one.right)), one)

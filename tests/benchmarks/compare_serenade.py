@@ -66,7 +66,7 @@ def row(name: str, epsilon: str, table: dpf.Table, runs: int, find: Callable[[in
 
 
 def equal_total(table: dpf.Table, kind: type[Any], settings: dict[str, Any], epsilon: float, delta: str) -> str:
-    """Return the pure epsilon of a miner whose concentrated total is a given epsilon, by bisection."""
+    """Return the pure epsilon of a miner whose zcdp total is a given epsilon, by bisection."""
     low, high = epsilon, 100 * epsilon
     for _ in range(20):
         middle = (low + high) / 2

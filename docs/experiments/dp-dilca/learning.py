@@ -19,7 +19,7 @@ NOTHING = "0.00001"
 SETTINGS: Mapping[str, Callable[..., DPDilca]] = {
     "published": DPDilca.published,
     "default": DPDilca,
-    "concentrated": lambda epsilon, **params: DPDilca.concentrated(epsilon, DELTA, **params),
+    "concentrated": lambda epsilon, **params: DPDilca.zcdp(epsilon, DELTA, **params),
 }
 
 

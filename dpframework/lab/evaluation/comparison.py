@@ -233,7 +233,7 @@ class PageTrend:
     statistic
         Page's L.
     p_value
-        One-sided: of a growth like this, or more, by chance.
+        Monotonic: of a growth like this, or more, by chance.
     shape
         Subjects and ordered conditions.
     """

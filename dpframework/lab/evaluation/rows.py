@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.tables.blocks import Shard
+from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory
 from dpframework.tables.table import Table
 
 
-def columns_of(table: Table) -> Shard:
+def columns_of(table: Table) -> Block:
     """Return all rows as what descriptions are evaluated on: not private."""
-    (shard,) = InMemory().load(table)
-    return shard
+    (block,) = InMemory().load(table)
+    return block
 
 
 def number_of_rows(table: Table) -> int:

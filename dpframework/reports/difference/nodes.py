@@ -12,7 +12,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.facts.schema import Attribute
 from dpframework.plan.graph import label_of
-from dpframework.plan.nodes import Node, Parallel, Post, Released, Repeat, Step, scopes, walk
+from dpframework.plan.nodes import FromRelease, Node, Parallel, Post, Repeat, Step, scopes, walk
 from dpframework.plan.plan import Plan
 from dpframework.queries.base import QueryFacts, Sensitivity
 from dpframework.reports.difference.alignment import Aligned, is_composition, own_content
@@ -23,7 +23,7 @@ from dpframework.reports.difference.wording import changed, from_to, loss_words,
 def loss_of(node: Node, plan: Plan) -> PrivacyLoss | None:
     """Return what all releases below a node cost at most: pure epsilon; for a single step without one, its rho."""
     if isinstance(node, Step) and (calibration := plan.calibration(node)) is not None:
-        rho = calibration.losses.concentrated.under(plan.relation)
+        rho = calibration.losses.zcdp.under(plan.relation)
         if calibration.losses.pure.under(plan.relation) is None and rho is not None:
             return PrivacyLoss(rho=rho)
     accountant = PureAccountant(plan.relation)
@@ -63,7 +63,7 @@ class View:
             "kind of query": asked.name,
             "attributes": asked.attributes,
             "integer answer": asked.integer,
-            "largest length of the answer": asked.size,
+            "largest length of the answer": asked.answer_length,
             "uses": step.uses,
             "assumptions": step.assumptions,
             "threshold": step.threshold,
@@ -144,7 +144,7 @@ def _declared(declared: Sensitivity) -> dict[str, Any]:
     return {
         "sensitivity under add-or-remove-one": declared.add_or_remove_one,
         "sensitivity under replace-one": declared.replace_one,
-        "one-sided sensitivity": declared.one_sided,
+        "monotonic sensitivity": declared.monotonic,
         "source of the sensitivity": declared.source,
     }
 
@@ -165,7 +165,7 @@ def _by(node: Parallel) -> str:
     match node.by:
         case None:
             return "nobody declared"
-        case Released():
+        case FromRelease():
             return f"by {node.by}"
         case Cases():
             return f"by the cases {words([str(d) for d in node.by.descriptions])}, and all else"

@@ -41,25 +41,25 @@ def study_of(schema, miner, **settings):
 @pytest.mark.parametrize("sharing", [True, False])
 def test_the_plan_costs_exactly_epsilon(context, sharing, target):
     schema = schema_of()
-    plan = study_of(schema, DPDilca("0.7", context=context, k=2, sharing=sharing, target=target)).plan()
+    plan = study_of(schema, DPDilca("0.7", context=context, context_size=2, sharing=sharing, target=target)).plan()
     assert plan.total().epsilon == Fraction(7, 10)
     assert plan.refusals() == []
 
 
 def test_the_budget_of_each_attribute_is_in_the_plan():
-    plan = study_of(schema_of(), DPDilca.published("1", context="max-dependency", k=2)).plan()
+    plan = study_of(schema_of(), DPDilca.published("1", context="max-dependency", context_size=2)).plan()
     steps = dict(plan.placed_steps())
     for k in range(5):
         assert steps[f"d/distances of a{k}/context of a{k}"].mechanism.epsilon == Fraction(3, 50)
         assert steps[f"d/distances of a{k}/histogram of 2"].mechanism.epsilon == Fraction(7, 100)
-    shared = dict(study_of(schema_of(), DPDilca(1, k=2)).plan().placed_steps())
+    shared = dict(study_of(schema_of(), DPDilca(1, context_size=2)).plan().placed_steps())
     assert all(shared[f"d/context of a{k}"].mechanism.epsilon == Fraction(3, 50) for k in range(5))
 
 
 @pytest.mark.parametrize("context", ["max-dependency", "max-relevance", "mean-su", "common"])
 def test_a_pair_that_two_targets_need_is_released_once(context):
     schema = schema_of()
-    results = study_of(schema, DPDilca(50, context=context, k=2)).run(table_of(schema), seed=1)
+    results = study_of(schema, DPDilca(50, context=context, context_size=2)).run(table_of(schema), seed=1)
     counted = [charge for charge in results.charges if charge.step.name.startswith("histogram")]
     pairs = {frozenset((name, x)) for name, context_ in results["d"].contexts.items() for x in context_}
     assert len(counted) == len(pairs)
@@ -83,9 +83,9 @@ def test_with_a_large_budget_the_contexts_and_distances_are_those_without_privac
     table = table_of(schema)
     for context in ("max-dependency", "max-relevance", "mean-su"):
         for estimates, profiles in itertools.product(("shrunk", "published"), (False, True)):
-            miner = DPDilca(10**7, context=context, k=2, estimates=estimates, profiles=profiles)
+            miner = DPDilca(10**7, context=context, context_size=2, estimates=estimates, profiles=profiles)
             found = study_of(schema, miner, epsilon=10**8).run(table, seed=0)["d"]
-            true = dilca(table, context=context, k=2, profiles=profiles)
+            true = dilca(table, context=context, context_size=2, profiles=profiles)
             assert found.contexts == true.contexts
             for name in true:
                 assert found[name].matrix == pytest.approx(true[name].matrix, abs=1e-3)
@@ -101,7 +101,7 @@ def test_the_baseline_finds_rr_contexts_and_needs_no_public_count():
 
 def test_an_add_or_remove_study_of_a_published_count_is_a_finding():
     for context in ("max-dependency", "max-relevance", "mean-su", "common"):
-        study = study_of(schema_of(), DPDilca(1, context=context, k=2), relation="add-or-remove-one")
+        study = study_of(schema_of(), DPDilca(1, context=context, context_size=2), relation="add-or-remove-one")
         found = [finding for finding in study.plan().refusals() if finding.code == "DP002"]
         assert found
         assert 'relation = "replace-one"' in str(found[0])
@@ -111,10 +111,10 @@ def test_an_add_or_remove_study_of_a_published_count_is_a_finding():
 
 def test_an_add_or_remove_study_needs_a_public_bound_only():
     schema = schema_of(max_rows=500)
-    plan = study_of(schema, DPDilca(1, k=2), relation="add-or-remove-one").plan()
+    plan = study_of(schema, DPDilca(1, context_size=2), relation="add-or-remove-one").plan()
     assert plan.total().epsilon == 1
     assert plan.refusals() == []
-    # the exponent needs no factor 2: scores are one-sided
+    # the exponent needs no factor 2: scores are monotonic
     step = next(s for s in plan.steps() if s.name == "context of a0")
     spread = step.query.facts().sensitivities[0].spread
     assert spread.replace_one == 2 * spread.add_or_remove_one
@@ -124,8 +124,8 @@ def test_an_add_or_remove_study_needs_a_public_bound_only():
     ("parameters", "facts", "sentence"),
     [
         ({}, {}, "needs a public row count: set rows in the schema and study under replace-one, or set max_rows"),
-        ({"k": 5}, {"rows": 9}, "k = 5 is more than the 4 other attributes"),
-        ({"k": 0}, {"rows": 9}, "k is 0; a positive whole number"),
+        ({"context_size": 5}, {"rows": 9}, "context_size = 5 is more than the 4 other attributes"),
+        ({"context_size": 0}, {"rows": 9}, "context_size is 0; a positive whole number"),
         ({"target": "one"}, {"rows": 9}, "target 'one' has one value"),
         ({"target": "a9"}, {"rows": 9}, "'a9' is not in the schema"),
         ({"target": "a0", "attributes": ["a1", "a2"]}, {"rows": 9}, "not among the attributes"),
@@ -133,12 +133,12 @@ def test_an_add_or_remove_study_needs_a_public_bound_only():
         ({"attributes": ["a1", "one"]}, {"rows": 9}, "another attribute"),
         ({"attributes": "a1"}, {"rows": 9}, "is one text"),
         ({"context": "max-relevence"}, {"rows": 9}, "did you mean 'max-relevance'"),
-        ({"h": 1}, {"rows": 9}, "between 0 and 1"),
+        ({"context_share": 1}, {"rows": 9}, "between 0 and 1"),
         ({"rho": "0.1"}, {"rows": 9}, "needs a budget"),
         ({"epsilon": None}, {"rows": 9}, "needs a budget"),
         ({"epsilon": None, "rho": 1, "selection": "permute-and-flip"}, {"rows": 9}, "take 'exponential'"),
         ({"context": "common", "target": "a0"}, {"rows": 9}, "leave target out"),
-        ({"context": "common", "k": 1}, {"rows": 9}, "set k = 2"),
+        ({"context": "common", "context_size": 1}, {"rows": 9}, "set context_size = 2"),
         ({"sensitivity": "published"}, {"max_rows": 9}, "set rows in the schema"),
         ({"sharing": "yes"}, {"rows": 9}, "true or false"),
         ({"profiles": 1}, {"rows": 9}, "true or false"),
@@ -153,9 +153,9 @@ def test_bad_input_is_one_sentence_before_anything_is_spent(parameters, facts, s
 
 
 def test_more_subsets_than_memory_allows_are_refused_with_their_number():
-    with pytest.raises(dpf.InputError, match=r"needs 3,838,380 joint histograms .* set k = 2 or less"):
-        study_of(schema_of(40, 4), DPDilca(1, k=5))
-    study_of(schema_of(40, 4), DPDilca(1, k=5, context="max-relevance"))
+    with pytest.raises(dpf.InputError, match=r"needs 3,838,380 joint histograms .* set context_size = 2 or less"):
+        study_of(schema_of(40, 4), DPDilca(1, context_size=5))
+    study_of(schema_of(40, 4), DPDilca(1, context_size=5, context="max-relevance"))
 
 
 def test_an_attribute_with_one_value_is_left_out_and_names_may_be_anything():
@@ -164,7 +164,7 @@ def test_an_attribute_with_one_value_is_left_out_and_names_may_be_anything():
     rng = np.random.default_rng(0)
     table = dpf.Table.from_codes(schema, np.vstack([rng.integers(0, 2, (3, 40)), np.zeros((1, 40), int)]))
     for sharing in (True, False):
-        found = study_of(schema, DPDilca(1, k=1, sharing=sharing)).run(table, seed=0)["d"]
+        found = study_of(schema, DPDilca(1, context_size=1, sharing=sharing)).run(table, seed=0)["d"]
         assert list(found) == ["größe/1", "gr__e_1", "?"]
 
 
@@ -176,7 +176,7 @@ def test_missing_values_and_bins_are_as_the_schema_says():
     table = dpf.table_from_columns(
         {"age": [10, 40, None, 80], "ill": [True, None, False, False], "old": [False, False, False, True]}, schema
     )
-    found = study_of(schema, DPDilca(1, k=1)).run(table, seed=0)["d"]
+    found = study_of(schema, DPDilca(1, context_size=1)).run(table, seed=0)["d"]
     assert found["age"].attribute.labels == ("[0, 30)", "[30, 60)", "[60, 90]", "missing")
     assert found["age"].matrix.shape == (4, 4)
     assert found["ill"].matrix.shape == (3, 3)
@@ -184,7 +184,7 @@ def test_missing_values_and_bins_are_as_the_schema_says():
 
 def test_when_k_takes_all_others_nothing_is_spent_on_the_choice():
     schema = dpf.Schema(schema_of().attributes)  # no public count: none is needed
-    plan = study_of(schema, DPDilca(1, k=4, target="a0"), relation="add-or-remove-one").plan()
+    plan = study_of(schema, DPDilca(1, context_size=4, target="a0"), relation="add-or-remove-one").plan()
     assert {step.name for step in plan.steps()} == {"histogram of 4"}
     assert plan.total().epsilon == 1
 
@@ -192,17 +192,17 @@ def test_when_k_takes_all_others_nothing_is_spent_on_the_choice():
 def test_a_concentrated_budget_is_used_up_and_buys_more():
     schema = schema_of(20, 3, rows=4000)
     for context in ("max-dependency", "max-relevance", "mean-su", "common", "baseline"):
-        miner = DPDilca.concentrated(1, "1e-6", context=context, k=2)
+        miner = DPDilca.zcdp(1, "1e-6", context=context, context_size=2)
         plan = study_of(schema, miner, epsilon=1, delta="1e-6").plan()
         assert plan.refusals() == []
         total = plan.total()
         assert 0.999 < total.epsilon <= 1
         assert total.delta == Fraction(1, 10**6)
-        pure = {s.name: s for s in study_of(schema, DPDilca(1, context=context, k=2)).plan().steps()}
+        pure = {s.name: s for s in study_of(schema, DPDilca(1, context=context, context_size=2)).plan().steps()}
         for step in plan.steps():
             if isinstance(step.mechanism, dpf.mechanisms.Gaussian):
                 noise = plan.calibration(step)
-                laplace = study_of(schema, DPDilca(1, context=context, k=2)).plan()
+                laplace = study_of(schema, DPDilca(1, context=context, context_size=2)).plan()
                 other = laplace.calibration(next(s for s in laplace.steps() if s.name == step.name))
                 assert float(noise.scale) < 2 * float(other.scale) ** 2 / 2
         assert set(pure) == {s.name for s in plan.steps()}
@@ -210,7 +210,7 @@ def test_a_concentrated_budget_is_used_up_and_buys_more():
 
 def test_the_published_settings_are_the_papers():
     schema = schema_of(rows=1000)
-    plan = study_of(schema, DPDilca.published(1, target="a0", context="max-relevance", k=3)).plan()
+    plan = study_of(schema, DPDilca.published(1, target="a0", context="max-relevance", context_size=3)).plan()
     steps = {s.name: s for s in walk(plan.root) if isinstance(s, Step)}
     selection = steps["context of a0"]
     assert selection.mechanism == dpf.mechanisms.Exponential("0.1")
@@ -219,10 +219,10 @@ def test_the_published_settings_are_the_papers():
     assert plan.calibration(steps["histogram of 3"]).scale == Fraction(60, 7)
 
 
-def test_the_exact_sensitivity_halves_the_noise_of_the_published_one():
+def test_the_tight_sensitivity_halves_the_noise_of_the_published_one():
     schema = schema_of(rows=1000)
     scales = []
-    for sensitivity in ("published", "exact"):
+    for sensitivity in ("published", "tight"):
         plan = study_of(schema, DPDilca(1, target="a0", sensitivity=sensitivity)).plan()
         step = next(s for s in plan.steps() if s.name == "context of a0")
         scales.append(float(plan.calibration(step).scale))
@@ -238,7 +238,7 @@ def test_half_the_claimed_noise_is_caught():
     whole = module.RowBounds.entropy
     try:
         module.RowBounds.entropy = lambda self: tuple(None if b is None else b / 2 for b in whole(self))
-        report = audit(attrs.evolve(example.miner, h="0.9"), example.schema, "replace-one", replays=3000)
+        report = audit(attrs.evolve(example.miner, context_share="0.9"), example.schema, "replace-one", replays=3000)
     finally:
         module.RowBounds.entropy = whole
     assert not report.passed
@@ -254,7 +254,7 @@ class Listener(dpf.Observer):
         self.told.append(release)
 
 
-@pytest.mark.parametrize("sensitivity", ["exact", "published"])
+@pytest.mark.parametrize("sensitivity", ["tight", "published"])
 @pytest.mark.parametrize("only", [None, 2])
 def test_mean_su_contexts_follow_from_the_noisy_entropies_alone(only, sensitivity):
     schema = schema_of()
@@ -265,7 +265,7 @@ def test_mean_su_contexts_follow_from_the_noisy_entropies_alone(only, sensitivit
     noisy = next(release.value for release in listener.told if release.charge.step.name == "entropies")
     pairs = [pair for pair in itertools.combinations(range(5), 2) if only is None or only in pair]
     alone, joint = np.array(noisy[:5]), dict(zip(pairs, noisy[5:], strict=True))
-    if sensitivity == "exact":  # the numbers are weighted, and those of pairs conditional
+    if sensitivity == "tight":  # the numbers are weighted, and those of pairs conditional
         alone /= 2 if only is None else np.where(np.arange(5) == only, 1, 0.25)
         joint = {(a, b): value + alone[b if a == only else a] for (a, b), value in joint.items()}
     for t in range(5) if only is None else [only]:

@@ -34,7 +34,7 @@ def table():
 @pytest.fixture(scope="module")
 def learned(table):
     study = dpf.Study(table.schema, epsilon=5, relation="replace-one")
-    study.add("d", DPDilca(5, k=2))
+    study.add("d", DPDilca(5, context_size=2))
     return study.run(table, seed=0)["d"]
 
 
@@ -260,7 +260,9 @@ def test_the_transformer_refuses_rows_that_do_not_fit(learned):
 
 def test_the_transformer_learns_by_itself(table):
     schema = dpf.Schema(table.schema.attributes, rows=300)
-    transformer = ValueEmbedding(schema=schema, epsilon=2, relation="replace-one", k=2, random_state=0).fit(table)
+    transformer = ValueEmbedding(schema=schema, epsilon=2, relation="replace-one", context_size=2, random_state=0).fit(
+        table
+    )
     again = clone(transformer).fit(table)
     assert (transformer.transform(table) == again.transform(table)).all()
     from_codes = clone(transformer).fit(table.codes.T.astype(float))

@@ -190,9 +190,9 @@ def test_weighted_and_conditional_entropies_change_as_proved(number, target):
 def test_conditional_entropies_are_read_back(target):
     attributes = [dpf.Categorical(f"a{k}", ["x", "y", "z"]) for k in range(4)]
     codes = np.random.default_rng(3).integers(0, 3, (4, 50))
-    shard = dpf.InMemory().load(dpf.Table.from_codes(dpf.Schema(attributes), codes))[0]
+    block = dpf.InMemory().load(dpf.Table.from_codes(dpf.Schema(attributes), codes))[0]
     query = ConditionalEntropies(attributes, target, RowBounds(50, 50))
-    alone, joint = query.read(query.answer(query.count(shard)))
+    alone, joint = query.read(query.answer(query.count(block)))
     assert alone == pytest.approx([entropy(column.tolist()) for column in codes], abs=1e-4)
     for a, b in query.listed:
         assert joint[a, b] == pytest.approx(entropy(list(zip(*codes[[a, b]].tolist(), strict=True))), abs=1e-4)

@@ -13,56 +13,56 @@ SIZES = (2, 5, 3, 90, 4)
 
 
 @pytest.fixture
-def shard():
+def block():
     schema = dpf.Schema([dpf.Categorical(f"a{k}", [str(v) for v in range(size)]) for k, size in enumerate(SIZES)])
     rng = np.random.default_rng(1)
     codes = np.array([np.minimum(rng.geometric(0.4, 301) - 1, size - 1) for size in SIZES])
     return dpf.InMemory().load(dpf.Table.from_codes(schema, codes))[0]
 
 
-def counted(shard, of):
+def counted(block, of):
     shape = tuple(SIZES[k] for k in of)
     table = np.zeros(shape, dtype=np.int64)
-    np.add.at(table, tuple(shard.codes(f"a{k}").astype(int) for k in of), 1)
+    np.add.at(table, tuple(block.codes(f"a{k}").astype(int) for k in of), 1)
     return table
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("containing", [None, 0, 2, 4])
-def test_every_histogram_is_counted(shard, order, containing):
+def test_every_histogram_is_counted(block, order, containing):
     layout = subsets(SIZES, order, containing)
-    counts = kept_counts(shard, shard.schema.attributes, order, containing)
+    counts = kept_counts(block, block.schema.attributes, order, containing)
     wanted = [s for s in itertools.combinations(range(5), order) if containing is None or containing in s]
     assert [tuple(s) for s in layout.members.tolist()] == wanted
     for subset in wanted:
-        assert (layout.histogram(counts, *subset) == counted(shard, subset)).all()
-        assert (layout.histogram(counts, *subset[::-1]) == counted(shard, subset[::-1])).all()
+        assert (layout.histogram(counts, *subset) == counted(block, subset)).all()
+        assert (layout.histogram(counts, *subset[::-1]) == counted(block, subset[::-1])).all()
 
 
 @pytest.mark.parametrize("target", range(5))
-def test_the_histograms_of_one_target_are_the_same_however_they_are_counted(shard, target):
-    alone = joint_counts(shard, shard.schema.attributes, 3, target, True)
-    among_all = joint_counts(shard, shard.schema.attributes, 3, target, False)
+def test_the_histograms_of_one_target_are_the_same_however_they_are_counted(block, target):
+    alone = joint_counts(block, block.schema.attributes, 3, target, True)
+    among_all = joint_counts(block, block.schema.attributes, 3, target, False)
     assert (alone == among_all).all()
 
 
-def test_histograms_are_counted_once_a_block(shard, monkeypatch):
+def test_histograms_are_counted_once_a_block(block, monkeypatch):
     number = []
     count = kernels.add_joint_counts
     monkeypatch.setattr(kernels, "add_joint_counts", lambda *args: number.append(1) or count(*args))
     for target in range(5):
-        joint_counts(shard, shard.schema.attributes, 3, target, False)
+        joint_counts(block, block.schema.attributes, 3, target, False)
     assert len(number) == 1
 
 
-def test_kept_counts_go_with_the_block_and_cannot_be_written(shard):
+def test_kept_counts_go_with_the_block_and_cannot_be_written(block):
     from dpframework_distance import subsets as module
 
-    counts = kept_counts(shard, shard.schema.attributes, 2, None)
+    counts = kept_counts(block, block.schema.attributes, 2, None)
     with pytest.raises(ValueError, match="read-only"):
         counts[0] = 1
     before = len(module._COUNTED)
-    del shard
+    del block
     part = dpf.InMemory().load(dpf.Table.from_codes(dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b")]), [[0, 1], [1, 1]]))
     kept_counts(part[0], part[0].schema.attributes, 2, None)
     assert len(module._COUNTED) >= 1
@@ -81,7 +81,7 @@ def test_the_number_of_cells_is_known_without_listing(order, containing):
 
 def test_too_many_histograms_are_refused_with_their_number_and_what_would_do():
     attributes = [dpf.Categorical(f"a{k}", ["x", "y", "z", "w"]) for k in range(40)]
-    with pytest.raises(dpf.InputError, match=r"k = 5 needs 3,838,380 .* set k = 2 or less"):
+    with pytest.raises(dpf.InputError, match=r"context_size = 5 needs 3,838,380 .* set context_size = 2 or less"):
         require_few_cells(attributes, 6, None)
     wide = [dpf.Categorical(f"a{k}", [str(v) for v in range(5000)]) for k in range(3)]
     with pytest.raises(dpf.InputError, match="fewer values"):

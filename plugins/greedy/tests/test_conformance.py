@@ -54,7 +54,7 @@ class Toy(Pool):
         return Toy(self.step, tuple(map(tuple, scores)))
 
 
-FACTS = QueryFacts("toy", "toy pool", (), False, 5, [Sensitivity(Norm.LINF, 1, one_sided=True, source="a probe")])
+FACTS = QueryFacts("toy", "toy pool", (), False, 5, [Sensitivity(Norm.LINF, 1, monotonic=True, source="a probe")])
 
 
 class TestSerenadeCS(MinerConformance):
@@ -113,4 +113,4 @@ def test_losses_are_those_of_every_round() -> None:
         calibration = mechanism.calibrate(FACTS, relation)
         assert calibration is not None
         assert calibration.losses.pure.under(relation) == Fraction(4, 5)
-        assert calibration.losses.concentrated.under(relation) == 4 * Fraction(1, 5) ** 2 / 8
+        assert calibration.losses.zcdp.under(relation) == 4 * Fraction(1, 5) ** 2 / 8

@@ -7,8 +7,8 @@ import itertools
 import attrs
 import numpy as np
 import pytest
-from dpframework_greedy.baseline import counted
 from dpframework_greedy.language import Language, _number_of_literals, literals_of
+from dpframework_greedy.nonprivate import counted
 from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.scores import Score, Surplus
 
@@ -52,11 +52,11 @@ def exact_score(rows: list, redescribed, engine: InMemory, scored: Score | Surpl
 
 def test_every_literal_is_another_set_of_codes_and_holds_as_its_description_does() -> None:
     engine = InMemory()
-    shard = engine.load(random_table())[0]
+    block = engine.load(random_table())[0]
     for attribute in SCHEMA:
-        masks = [literal.holds(shard) for literal in literals_of(attribute)]
+        masks = [literal.holds(block) for literal in literals_of(attribute)]
         for literal, mask in zip(literals_of(attribute), masks, strict=True):
-            np.testing.assert_array_equal(mask, literal.description.holds(shard))
+            np.testing.assert_array_equal(mask, literal.description.holds(block))
         assert len({mask.tobytes() for mask in masks}) == len(masks)
         assert all(0 < mask.sum() < len(mask) for mask in masks)
 
@@ -120,15 +120,15 @@ def test_no_attribute_is_used_twice_on_a_side_nor_on_both() -> None:
 
 def test_descriptions_join_literals_from_left_to_right() -> None:
     language = Language.of_schema(SCHEMA)
-    shard = InMemory().load(random_table())[0]
+    block = InMemory().load(random_table())[0]
     rng = np.random.default_rng(2)
     for _ in range(40):
         redescribed = language.pair(int(rng.integers(len(language.pairs))), 0)
         for _ in range(3):
             open_ = np.flatnonzero(language.open_extensions(redescribed))
             redescribed = language.extended(redescribed, int(rng.choice(open_)))
-        for held, description in zip(redescribed.holds(shard), redescribed.descriptions, strict=True):
-            np.testing.assert_array_equal(held, description.holds(shard))
+        for held, description in zip(redescribed.holds(block), redescribed.descriptions, strict=True):
+            np.testing.assert_array_equal(held, description.holds(block))
 
 
 def test_candidates_follow_from_the_schema_whatever_the_rows() -> None:
@@ -177,8 +177,8 @@ def test_a_chosen_pair_of_attributes_is_gone_and_a_redescription_has_so_many_tur
 
 def test_shards_with_rows_left_out_are_counted_without_them() -> None:
     language = Language.of_schema(SCHEMA)
-    shard = InMemory().load(random_table())[0]
-    some = shard.at(np.arange(0, 150, 3, dtype=np.int32))
-    whole = attrs.evolve(shard, matrix=np.ascontiguousarray(shard.matrix[:, ::3]), index=np.arange(50, dtype=np.int32))
+    block = InMemory().load(random_table())[0]
+    some = block.at(np.arange(0, 150, 3, dtype=np.int32))
+    whole = attrs.evolve(block, matrix=np.ascontiguousarray(block.matrix[:, ::3]), index=np.arange(50, dtype=np.int32))
     query = PairScores(language, SCORE)
     np.testing.assert_array_equal(query.count(some), query.count(whole))

@@ -73,12 +73,12 @@ def test_published_search_over_intersections_and_unions_finds_the_same(least: in
     assert max(changes.rise, changes.fall) == pytest.approx(largest, rel=1e-9)
 
 
-def test_score_is_not_one_sided_and_the_claim_is_about_the_score_with_what_makes_it_so() -> None:
+def test_score_is_not_monotonic_and_the_claim_is_about_the_score_with_what_makes_it_so() -> None:
     score = Score.lowest(20, 100)
     changes, declared = score.changes, score.sensitivity
     assert changes.rise > 0
     assert changes.fall > 0
-    assert declared.one_sided
+    assert declared.monotonic
     spread = declared.spread
     assert float(spread.add_or_remove_one) == pytest.approx(changes.rise + changes.fall)
     assert spread.add_or_remove_one >= Fraction(changes.rise + changes.fall)

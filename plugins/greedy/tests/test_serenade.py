@@ -62,11 +62,11 @@ def test_planted_relations_are_found(kind: type[dpf.Miner], clinic: dpf.Table) -
 
 def test_intervals_hold_the_exact_counts_as_often_as_they_say(clinic: dpf.Table) -> None:
     miner = SerenadeES(epsilon=4, min_support=200, pairs=6)
-    shard = dpf.InMemory().load(clinic)[0]
+    block = dpf.InMemory().load(clinic)[0]
     held = []
     for seed in range(8):
         for one in run(clinic, miner, seed=seed):
-            left, right = one.left.holds(shard), one.right.holds(shard)
+            left, right = one.left.holds(block), one.right.holds(block)
             both, either = int((left & right).sum()), int((left | right).sum())
             low, high = one.jaccard_interval()
             held += [low <= both / either <= high, one.both.interval()[0] <= both <= one.both.interval()[1]]
@@ -144,11 +144,11 @@ def test_baseline_finds_better_ones_and_says_that_it_is_not_private(clinic: dpf.
 
 
 def test_maximum_support_keeps_near_tautologies_out(clinic: dpf.Table) -> None:
-    shard = dpf.InMemory().load(clinic)[0]
+    block = dpf.InMemory().load(clinic)[0]
 
     def supports(most: int) -> list[float]:
         miner = SerenadeES(epsilon=20, min_support=200, max_support=most, pairs=10, budget=[0.9, 0, 0.1])
-        return [(one.left.holds(shard) & one.right.holds(shard)).mean() for one in run(clinic, miner)]
+        return [(one.left.holds(block) & one.right.holds(block)).mean() for one in run(clinic, miner)]
 
     assert np.median(supports(100 * ROWS)) > 0.9
     assert np.median(supports(ROWS // 3)) < 0.5
@@ -234,7 +234,7 @@ def test_extensions_that_cannot_pay_are_warned_of_and_not_planned_by_default(
                 assert default.content()["root"] == only.content()["root"]
 
 
-def test_concentrated_total_is_less_than_pure_epsilon() -> None:
+def test_zcdp_total_is_less_than_pure_epsilon() -> None:
     miner = SerenadeES(epsilon=10, min_support=200, pairs=20, rounds=80)
     study = dpf.Study(clinic_schema(), epsilon=10, delta="1e-6")
     study.add("found", miner)
@@ -454,7 +454,7 @@ class ReusedKeys(SuccessiveExponential):
 def test_a_wrong_sign_and_reused_keys_are_not_the_stated_draws(mechanism: Any, right: bool) -> None:
     from dpframework.queries import Norm, QueryFacts, Sensitivity
 
-    facts = QueryFacts("small", "small", (), False, 4, [Sensitivity(Norm.LINF, 1, one_sided=True, source="a probe")])
+    facts = QueryFacts("small", "small", (), False, 4, [Sensitivity(Norm.LINF, 1, monotonic=True, source="a probe")])
     assert check_sampler(mechanism, given=[Probe(facts, Small)], draws=8_000).passed is right
 
 
@@ -485,5 +485,5 @@ def test_rounding_moves_a_log_probability_by_no_more_than_is_paid_for(epsilon: s
 def test_extension_scores_of_a_redescription_that_is_given() -> None:
     language = Language.of_schema(SCHEMA)
     query = ExtensionScores(language, Score.lowest(3, 12), 2, 4)
-    assert query.size == 2 * language.number_of_extensions
+    assert query.answer_length == 2 * language.number_of_extensions
     assert set(query.attributes) == {"wolf", "height", "rain", "zone"}

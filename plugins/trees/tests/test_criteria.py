@@ -39,8 +39,8 @@ def test_declared_sensitivity_holds_and_is_attained_when_a_row_is_added(name, cl
     declared = float(sensitivity.add_or_remove_one)
     assert max(map(abs, changes)) <= declared + 1e-9
     assert max(map(abs, changes)) >= declared - 1e-6
-    one_sided = min(changes) >= -1e-9 or max(changes) <= 1e-9
-    assert one_sided == sensitivity.one_sided
+    monotonic = min(changes) >= -1e-9 or max(changes) <= 1e-9
+    assert monotonic == sensitivity.monotonic
 
 
 @pytest.mark.parametrize("name", CRITERIA)
@@ -63,7 +63,7 @@ def test_declared_sensitivity_holds_and_is_attained_when_a_row_is_replaced(name)
     assert largest >= 0.99 * declared  # the 3-norm comes close to 1 only as the rows grow
 
 
-def test_purity_is_not_one_sided_so_its_spread_is_twice_its_sensitivity():
+def test_purity_is_not_monotonic_so_its_spread_is_twice_its_sensitivity():
     # a row of another class lowers the purity of a pure child
     assert score((9, 1), "gini") < score((9, 0), "gini") - 0.79
     assert CRITERIA["gini"].sensitivity(None).spread.add_or_remove_one == 2

@@ -167,11 +167,11 @@ def test_one_public_row_does_not_refuse_a_plan():
 def test_a_walks_score_is_that_of_the_pair_it_ends_in():
     query, data = pair_answer()
     pairs = list(data.some_pairs(10_000))
-    assert len(pairs) == query.size == len(LEFT) * len(RIGHT)
+    assert len(pairs) == query.answer_length == len(LEFT) * len(RIGHT)
     first, second = pairs[5]
     members, which = placed(data.first_bits, first, data.rows)
     assert members.shape[1] == len(which) == 3
-    assert data.score(first, second) == query.numbers(data)[5]
+    assert data.score(first, second) == query.coordinates(data)[5]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -180,19 +180,19 @@ def test_a_union_of_leaves_is_described_by_what_holds_in_it(seed):
     candidates = LEFT if seed % 2 else RIGHT
     grown = tree(candidates, *rng.integers(0, len(candidates), 7))
     leaves = LeafUnions(grown)
-    shard = UNIVERSE.shard(bytes(range(UNIVERSE.kinds)))
+    block = UNIVERSE.block(bytes(range(UNIVERSE.kinds)))
     # the universe has a row of each kind, so a leaf without any cannot have one
-    assert leaves.possible.tolist() == [k in grown.leaf_codes(shard) for k in range(8)]
+    assert leaves.possible.tolist() == [k in grown.leaf_codes(block) for k in range(8)]
     union = rng.random(leaves.possible.sum()) < rng.choice([0.2, 0.5, 0.8])
     chosen = np.zeros(8, dtype=bool)
     chosen[leaves.possible] = union
-    inside = chosen[grown.leaf_codes(shard)]
+    inside = chosen[grown.leaf_codes(block)]
     described = leaves.description(union)
     if described is None:
         assert inside.all() or not inside.any()
     else:
-        assert (described.holds(shard) == inside).all()
-        assert (dpf.facts.description_from_dict(described.to_dict()).holds(shard) == inside).all()
+        assert (described.holds(block) == inside).all()
+        assert (dpf.facts.description_from_dict(described.to_dict()).holds(block) == inside).all()
 
 
 def test_a_union_of_leaves_does_not_say_what_it_implies():
@@ -206,9 +206,9 @@ def test_a_union_of_leaves_does_not_say_what_it_implies():
 
 def test_leaves_are_the_paths_to_them():
     grown = tree(LEFT, 0, 1, 2)
-    shard = UNIVERSE.shard(bytes(range(UNIVERSE.kinds)))
+    block = UNIVERSE.block(bytes(range(UNIVERSE.kinds)))
     for leaf in range(4):
-        assert (grown.description(leaf).holds(shard) == (grown.leaf_codes(shard) == leaf)).all()
+        assert (grown.description(leaf).holds(block) == (grown.leaf_codes(block) == leaf)).all()
 
 
 def test_extraction_finds_leaves_that_match_and_counts_add_up():
@@ -504,7 +504,7 @@ def test_thresholds_that_differ_beyond_six_digits_are_told_apart():
     tests = Candidates.of_schema(schema, ["seen"], multiway=False, cuts=True)
     grown = CompleteTree(tests, np.array([1, 0, 0]))
     universe = Universe(schema)
-    shard = universe.shard(bytes(range(universe.kinds)))
+    block = universe.block(bytes(range(universe.kinds)))
     assert str(tests[0]) != str(tests[1])
     for leaf in range(4):
-        assert (grown.description(leaf).holds(shard) == (grown.leaf_codes(shard) == leaf)).all()
+        assert (grown.description(leaf).holds(block) == (grown.leaf_codes(block) == leaf)).all()

@@ -70,10 +70,10 @@ def trees(depth: int, tests: int = len(TESTS)) -> list[tuple[int, ...]]:
 
 def plain_leaves(rows: dpf.Table, tree: tuple[int, ...]) -> np.ndarray:
     """Count classes by leaf as the definition says, row by row."""
-    (shard,) = InMemory().load(rows)
-    holds = [cells_of(dpf.Cases([test]), shard) == 0 for test in TESTS]
+    (block,) = InMemory().load(rows)
+    holds = [cells_of(dpf.Cases([test]), block) == 0 for test in TESTS]
     counts = np.zeros((len(tree) + 1, CLASS.size), dtype=np.int64)
-    for i, c in enumerate(shard.codes("class")):
+    for i, c in enumerate(block.codes("class")):
         node = 0
         while node < len(tree):
             node = 2 * node + (1 if holds[tree[node]][i] else 2)
@@ -128,10 +128,10 @@ def test_three_levels_too_and_of_a_table_with_few_rows_or_none(rows):
     """Each root with the enumerated trees of two levels on either side of it: 4**7 trees in all."""
     given, scale = table(rows), 3.0
     weights = Weights(data_of(given, 3), scale)
-    (shard,) = InMemory().load(given)
+    (block,) = InMemory().load(given)
     logs = []
     for root in range(len(TESTS)):
-        held = cells_of(dpf.Cases([TESTS[root]]), shard) == 0
+        held = cells_of(dpf.Cases([TESTS[root]]), block) == 0
         parts = [dpf.Table.from_codes(SCHEMA, given.codes[:, side]) for side in (held, ~held)]
         below = [np.logaddexp.reduce(plain_scores(part, 2, "norm") / scale) for part in parts]
         logs.append(sum(below))

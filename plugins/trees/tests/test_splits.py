@@ -85,10 +85,10 @@ def test_regions_and_parts_agree(table):
 
 
 def plain_score(table: Table, split, criterion: str) -> float:
-    shard = InMemory().load(table)[0]
+    block = InMemory().load(table)[0]
     cut = cut_of(split)
-    cells = cells_of(SCHEMA[cut] if isinstance(cut, str) else cut, shard)
-    classes = shard.codes("class")
+    cells = cells_of(SCHEMA[cut] if isinstance(cut, str) else cut, block)
+    classes = block.codes("class")
     return sum(
         child_score(np.bincount(classes[cells == k], minlength=3), CRITERIA[criterion].code) for k in np.unique(cells)
     )

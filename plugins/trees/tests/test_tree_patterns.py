@@ -35,11 +35,11 @@ def test_patterns_predict_as_the_tree_does(table, splits):
     assert len(patterns) == tree.leaves == len(counts) > 2
     found = class_counts(patterns, table)
     assert found.sum() == 800
-    (shard,) = dpf.InMemory().load(table)
+    (block,) = dpf.InMemory().load(table)
     predicted = tree.predict(table)
     for pattern, rule in zip(patterns, tree.rules(), strict=True):
         assert (pattern.description, pattern.label.value) == (rule.description, rule.label)
-        assert (predicted[pattern.description.holds(shard)] == pattern.label.value).all()
+        assert (predicted[pattern.description.holds(block)] == pattern.label.value).all()
     right = np.mean(predicted == np.array(["good", "bad"])[table.codes[3]])
     assert retention_of(patterns, table, table).accuracy == pytest.approx(right)
     # each leaf's counts are those of its pattern, but for noise: Laplace of a scale below 1, 20 away at 2e-9

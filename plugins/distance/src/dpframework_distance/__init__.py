@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dpframework_distance.distances import LearnedDistances, ValueDistances
     from dpframework_distance.metric import CategoricalMetric
     from dpframework_distance.miner import DPDilca
-    from dpframework_distance.plain import dilca
+    from dpframework_distance.nonprivate import dilca
     from dpframework_distance.transformer import ValueEmbedding
 
 __all__ = ["CategoricalMetric", "DPDilca", "LearnedDistances", "ValueDistances", "ValueEmbedding", "dilca"]
@@ -21,7 +21,7 @@ _MODULES = {
     "DPDilca": "miner",
     "LearnedDistances": "distances",
     "ValueDistances": "distances",
-    "dilca": "plain",
+    "dilca": "nonprivate",
 }
 
 

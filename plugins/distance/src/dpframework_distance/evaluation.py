@@ -17,10 +17,10 @@ from dpframework.lab.evaluation import Trial
 from dpframework.lab.evaluation.distances import adjusted_for_chance, chance_f_score, f_score, l1, pearson
 from dpframework.lab.evaluation.trial import NOT_PRIVATE, known_of
 from dpframework_distance.distances import LearnedDistances
-from dpframework_distance.plain import PLAIN_CONTEXTS, dilca
+from dpframework_distance.nonprivate import NONPRIVATE_CONTEXTS, dilca
 
 #: What DILCA without privacy has instead of a context that only a private miner chooses.
-_PLAIN = {"baseline": "relevant-redundant", "common": "max-dependency"}
+_NONPRIVATE = {"baseline": "relevant-redundant", "common": "max-dependency"}
 _ANY_SIZE = ("mean-su", "relevant-redundant")
 
 
@@ -89,14 +89,14 @@ def _mean(values: Iterable[float]) -> float:
     return statistics.fmean(known) if known else math.nan
 
 
-def distances(trial: Trial, *, context: str | None = None, k: int | None = None) -> Mapping[str, float]:
+def distances(trial: Trial, *, context: str | None = None, context_size: int | None = None) -> Mapping[str, float]:
     """Return "f_score", "adjusted_f_score", "pearson" and "l1" of distances beside DILCA's without privacy.
 
     Parameters
     ----------
     trial
         Its result is a `LearnedDistances`.
-    context, k
+    context, context_size
         Of DILCA (see `dilca`); by default what the method's parameters say, or else its own defaults. Instead of
         "baseline" it takes "relevant-redundant", and instead of "common", which it does not know, "max-dependency".
 
@@ -109,15 +109,15 @@ def distances(trial: Trial, *, context: str | None = None, k: int | None = None)
     if not isinstance(found, LearnedDistances):
         raise InputError(f"learned distances are needed, not {type(found).__name__}")
     asked = str(context or trial.parameters.get("context", "max-dependency"))
-    plain = _PLAIN.get(asked, asked)
-    if plain not in PLAIN_CONTEXTS:
-        raise InputError(f"context {asked!r} is unknown; {nearest(asked, PLAIN_CONTEXTS)}")
-    size = int(trial.parameters.get("k", 3) if k is None else k)
+    nonprivate = _NONPRIVATE.get(asked, asked)
+    if nonprivate not in NONPRIVATE_CONTEXTS:
+        raise InputError(f"context {asked!r} is unknown; {nearest(asked, NONPRIVATE_CONTEXTS)}")
+    size = int(trial.parameters.get("context_size", 3) if context_size is None else context_size)
     target = next(iter(found)) if len(found) == 1 else None
     among = found.schema.names
     true = known_of(
         trial.table,
-        ("dilca", plain, size, target, among),
-        lambda: dilca(trial.table, context=plain, k=size, target=target, attributes=among),
+        ("dilca", nonprivate, size, target, among),
+        lambda: dilca(trial.table, context=nonprivate, context_size=size, target=target, attributes=among),
     )
-    return compared(found, true, any_size=plain in _ANY_SIZE).to_dict()
+    return compared(found, true, any_size=nonprivate in _ANY_SIZE).to_dict()

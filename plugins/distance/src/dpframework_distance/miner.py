@@ -25,15 +25,15 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.accountant import ConcentratedAccountant
+from dpframework.accountant import ZCDPAccountant
 from dpframework.facts import (
     Amount,
     Attribute,
     Boolean,
+    ByRelation,
     Categorical,
     InputError,
     Numeric,
-    Pair,
     Relation,
     Schema,
     exact,
@@ -67,7 +67,7 @@ from dpframework_distance.subsets import require_few_cells
 CONTEXTS = ("max-dependency", "max-relevance", "mean-su", "common", "baseline")
 SIZED = ("max-dependency", "max-relevance", "common")
 SELECTIONS = ("permute-and-flip", "exponential")
-SENSITIVITIES = ("exact", "published")
+SENSITIVITIES = ("tight", "published")
 ESTIMATES = ("shrunk", "published")
 MOST_RUNGS = 32  # about, of a ladder without large steps
 LARGEST_STEP = 1.1
@@ -88,15 +88,15 @@ def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def _share(value: Any) -> Fraction:
-    share = exact(value, "h")
+    share = exact(value, "context_share")
     if not 0 < share < 1:
-        raise InputError(f"h is {value!r}; a share of the budget between 0 and 1 is needed")
+        raise InputError(f"context_share is {value!r}; a share of the budget between 0 and 1 is needed")
     return share
 
 
 def _context_size(instance: Any, attribute: Any, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"k is {value!r}; a positive whole number of attributes is needed")
+        raise InputError(f"context_size is {value!r}; a positive whole number of attributes is needed")
 
 
 def _epsilon(value: Any) -> Fraction | None:
@@ -117,17 +117,17 @@ class DPDilca(Miner):
     epsilon
         The budget of all distances together; or
     rho
-        the budget in zero-concentrated loss, for a study with a delta (see `concentrated`). Give one of the two.
+        the budget in zero-concentrated loss, for a study with a delta (see `zcdp`). Give one of the two.
     target
         The attribute whose values the distances are between; by default every attribute is one.
     context
-        "max-dependency" (the k attributes that together say most of the target), "max-relevance" (the k that each say
+        "max-dependency" (the attributes that together say most of the target), "max-relevance" (those that each say
         most), "mean-su" (those of at least mean symmetric uncertainty), "common" (one context for all targets: the k
         attributes that together say most of all others), or "baseline" (all joint histograms first, the context chosen
         on them).
-    k
+    context_size
         The number of attributes in a context; "mean-su" and "baseline" find their own.
-    h
+    context_share
         The share of the budget that goes to contexts; all of the baseline's goes to histograms.
     attributes
         The attributes to look at, targets and contexts; by default all of the schema's. One with a single value is
@@ -135,7 +135,7 @@ class DPDilca(Miner):
     selection
         "permute-and-flip" (the default with epsilon) or "exponential" (the only one with rho).
     sensitivity
-        "exact", or "published": the paper's, valid and twice too large; for "mean-su", its entropies too.
+        "tight", or "published": the paper's, valid and twice too large; for "mean-su", its entropies too.
     sharing
         Whether what two targets need (a joint histogram, an entropy) is released once for both.
     estimates
@@ -155,11 +155,11 @@ class DPDilca(Miner):
     rho: Fraction | None = attrs.field(default=None, converter=_rho, kw_only=True)
     target: str | None = attrs.field(default=None, kw_only=True)
     context: str = attrs.field(default="max-dependency", validator=_one_of(CONTEXTS), kw_only=True)
-    k: int = attrs.field(default=3, validator=_context_size, kw_only=True)
-    h: Fraction = attrs.field(default=Fraction(3, 10), converter=_share, kw_only=True)
+    context_size: int = attrs.field(default=3, validator=_context_size, kw_only=True)
+    context_share: Fraction = attrs.field(default=Fraction(3, 10), converter=_share, kw_only=True)
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=_names, kw_only=True)
     selection: str | None = attrs.field(default=None, validator=_one_of(SELECTIONS), kw_only=True)
-    sensitivity: str = attrs.field(default="exact", validator=_one_of(SENSITIVITIES), kw_only=True)
+    sensitivity: str = attrs.field(default="tight", validator=_one_of(SENSITIVITIES), kw_only=True)
     sharing: bool = attrs.field(default=True, kw_only=True)
     estimates: str = attrs.field(default="shrunk", validator=_one_of(ESTIMATES), kw_only=True)
     profiles: bool = attrs.field(default=False, kw_only=True)
@@ -186,10 +186,10 @@ class DPDilca(Miner):
         return cls(epsilon, **{**settings, **changes})
 
     @classmethod
-    def concentrated(cls, epsilon: Amount, delta: Amount, **parameters: Any) -> DPDilca:
+    def zcdp(cls, epsilon: Amount, delta: Amount, **parameters: Any) -> DPDilca:
         """Return the miner with the largest rho that costs at most epsilon at delta.
 
-        A study with that epsilon and delta has room for it, and reports the total in concentrated loss.
+        A study with that epsilon and delta has room for it, and reports the total in zCDP.
 
         Raises
         ------
@@ -197,11 +197,11 @@ class DPDilca(Miner):
             If delta is not between 0 and 1, or a parameter is wrong.
         """
         allowed = positive(epsilon)
-        accountant = ConcentratedAccountant(Relation.REPLACE_ONE, delta=delta)
+        accountant = ZCDPAccountant(Relation.REPLACE_ONE, delta=delta)
         low, high = Fraction(0), allowed
         for _ in range(40):
             middle = (low + high) / 2
-            loss = accountant.loss(Pair(middle, middle))
+            loss = accountant.loss(ByRelation(middle, middle))
             fits = loss is not None and loss.epsilon is not None and loss.epsilon <= allowed
             low, high = (middle, high) if fits else (low, middle)
         return cls(rho=Fraction(math.floor(low * 10**12), 10**12), **parameters)
@@ -218,23 +218,27 @@ class DPDilca(Miner):
         counted = Schema(attributes, rows=7)
         bounded = Schema(attributes, max_rows=12)
         found = {}
-        found["common"] = Example(counted, cls(2, context="common", k=2))
+        found["common"] = Example(counted, cls(2, context="common", context_size=2))
         for context in [context for context in CONTEXTS if context != "common"]:
-            miner = cls(2, target="town", context=context, k=2)
+            miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
             if context != "baseline":  # which is the same as published, and for all targets
-                found[f"{context}-published"] = Example(counted, cls.published(2, target="town", context=context, k=2))
+                found[f"{context}-published"] = Example(
+                    counted, cls.published(2, target="town", context=context, context_size=2)
+                )
                 found[f"{context}-all"] = Example(counted, attrs.evolve(miner, target=None))
-        found["add-or-remove"] = Example(bounded, cls(2, target="town", k=2))
-        found["add-or-remove-relevance"] = Example(bounded, cls(2, target="town", context="max-relevance", k=2))
-        found["add-or-remove-common"] = Example(bounded, cls(2, context="common", k=2))
+        found["add-or-remove"] = Example(bounded, cls(2, target="town", context_size=2))
+        found["add-or-remove-relevance"] = Example(
+            bounded, cls(2, target="town", context="max-relevance", context_size=2)
+        )
+        found["add-or-remove-common"] = Example(bounded, cls(2, context="common", context_size=2))
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
-        found["each-alone"] = Example(counted, cls(2, k=1, sharing=False))
+        found["each-alone"] = Example(counted, cls(2, context_size=1, sharing=False))
         return found
 
     def plan(self, schema: Schema) -> Node:
         """Plan the selection of each context, then the joint histograms of targets and contexts."""
-        learning = _Learning.resolved(self, schema)
+        learning = _Resolved.resolved(self, schema)
         if not learning.apart:
             return sequential(*learning.part(learning.targets, Fraction(1)))
         each = Fraction(1, len(learning.targets))
@@ -244,7 +248,7 @@ class DPDilca(Miner):
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and turn them into distances by post-processing."""
-        learning = _Learning.resolved(self, table.schema)
+        learning = _Resolved.resolved(self, table.schema)
         if not learning.apart:
             contexts, released = learning.released(table, learning.targets)
             return learning.distances(contexts, dict.fromkeys(learning.targets, released))
@@ -260,22 +264,22 @@ class _Budget:
     """What there is to spend, and the mechanisms that spend a share of it."""
 
     amount: Fraction
-    concentrated: bool
+    zcdp: bool
     exponential: bool
 
     def selector(self, share: Fraction) -> Mechanism:
         """Return the mechanism that selects at that share of the budget."""
-        if self.concentrated:  # a selection of epsilon costs epsilon**2 / 8
+        if self.zcdp:  # a selection of epsilon costs epsilon**2 / 8
             return Exponential(_root_below(8 * self.amount * share))
         return Exponential(self.amount * share) if self.exponential else PermuteAndFlip(self.amount * share)
 
     def counter(self, share: Fraction) -> Mechanism:
         """Return the mechanism that releases a histogram."""
-        return Gaussian(self.amount * share) if self.concentrated else DiscreteLaplace(self.amount * share)
+        return Gaussian(self.amount * share) if self.zcdp else DiscreteLaplace(self.amount * share)
 
     def measurer(self, share: Fraction) -> Mechanism:
         """Return the mechanism that releases real numbers."""
-        return Gaussian(self.amount * share) if self.concentrated else Laplace(self.amount * share)
+        return Gaussian(self.amount * share) if self.zcdp else Laplace(self.amount * share)
 
 
 def _root_below(square: Fraction) -> Fraction:
@@ -285,7 +289,7 @@ def _root_below(square: Fraction) -> Fraction:
 
 
 @attrs.frozen(eq=False)
-class _Learning:
+class _Resolved:
     """A miner's parameters, resolved on a schema; attributes and targets are positions in `among`.
 
     Attributes
@@ -312,21 +316,21 @@ class _Learning:
     budget: _Budget
 
     @classmethod
-    def resolved(cls, miner: DPDilca, schema: Schema) -> _Learning:
+    def resolved(cls, miner: DPDilca, schema: Schema) -> _Resolved:
         """Resolve, refusing what cannot be learned."""
         among, targets = attributes_and_targets(miner, schema)
         others = len(among) - 1
         sized = miner.context in SIZED
-        chosen = miner.context != "baseline" and not (sized and miner.k == others)
+        chosen = miner.context != "baseline" and not (sized and miner.context_size == others)
         bounds = RowBounds.of(schema, published=miner.sensitivity == "published") if chosen else None
         alone = targets[0] if len(targets) == 1 else None
         require_few_cells(among, 2, alone if miner.context != "baseline" else None)
         if chosen and miner.context in ("max-dependency", "common"):
-            require_few_cells(among, miner.k + 1, alone)
-        concentrated = miner.rho is not None
+            require_few_cells(among, miner.context_size + 1, alone)
+        zcdp = miner.rho is not None
         amount = miner.rho if miner.rho is not None else miner.epsilon
         assert amount is not None  # one of the two is given
-        budget = _Budget(amount, concentrated, concentrated or miner.selection == "exponential")
+        budget = _Budget(amount, zcdp, zcdp or miner.selection == "exponential")
         return cls(miner, schema, among, targets, bounds, budget)
 
     @property
@@ -354,7 +358,7 @@ class _Learning:
 
     def part(self, targets: Sequence[int], share: Fraction) -> list[Node]:
         """Plan contexts and histograms of some targets, with a share of the budget."""
-        spent = self.miner.h if self.bounds is not None else Fraction(0)
+        spent = self.miner.context_share if self.bounds is not None else Fraction(0)
         selections = self.selections(targets, share * spent)
         counted = self.histograms(targets, share * (1 - spent), [name for name, _ in selections])
         nodes = [node for _, node in selections]
@@ -368,7 +372,7 @@ class _Learning:
             target = targets[0] if len(targets) == 1 else None
             return [("entropies", step("entropies", self.entropies(target), self.budget.measurer(share)))]
         if self.miner.context == "common":
-            scores = CommonContextScores(self.among, self.miner.k, self.bounds)
+            scores = CommonContextScores(self.among, self.miner.context_size, self.bounds)
             return [("common context", step("common context", scores, self.budget.selector(share)))]
         each = share / len(targets)
         return [(self.step_of(target), self.selection(target, each)) for target in targets]
@@ -377,7 +381,7 @@ class _Learning:
         """Plan one target's selection: k attributes one after another, or k at once."""
         assert self.bounds is not None
         alone = len(self.targets) == 1
-        name, size = self.step_of(target), self.miner.k
+        name, size = self.step_of(target), self.miner.context_size
         if self.miner.context == "max-dependency":
             return step(name, ContextScores(self.among, target, size, self.bounds, alone), self.budget.selector(share))
         scores = ContextScores(self.among, target, 1, self.bounds, alone)
@@ -394,8 +398,10 @@ class _Learning:
         if self.miner.context == "baseline":
             return [all_pairs]
         if self.miner.context == "common" and self.bounds is not None:
-            return [self.miner.k * (others + 1 - self.miner.k) + math.comb(self.miner.k, 2)]
-        least, most = (self.miner.k, self.miner.k) if self.sized else (1, others)
+            return [
+                self.miner.context_size * (others + 1 - self.miner.context_size) + math.comb(self.miner.context_size, 2)
+            ]
+        least, most = (self.miner.context_size, self.miner.context_size) if self.sized else (1, others)
         low, high = max(least, -(-number * least // 2)), min(number * most, all_pairs)
         ratio = 1.0 if number == 1 else min(LARGEST_STEP, (high / low) ** (1 / MOST_RUNGS))
         rungs = [low]
@@ -443,7 +449,7 @@ class _Learning:
             if self.miner.context == "max-dependency":
                 names = table.release(self.step_of(target))
             else:
-                for _ in range(self.miner.k):
+                for _ in range(self.miner.context_size):
                     names += table.release(self.step_of(target), chosen=names)
             chosen[target] = tuple(sorted(position[name] for name in names))
         return chosen
@@ -517,15 +523,15 @@ def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attrib
         raise InputError("distances need a target and another attribute, each with two or more values")
     targets = tuple(k for k, a in enumerate(among) if miner.target in (None, a.name))
     others = len(among) - 1
-    if miner.context == "common" and (len(targets) == 1 or miner.k == 1):
+    if miner.context == "common" and (len(targets) == 1 or miner.context_size == 1):
         raise InputError(
             "context 'common' is one for all targets, each of which needs an attribute other than itself; "
-            + ("leave target out" if len(targets) == 1 else "set k = 2 or more")
+            + ("leave target out" if len(targets) == 1 else "set context_size = 2 or more")
         )
-    if miner.context in SIZED and miner.k > others:
+    if miner.context in SIZED and miner.context_size > others:
         raise InputError(
-            f"k = {miner.k} is more than the {others} other attributes with two or more values; "
-            f"set k = {others} or less"
+            f"context_size = {miner.context_size} is more than the {others} other attributes with two or more values; "
+            f"set context_size = {others} or less"
         )
     return among, targets
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, Query, Sensitivity, histogram_sensitivities
-from dpframework.tables import Shard
+from dpframework.tables import Block
 from dpframework_distance.sensitivities import UNITS, RowBounds, terms
 from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
 
@@ -95,7 +95,7 @@ class ContextScores(CandidateScores):
         return f"information of each {what} on {self.of[self.target].name}"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of contexts."""
         return len(self._layout.members)
 
@@ -118,9 +118,9 @@ class ContextScores(CandidateScores):
         chosen = [k for k, attribute in enumerate(self.of) if attribute.name in inputs.get("chosen", ())]
         return np.asarray(~np.isin(self._layout.members, chosen).any(axis=1))
 
-    def count(self, shard: Shard, **inputs: Any) -> Counts:
+    def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of each context with the target."""
-        return joint_counts(shard, self.of, self.context_size + 1, self.target, self.alone)
+        return joint_counts(block, self.of, self.context_size + 1, self.target, self.alone)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
@@ -159,7 +159,7 @@ class CommonContextScores(CandidateScores):
         return f"information of each {self.context_size} attributes on all others"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of contexts."""
         return len(self._layout(0).members)
 
@@ -181,15 +181,15 @@ class CommonContextScores(CandidateScores):
         """Return the contexts, each as names of attributes."""
         return Contexts(self.of, self._layout(0).members)
 
-    def count(self, shard: Shard, **inputs: Any) -> Counts:
+    def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of contexts, then of contexts with each target."""
-        return np.concatenate([kept_counts(shard, self.of, self.context_size + more, None) for more in (0, 1)])
+        return np.concatenate([kept_counts(block, self.of, self.context_size + more, None) for more in (0, 1)])
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (contexts,)."""
         from dpframework_distance.kernels import conditional_scores
 
-        scores = np.zeros(self.size, dtype=np.int64)
+        scores = np.zeros(self.answer_length, dtype=np.int64)
         inside, outside = self._layout(0), self._layout(1)
         f = _terms(counts, inside)
         end = inside.offsets[-1]
@@ -232,7 +232,7 @@ class _PairEntropies(Query):
         return tuple(a.name for a in self.of)
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """One an attribute, one a pair."""
         return len(self.of) + len(self._layout.members)
 
@@ -245,9 +245,9 @@ class _PairEntropies(Query):
         """The pairs, by position, in the order of the answer."""
         return [(a, b) for a, b in self._layout.members.tolist()]
 
-    def count(self, shard: Shard, **inputs: Any) -> Counts:
+    def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of the pairs."""
-        return joint_counts(shard, self.of, 2, self.target, alone=True)
+        return joint_counts(block, self.of, 2, self.target, alone=True)
 
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return N H of each attribute and of each pair, in units."""
@@ -285,7 +285,7 @@ class Entropies(_PairEntropies):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `sensitivities`."""
-        return self.bounds.of_entropies(self.size)
+        return self.bounds.of_entropies(self.answer_length)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the entropies, those of attributes first."""
@@ -369,7 +369,7 @@ class PairCounts(Query):
         return f"joint histogram of {self.of[self.target].name} and an attribute of its context"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The largest number of cells."""
         sizes = [a.size for a in self.of]
         if self.target is None:
@@ -379,11 +379,11 @@ class PairCounts(Query):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Counts of disjoint cells."""
-        return histogram_sensitivities(self.size)
+        return histogram_sensitivities(self.answer_length)
 
-    def count(self, shard: Shard, **inputs: Any) -> Counts:
+    def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histogram, shape (codes of the first, codes of the second)."""
         names = [a.name for a in self.of]
         first, second = (names.index(name) for name in inputs["pair"])
         layout = subsets(tuple(a.size for a in self.of), 2, self.target)
-        return layout.histogram(kept_counts(shard, self.of, 2, self.target), first, second).astype(np.int64)
+        return layout.histogram(kept_counts(block, self.of, 2, self.target), first, second).astype(np.int64)

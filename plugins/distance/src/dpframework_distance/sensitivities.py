@@ -13,7 +13,7 @@ Adding a row to one of N - 1 changes
 - N H(X) by g(N - 1) - g(n_x), which lies in [0, G(N)]: never downwards;
 - -N H(Y|S) by g(n_sy) - g(n_s), which lies in [-G(N), 0], since n_sy <= n_s <= N - 1: never upwards.
 
-So both are one-sided with sensitivity G(R) where no table has more than R rows. A replacement is a removal and an
+So both are monotonic with sensitivity G(R) where no table has more than R rows. A replacement is a removal and an
 addition: it changes either by something in [0, G] and something in [-G, 0], by at most G(N). All three bounds are
 attained: N - 1 equal rows, and one row that enters or leaves a value of its own. Two candidates' scores move apart by
 at most 2 G(N) (one of them up, the other down), and that is attained too.
@@ -149,33 +149,33 @@ class RowBounds:
         factor = terms * (2 if self.published else 1)
         source = "theorems 6 and 7 of the paper" if self.published else "conditional entropies: sensitivities.py"
         change = None if added is None else added * factor
-        return (Sensitivity(Norm.LINF, change, replaced * factor, one_sided=not self.published, source=source),)
+        return (Sensitivity(Norm.LINF, change, replaced * factor, monotonic=not self.published, source=source),)
 
     def of_entropies(self, number: int) -> tuple[Sensitivity, ...]:
         """Return the sensitivities of a vector of so many N H: all of them can change by G at once."""
         added, replaced = self.entropy()
         source = "theorem 5 of the paper" if self.published else "entropies: sensitivities.py"
-        one_sided = not self.published
+        monotonic = not self.published
         return tuple(
             Sensitivity(
                 norm,
                 None if added is None else number * added**power,
                 number * replaced**power,
-                one_sided=one_sided,
+                monotonic=monotonic,
                 source=source,
             )
-            for norm, power in ((Norm.L1, 1), (Norm.L2, 2))
+            for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2))
         )
 
     def of_conditional_entropies(self, weights: Sequence[Fraction], given: Sequence[int]) -> tuple[Sensitivity, ...]:
         """Return the sensitivities of weighted N H(X), and of as many N H(Y|X) as `given` says for each X."""
         added, replaced = self.entropy()
         found = []
-        for norm, power in ((Norm.L1, 1), (Norm.L2, 2)):
+        for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2)):
             squares = [weight**power for weight in weights]
             bounds = sum((max(pair) for pair in zip(squares, map(Fraction, given), strict=True)), Fraction(0))
             change = None if added is None else bounds * added**power
             source = "conditional entropies: sensitivities.py"
             either = (sum(squares, Fraction(0)) + sum(given)) * replaced**power
-            found.append(Sensitivity(norm, change, either, one_sided=True, source=source))
+            found.append(Sensitivity(norm, change, either, monotonic=True, source=source))
         return tuple(found)

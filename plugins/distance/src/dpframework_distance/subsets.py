@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.tables import Shard
+from dpframework.tables import Block
 
 MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
 
@@ -109,28 +109,30 @@ def require_few_cells(attributes: Sequence[Attribute], order: int, containing: i
     free = len(sizes) if containing is None else len(sizes) - 1
     number = math.comb(free, order if containing is None else order - 1)
     fitting = next((k for k in range(order - 2, 0, -1) if number_of_cells(sizes, k + 1, containing) <= MOST_CELLS), 0)
-    remedy = f"set k = {fitting} or less" if fitting else "use fewer attributes, or attributes with fewer values"
+    remedy = (
+        f"set context_size = {fitting} or less" if fitting else "use fewer attributes, or attributes with fewer values"
+    )
     raise InputError(
-        f"k = {order - 1} needs {number:,} joint histograms with {cells:,} cells, more than the {MOST_CELLS:,} that "
-        f"memory allows; {remedy}, or take context = 'max-relevance'"
+        f"context_size = {order - 1} needs {number:,} joint histograms with {cells:,} cells, more than the "
+        f"{MOST_CELLS:,} that memory allows; {remedy}, or take context = 'max-relevance'"
     )
 
 
-_COUNTED: weakref.WeakKeyDictionary[Shard, dict[tuple[object, ...], Counts]] = weakref.WeakKeyDictionary()
+_COUNTED: weakref.WeakKeyDictionary[Block, dict[tuple[object, ...], Counts]] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def kept_counts(shard: Shard, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
+def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
     """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once."""
     key = (tuple(a.name for a in attributes), order, containing)
     with _LOCK:
-        kept = _COUNTED.setdefault(shard, {})
+        kept = _COUNTED.setdefault(block, {})
         if key in kept:
             return kept[key]
     from dpframework_distance.kernels import add_joint_counts
 
     layout = subsets(tuple(a.size for a in attributes), order, containing)
-    codes = np.stack([shard.codes(attribute.name) for attribute in attributes])
+    codes = np.stack([block.codes(attribute.name) for attribute in attributes])
     counts = np.zeros(layout.offsets[-1], dtype=np.int32)
     add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, counts)
     counts.flags.writeable = False
@@ -139,12 +141,12 @@ def kept_counts(shard: Shard, attributes: Sequence[Attribute], order: int, conta
     return counts
 
 
-def joint_counts(shard: Shard, attributes: Sequence[Attribute], order: int, target: int | None, alone: bool) -> Counts:
+def joint_counts(block: Block, attributes: Sequence[Attribute], order: int, target: int | None, alone: bool) -> Counts:
     """Return a block's joint histograms that hold the target (or all, if it is None), as `subsets` lists them.
 
     Parameters
     ----------
-    shard
+    block
         The block of rows.
     attributes
         The attributes.
@@ -156,10 +158,10 @@ def joint_counts(shard: Shard, attributes: Sequence[Attribute], order: int, targ
         Whether no other step needs histograms without the target; else all are counted, and kept for those steps.
     """
     if alone or target is None:
-        return kept_counts(shard, attributes, order, target)
+        return kept_counts(block, attributes, order, target)
     from dpframework_distance.kernels import gather
 
-    counts = kept_counts(shard, attributes, order, None)
+    counts = kept_counts(block, attributes, order, None)
     sizes = tuple(a.size for a in attributes)
     every, held = subsets(sizes, order), subsets(sizes, order, target)
     gathered = np.empty(held.offsets[-1], dtype=np.int32)

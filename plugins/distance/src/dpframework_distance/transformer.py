@@ -33,7 +33,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The budget of a fit.
     relation
         "replace-one" (`rows` in the schema is then the number of rows of the fit) or "add-or-remove-one".
-    context, k
+    context, context_size
         See `DPDilca`.
     random_state
         For experiments only: a seed makes the fit reproducible, and not private.
@@ -56,7 +56,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         epsilon: Any = 1.0,
         relation: str = "add-or-remove-one",
         context: str = "max-dependency",
-        k: int = 3,
+        context_size: int = 3,
         random_state: int | None = None,
     ) -> None:
         self.distances = distances
@@ -64,7 +64,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.relation = relation
         self.context = context
-        self.k = k
+        self.context_size = context_size
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -103,7 +103,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(rows, Table):
             rows = (table_from_columns if isinstance(rows, dict) else table_from_frame)(rows, self.schema)
         study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation))
-        study.add("embedding", DPDilca(self.epsilon, context=self.context, k=self.k))
+        study.add("embedding", DPDilca(self.epsilon, context=self.context, context_size=self.context_size))
         learned: LearnedDistances = study.run(rows, seed=self.random_state)["embedding"]
         return learned
 

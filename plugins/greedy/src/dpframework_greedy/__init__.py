@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
-    from dpframework_greedy.baseline import greedy_without_privacy
+    from dpframework_greedy.nonprivate import greedy_without_privacy
     from dpframework_greedy.serenade import SerenadeCS, SerenadeES
 
 __all__ = ["SerenadeCS", "SerenadeES", "greedy_without_privacy"]
@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(serenade, name)
     if name == "greedy_without_privacy":
-        from dpframework_greedy.baseline import greedy_without_privacy
+        from dpframework_greedy.nonprivate import greedy_without_privacy
 
         return greedy_without_privacy
     raise AttributeError(f"module 'dpframework_greedy' has no attribute {name!r}")

@@ -42,7 +42,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, Pair, positive
+from dpframework.facts import ByRelation, InputError, positive
 from dpframework.mechanisms import Calibration, Losses, Noise, Preview, PureMechanism, Randomness, bounded_range_losses
 from dpframework.queries import Norm, QueryFacts
 
@@ -123,22 +123,22 @@ class SuccessiveExponential(PureMechanism):
     max_age: int = attrs.field(default=40, validator=_age)
     within: Fraction = attrs.field(default=Fraction(1, 2), converter=positive)
 
-    def problem(self, facts: QueryFacts) -> str | None:
+    def misfit(self, facts: QueryFacts) -> str | None:
         """Ask for a linf sensitivity; how many candidates there are does not matter."""
         if facts.sensitivity(Norm.LINF) is None:
             return "needs a sensitivity in the linf norm, which the query does not declare"
         return None
 
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores, rounding included, once for every round."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `problem` has been asked
+        assert declared is not None  # `misfit` has been asked
         return declared.spread.map(lambda spread: spread * (1 + ROUNDING) * self.rounds)
 
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return rounds spread / scale, and an eighth of the square of spread / scale, for every round, as rho."""
         total = bounded_range_losses(change, scale)
-        return Losses(total.pure, total.concentrated.map(lambda rho: rho / self.rounds))
+        return Losses(total.pure, total.zcdp.map(lambda rho: rho / self.rounds))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Draw a group by its weight, then one of its candidates; round by round."""
@@ -179,7 +179,7 @@ class SuccessiveExponential(PureMechanism):
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound each choice's gap to the best score (McSherry and Talwar 2007, Theorem 6)."""
-        scale, size = float(calibration.scale), max(calibration.facts.size or 1, 2)
+        scale, size = float(calibration.scale), max(calibration.facts.answer_length or 1, 2)
         expected, within = scale * math.log(size), scale * math.log(20 * size)
         each = "" if self.rounds == 1 else f"{self.rounds} choices, each "
         text = f"{each}a score within {within:.3g} of the best of {size} (95 %)"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import And, Attribute, Below, Description, Equals, InputError, Not, Numeric, Or, Schema, View
-from dpframework.tables import Shard
+from dpframework.tables import Block
 
 Integers: TypeAlias = "NDArray[np.int64]"
 MOST_CELLS = 50_000_000  # of all joint histograms together: 400 MB
@@ -68,9 +68,9 @@ class Literal:
             return ends[0]
         return Or(ends) if self.negated else And(ends)
 
-    def holds(self, shard: Shard) -> NDArray[np.bool_]:
-        """Tell for each row of a shard whether it holds, as its description does."""
-        codes = np.minimum(shard.codes(self.attribute.name), top_code(self.attribute))
+    def holds(self, block: Block) -> NDArray[np.bool_]:
+        """Tell for each row of a block whether it holds, as its description does."""
+        codes = np.minimum(block.codes(self.attribute.name), top_code(self.attribute))
         return np.asarray(((codes >= self.first) & (codes <= self.last)) != self.negated)
 
 
@@ -291,9 +291,9 @@ class Redescribed:
         """Both sides as descriptions."""
         return _joined(self.left), _joined(self.right)
 
-    def holds(self, shard: Shard) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell for each row of a shard whether each side holds."""
-        return _holds(self.left, shard), _holds(self.right, shard)
+    def holds(self, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell for each row of a block whether each side holds."""
+        return _holds(self.left, block), _holds(self.right, block)
 
     def __str__(self) -> str:
         """Write both sides."""
@@ -301,10 +301,10 @@ class Redescribed:
         return f"{left}  ~  {right}"
 
 
-def _holds(parts: tuple[Part, ...], shard: Shard) -> NDArray[np.bool_]:
-    held = parts[0].literal.holds(shard)
+def _holds(parts: tuple[Part, ...], block: Block) -> NDArray[np.bool_]:
+    held = parts[0].literal.holds(block)
     for part in parts[1:]:
-        also = part.literal.holds(shard)
+        also = part.literal.holds(block)
         held = held | also if part.by_or else held & also
     return held
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.queries import Query, Sensitivity, histogram_sensitivities
-from dpframework.tables import Shard
+from dpframework.tables import Block
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import Integers, Language, Redescribed
 from dpframework_greedy.scores import Floats, Score, Surplus
@@ -21,8 +21,8 @@ CLASS_OF_CELL = (3, 2, 1, 0)  # in the order of the cells above: 2 where left ho
 EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
 
 
-def _matrix_rows(shard: Shard, side: Sequence[Any]) -> Integers:
-    return np.array([shard.schema.index(a.name) for a in side], dtype=np.int64)
+def _matrix_rows(block: Block, side: Sequence[Any]) -> Integers:
+    return np.array([block.schema.index(a.name) for a in side], dtype=np.int64)
 
 
 @attrs.frozen
@@ -51,8 +51,8 @@ class LanguageScores(Query):
         """Those of the score: they hold for any redescription."""
         return (self.score.sensitivity,)
 
-    def numbers(self, answer: Any) -> NDArray[np.float64]:
-        """Return the first round's scores, each plus what makes them one-sided: `shift` for every row."""
+    def coordinates(self, answer: Any) -> NDArray[np.float64]:
+        """Return the first round's scores, each plus what makes them monotonic: `shift` for every row."""
         shift = self.score.shift * answer.rows
         scores = [answer.scores(group, EXACT)[1] for group in answer.groups()]
         return np.asarray(np.concatenate(scores) * EXACT + shift)
@@ -71,18 +71,18 @@ class PairScores(LanguageScores):
         return f"{self.score.text} of each pair of literals"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of pairs."""
         return self.language.number_of_pairs
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the joint histograms of all pairs of attributes in one line."""
         from dpframework_greedy.kernels import add_pair_counts
 
         language, offsets = self.language, self.language.offsets
         counts = np.zeros(offsets[-1], dtype=np.int64)
-        positions = [_matrix_rows(shard, side) for side in language.sides]
-        add_pair_counts(shard.matrix, shard.index, *positions, *language.tops, language.pairs, offsets, counts)
+        positions = [_matrix_rows(block, side) for side in language.sides]
+        add_pair_counts(block.matrix, block.index, *positions, *language.tops, language.pairs, offsets, counts)
         return counts
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> PairPool:
@@ -197,21 +197,21 @@ class ExtensionScores(LanguageScores):
         return f"{self.score.text} of each extension by a literal"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The largest number of candidates of a round."""
         return self.most * self.language.number_of_extensions
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows by code of each attribute and class of one redescription (see `CLASS_OF_CELL`)."""
         from dpframework_greedy.kernels import add_class_counts
 
         redescribed: Redescribed = inputs["redescribed"]
-        left, right = redescribed.holds(shard)
+        left, right = redescribed.holds(block)
         classes = (2 * left + right).astype(np.uint8)
-        positions = np.concatenate([_matrix_rows(shard, side) for side in self.language.sides])
+        positions = np.concatenate([_matrix_rows(block, side) for side in self.language.sides])
         tops = np.concatenate(self.language.tops)
         counts = np.zeros((int((tops + 1).sum()), 4), dtype=np.int64)
-        add_class_counts(shard.matrix, shard.index, positions, tops, classes, counts)
+        add_class_counts(block.matrix, block.index, positions, tops, classes, counts)
         return counts
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
@@ -220,7 +220,7 @@ class ExtensionScores(LanguageScores):
         def counts_of(redescribed: Redescribed) -> Integers:
             return np.asarray(engine.sum(rows, functools.partial(self.count, redescribed=redescribed)))
 
-        number = int(engine.sum(rows, lambda shard: np.array([shard.rows]))[0])
+        number = int(engine.sum(rows, lambda block: np.array([block.rows]))[0])
         pool = tuple(redescribed for redescribed, _ in inputs["pool"])
         parts = tuple(self.score.surpassing(float(index)).parts(number) for _, index in inputs["pool"])
         turns = (self.turns,) * len(pool)
@@ -306,18 +306,18 @@ class Cells(Query):
         return "rows in both supports of a redescription, in one only, in neither"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """Four cells."""
         return 4
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Counts of disjoint cells."""
-        return histogram_sensitivities(self.size)
+        return histogram_sensitivities(self.answer_length)
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the order of the cells."""
         redescribed: Redescribed = inputs["redescribed"]
-        left, right = redescribed.holds(shard)
+        left, right = redescribed.holds(block)
         classes = np.bincount(2 * left.astype(np.int64) + right, minlength=4)
         return classes[list(CLASS_OF_CELL)]

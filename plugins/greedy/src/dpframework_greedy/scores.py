@@ -25,7 +25,7 @@ index itself. Write w(I) = I g(I), which grows, and f(U) = t(U) / U, which falls
 
 Two candidates are changed by one row independently of each other, so two scores move apart by at most `rise` + `fall`.
 A selection does not see what is added to all scores alike: with `fall` times the number of rows added, every score
-rises by something in [0, rise + fall]. That makes the sensitivity rise + fall, one-sided.
+rises by something in [0, rise + fall]. That makes the sensitivity rise + fall, monotonic.
 
 **One row replaced.** Besides the moves above and their reverses, a row may pass from exactly one support to both:
 (I, U) to (I + 1, U) with U > I, which raises the score by (w(I + 1) - w(I)) f(U): at most its value at U = I + 1.
@@ -42,7 +42,7 @@ if I - c U = (1 - c) U - A > 0: a number of rows, which a row moves by no more t
     s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1:
 
 beyond the maximum support m more rows gain nothing. A row more moves s by 1 - c or 0 if it enters both supports, and
-by -c or -1 if it enters one: from -1 to 1/2, so with 1 for every row added it is one-sided, 3/2. A row that passes from
+by -c or -1 if it enters one: from -1 to 1/2, so with 1 for every row added it is monotonic, 3/2. A row that passes from
 one support to both, or back, leaves U and moves s by 1; one that enters or leaves both, or one, by no more than 1, as
 above: 1 for a row replaced. All of that holds for any c in its range, so c may come from any release.
 """
@@ -152,13 +152,13 @@ class Score:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The linf sensitivity of the score plus `shift` for every row: one-sided (see the module)."""
+        """The linf sensitivity of the score plus `shift` for every row: monotonic (see the module)."""
         changes = self.changes
         return Sensitivity(
             Norm.LINF,
             rational_above(changes.rise + changes.fall),
             rational_above(changes.replaced),
-            one_sided=True,
+            monotonic=True,
             source="largest rise plus largest fall of the score: derived in dpframework_greedy.scores",
         )
 
@@ -208,12 +208,12 @@ class Surplus:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The linf sensitivity of the score plus `shift` for every row: one-sided (see the module)."""
+        """The linf sensitivity of the score plus `shift` for every row: monotonic (see the module)."""
         return Sensitivity(
             Norm.LINF,
             Fraction(3, 2),
             1,
-            one_sided=True,
+            monotonic=True,
             source="rows beyond a known Jaccard index: derived in dpframework_greedy.scores",
         )
 

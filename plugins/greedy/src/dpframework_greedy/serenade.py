@@ -9,7 +9,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
 
 - every candidate comes from the schema: all literals, all intervals between public cuts, on either side. The published
   thresholds lie between values of the data, so a neighbour may not have them;
-- sensitivities in closed form, without the number of rows (`scores`); scores are not one-sided, so their spread counts,
+- sensitivities in closed form, without the number of rows (`scores`); scores are not monotonic, so their spread counts,
   which the published 2 Delta covers, but not the published key, exp(epsilon q) with log(uniform) times it: its sign
   makes the better candidate lose;
 - a second factor takes weight from pairs of which a side holds nearly everywhere: at a small epsilon the best-scoring
@@ -149,9 +149,9 @@ class _Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
         return Score.lowest(least, most)
 
-    def shared(self, schema: Schema) -> _Shared:
+    def shared(self, schema: Schema) -> _Resolved:
         """Resolve the parameters on a schema."""
-        return _Shared.of(self, schema)
+        return _Resolved.of(self, schema)
 
     @property
     def asked(self) -> int | None:
@@ -170,7 +170,7 @@ class _Serenade(Miner):
 
 @final
 @attrs.frozen(eq=False)
-class _Shared:
+class _Resolved:
     """A miner's parameters, resolved on a schema.
 
     Attributes
@@ -193,7 +193,7 @@ class _Shared:
     shares: Shares
 
     @classmethod
-    def of(cls, miner: _Serenade, schema: Schema) -> _Shared:
+    def of(cls, miner: _Serenade, schema: Schema) -> _Resolved:
         """Resolve, refusing what cannot be mined."""
         language, score = miner.language(schema), miner.scored(schema)
         grown = score if score.max_support is None else Surplus(score.max_support)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import And, Description, Literal, Not
-from dpframework.tables import Shard
+from dpframework.tables import Block
 from dpframework_trees.splits import Candidates
 
 
@@ -62,16 +62,16 @@ class CompleteTree:
         parts = tuple(dict.fromkeys(test if holds else Not(test) for test, holds in self.path(leaf)))
         return parts[0] if len(parts) == 1 else And(parts)
 
-    def leaf_codes(self, shard: Shard) -> NDArray[np.int64]:
+    def leaf_codes(self, block: Block) -> NDArray[np.int64]:
         """Return the leaf that each row falls in, shape (rows,)."""
         from dpframework_trees.kernels import add_leaf_codes
 
-        leaves = np.zeros(len(shard.index), dtype=np.int64)
+        leaves = np.zeros(len(block.index), dtype=np.int64)
         chosen = self.candidates
         owner = chosen.owner[self.tests]
         add_leaf_codes(
-            shard.matrix,
-            shard.index,
+            block.matrix,
+            block.index,
             chosen.attributes[owner],
             chosen.kinds[self.tests],
             chosen.codes[self.tests],

@@ -42,16 +42,16 @@ class Criterion:
         With `exact`, the bound is the table's public number of rows, and a neighbour with one row more exceeds it.
 
         `norm` and `max` are norms of n (the 3-norm, the infinity norm): on counts a norm grows when a count grows,
-        and by the triangle inequality by at most the norm of a unit vector, 1. One-sided; a replacement is a fall
+        and by the triangle inequality by at most the norm of a unit vector, 1. Monotonic; a replacement is a fall
         in [0, 1] and a rise in [0, 1], so it changes a score by at most 1.
 
         `gini` is f = sum of n_c**2 / N, N the sum of n: the Gini score minus the part that is the same for all
         splits. Adding a row of class c changes it by (2 n_c + 1 - f) / (N + 1), which lies in (-1, 1]: at most 1,
-        and not one-sided. A replacement in a table of n rows changes it by at most 2 - 2/n.
+        and not monotonic. A replacement in a table of n rows changes it by at most 2 - 2/n.
 
         `information-gain` is f = sum of n_c log2(n_c / N). With g(x) = (x + 1) log2(x + 1) - x log2(x), which grows
         in x, adding a row of class c changes it by g(n_c) - g(N): never upwards, and by at most g(N). With at most
-        R rows N is at most R - 1, and g(R - 1) = R log2(R) - (R - 1) log2(R - 1). One-sided.
+        R rows N is at most R - 1, and g(R - 1) = R log2(R) - (R - 1) log2(R - 1). Monotonic.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Criterion:
                 )
             added = rational_above(gain_sensitivity(row_bound + exact))
             replaced = rational_above(gain_sensitivity(row_bound))
-        return Sensitivity(Norm.LINF, added, replaced, one_sided=True, source=f"{self.text}: derived in criteria.py")
+        return Sensitivity(Norm.LINF, added, replaced, monotonic=True, source=f"{self.text}: derived in criteria.py")
 
 
 def gain_sensitivity(rows: int) -> float:

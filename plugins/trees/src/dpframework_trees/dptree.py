@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, exact, positive
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
-from dpframework.plan import Node, Released, parallel, sequential, step
+from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, criterion_named
@@ -173,7 +173,7 @@ class _Resolved:
         level = PermuteAndFlip(epsilon / miner.max_depth)
         node: Node = step("split", scores_of_node, level)
         for _ in range(miner.max_depth - 1):
-            node = sequential(step("split", scores_of_node, level), parallel(node, by=Released("split")))
+            node = sequential(step("split", scores_of_node, level), parallel(node, by=FromRelease("split")))
         return sequential(node, name="tree")
 
     def grow(self, table: PrivateTable) -> CompleteTree:

@@ -6,7 +6,7 @@ under either neighbouring relation; no assumptions, but real arithmetic where th
 What differs from the paper by default, and why (`DPID3.published` restores the paper's settings):
 
 - binary tests of public values and cuts instead of multiway splits: fewer rows lost to thin nodes;
-- the 3-norm criterion: like `max` it is one-sided with sensitivity 1, so its exponent needs no factor 2, and like
+- the 3-norm criterion: like `max` it is monotonic with sensitivity 1, so its exponent needs no factor 2, and like
   `gini` it tells apart splits whose children share a majority;
 - permute-and-flip instead of the exponential mechanism: never worse (McKenna and Sheldon 2020);
 - no noisy count at each node: depth and epsilons are fixed beforehand, and more of the budget goes to deep levels.
@@ -24,7 +24,7 @@ import numpy as np
 
 from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
-from dpframework.plan import Node, Released, either, parallel, repeat, sequential, step
+from dpframework.plan import FromRelease, Node, either, parallel, repeat, sequential, step
 from dpframework.queries import Count, Histogram
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.budgets import TreeBudget, tree_budget
@@ -144,19 +144,19 @@ class DPID3(Miner):
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""
-        growth = _Growth.of(self, schema)
+        growth = _Resolved.of(self, schema)
         node = growth.leaf_step(growth.depth)
         if growth.stops:
             node = sequential(growth.count_step(growth.depth), node)
         for level in range(growth.depth - 1, -1, -1):
-            split = sequential(*growth.split_steps(level), parallel(node, by=Released("split")))
+            split = sequential(*growth.split_steps(level), parallel(node, by=FromRelease("split")))
             branches = either(growth.leaf_step(level), split)
             node = sequential(growth.count_step(level), branches) if growth.stops else branches
         return node
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Grow the tree from releases, and finish it by post-processing."""
-        growth = _Growth.of(self, table.schema)
+        growth = _Resolved.of(self, table.schema)
         grown = growth.grow(table, 0, Region.whole(table.schema), growth.candidates)
         uniform = np.full(growth.target.size, 1 / growth.target.size)
         root = finished(consistent(grown), uniform, prune=self.pruning)
@@ -164,7 +164,7 @@ class DPID3(Miner):
 
 
 @attrs.frozen(eq=False)
-class _Growth:
+class _Resolved:
     """A miner's parameters, resolved on a schema."""
 
     miner: DPID3
@@ -177,7 +177,7 @@ class _Growth:
     budget: TreeBudget
 
     @classmethod
-    def of(cls, miner: DPID3, schema: Schema) -> _Growth:
+    def of(cls, miner: DPID3, schema: Schema) -> _Resolved:
         """Resolve, refusing what cannot be mined."""
         target, split_on = class_and_attributes(schema, miner.target, miner.attributes)
         attributes = [schema[name] for name in split_on]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
 from dpframework.queries import CandidateScores, Norm, PiecewiseScores, Query, Sensitivity, histogram_sensitivities
-from dpframework.tables import Shard
+from dpframework.tables import Block
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.pairing import PairData, PairScore
@@ -53,7 +53,7 @@ class SplitScores(CandidateScores):
         return f"{self.criterion.name} score of each split for {self.target.name}"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The largest number of candidates."""
         return self.most
 
@@ -67,14 +67,14 @@ class SplitScores(CandidateScores):
         given: Candidates = inputs["candidates"]
         return given
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count rows by code and class, for each attribute of the candidates, then by side of each threshold."""
         from dpframework_trees.kernels import add_class_counts
 
         candidates: Candidates = inputs["candidates"]
-        classes = shard.codes(self.target.name)
+        classes = block.codes(self.target.name)
         on_grid = _attributes_on_grid(candidates)
-        if len(on_grid) and candidates.attributes[on_grid].max() >= len(shard.matrix):
+        if len(on_grid) and candidates.attributes[on_grid].max() >= len(block.matrix):
             raise InputError(
                 "a derived attribute cannot be split on; derive a class, or split on the schema's attributes"
             )
@@ -82,9 +82,9 @@ class SplitScores(CandidateScores):
         width = int(sizes.sum())
         thresholds = np.flatnonzero(candidates.kinds == OFF_GRID)
         counts = np.zeros((width + 2 * len(thresholds), self.target.size), dtype=np.int64)
-        add_class_counts(shard.matrix, shard.index, candidates.attributes[on_grid], sizes, classes, counts)
+        add_class_counts(block.matrix, block.index, candidates.attributes[on_grid], sizes, classes, counts)
         for k, position in enumerate(thresholds):
-            below = candidates[int(position)].holds(shard)  # type: ignore[union-attr]
+            below = candidates[int(position)].holds(block)  # type: ignore[union-attr]
             for side, rows in enumerate((below, ~below)):
                 counts[width + 2 * k + side] = np.bincount(classes[rows], minlength=self.target.size)
         return counts
@@ -134,10 +134,10 @@ class CodesByClass(Query):
         """Counts of disjoint cells."""
         return histogram_sensitivities(2 * self.target.size)
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (codes, classes)."""
         attribute: Attribute = inputs["attribute"]
-        cell = shard.codes(attribute.name).astype(np.int64) * self.target.size + shard.codes(self.target.name)
+        cell = block.codes(attribute.name).astype(np.int64) * self.target.size + block.codes(self.target.name)
         return np.bincount(cell, minlength=attribute.size * self.target.size).reshape(attribute.size, -1)
 
 
@@ -172,9 +172,9 @@ class ThresholdScores(Query):
         """See `Criterion.sensitivity`: it holds at every threshold."""
         return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[Any]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return this block's values and classes, shape (2, rows)."""
-        return np.stack([shard.values(self.attribute.name), shard.codes(self.target.name).astype(np.float64)])
+        return np.stack([block.values(self.attribute.name), block.codes(self.target.name).astype(np.float64)])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PiecewiseScores:
         """Sort the values of all blocks and score the pieces between them."""
@@ -191,16 +191,16 @@ class ThresholdScores(Query):
         return PiecewiseScores(np.concatenate([[inputs["lower"]], ordered, [inputs["upper"]]]), scores)
 
 
-def packed(shard: Shard, candidates: Candidates, target: Attribute | None) -> NDArray[np.uint64]:
+def packed(block: Block, candidates: Candidates, target: Attribute | None) -> NDArray[np.uint64]:
     """Return one bit a row for each test that holds, then for each class, shape (tests + classes, words)."""
     from dpframework_trees.kernels import pack_classes, pack_tests
 
     classes = 0 if target is None else target.size
-    words = np.zeros((len(candidates) + classes, (len(shard.index) + 63) // 64), dtype=np.uint64)
+    words = np.zeros((len(candidates) + classes, (len(block.index) + 63) // 64), dtype=np.uint64)
     attributes = candidates.attributes[candidates.owner]
-    pack_tests(shard.matrix, shard.index, attributes, candidates.kinds, candidates.codes, words[: len(candidates)])
+    pack_tests(block.matrix, block.index, attributes, candidates.kinds, candidates.codes, words[: len(candidates)])
     if target is not None:
-        pack_classes(shard.codes(target.name), words[len(candidates) :])
+        pack_classes(block.codes(target.name), words[len(candidates) :])
     return words
 
 
@@ -240,7 +240,7 @@ class TreeScores(Query):
         return f"{self.criterion.name} score of each tree of depth {self.depth} for {self.target.name}"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of trees."""
         return int(len(self.tests) ** (2**self.depth - 1))
 
@@ -249,16 +249,16 @@ class TreeScores(Query):
         """See `Criterion.sensitivity`: a row is in one leaf of each tree, as in one child of each split."""
         return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
-    def numbers(self, answer: TreeData) -> NDArray[np.float64]:
+    def coordinates(self, answer: TreeData) -> NDArray[np.float64]:
         """Return the scores of all trees, or of some if they are more than 2000."""
         trees = np.random.default_rng(0).integers(0, len(self.tests), (2000, 2**self.depth - 1))
-        if self.size <= len(trees):
+        if self.answer_length <= len(trees):
             trees = np.array(list(itertools.product(range(len(self.tests)), repeat=trees.shape[1])))
         return np.array([answer.score(tests) for tests in trees])
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.uint64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
         """Return this block's rows as bits (see `packed`)."""
-        return packed(shard, self.tests, self.target)
+        return packed(block, self.tests, self.target)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData:
         """Put the blocks' bits side by side."""
@@ -281,20 +281,20 @@ class LeavesByClass(Query):
         return f"joint histogram of a tree's leaves and {self.target.name}"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of cells."""
         return self.leaves * self.target.size
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Counts of disjoint cells."""
-        return histogram_sensitivities(self.size)
+        return histogram_sensitivities(self.answer_length)
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (leaves, classes)."""
         tree: CompleteTree = inputs["tree"]
-        cell = tree.leaf_codes(shard) * self.target.size + shard.codes(self.target.name)
-        return np.bincount(cell, minlength=self.size).reshape(self.leaves, -1)
+        cell = tree.leaf_codes(block) * self.target.size + block.codes(self.target.name)
+        return np.bincount(cell, minlength=self.answer_length).reshape(self.leaves, -1)
 
 
 @final
@@ -312,21 +312,21 @@ class JointLeaves(Query):
         return f"joint histogram of {self.left} left and {self.right} right leaves"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of cells."""
         return self.left * self.right
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Counts of disjoint cells."""
-        return histogram_sensitivities(self.size)
+        return histogram_sensitivities(self.answer_length)
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.int64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (leaves of the left tree, leaves of the right)."""
         left: CompleteTree = inputs["left"]
         right: CompleteTree = inputs["right"]
-        cell = left.leaf_codes(shard) * self.right + right.leaf_codes(shard)
-        return np.bincount(cell, minlength=self.size).reshape(self.left, -1)
+        cell = left.leaf_codes(block) * self.right + right.leaf_codes(block)
+        return np.bincount(cell, minlength=self.answer_length).reshape(self.left, -1)
 
 
 @final
@@ -356,7 +356,7 @@ class Associations(CandidateScores):
         return f"association of each of {len(self.tests)} tests with its best of {len(self.others)} of the other view"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of tests."""
         return len(self.tests)
 
@@ -378,14 +378,14 @@ class Associations(CandidateScores):
         given: Candidates = inputs["candidates"]
         return given
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.uint64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
         """Return this block's rows as bits: tests, tests of the other view, all rows."""
         from dpframework_trees.kernels import pack_classes
 
-        everyone = np.zeros((1, (len(shard.index) + 63) // 64), dtype=np.uint64)
-        pack_classes(np.zeros(len(shard.index), dtype=np.int64), everyone)
+        everyone = np.zeros((1, (len(block.index) + 63) // 64), dtype=np.uint64)
+        pack_classes(np.zeros(len(block.index), dtype=np.int64), everyone)
         given: Candidates = inputs["candidates"]
-        return np.concatenate([packed(shard, given, None), packed(shard, self.others, None), everyone])
+        return np.concatenate([packed(block, given, None), packed(block, self.others, None), everyone])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> NDArray[np.float64]:
         """Score the tests that are given."""
@@ -432,7 +432,7 @@ class PairScores(Query):
         return f"{self.score.text} of each pair of trees of depth {self.depth} for {self.target.name}"
 
     @property
-    def size(self) -> int:
+    def answer_length(self) -> int:
         """The number of pairs."""
         return int((len(self.first) * len(self.second)) ** (2**self.depth - 1))
 
@@ -441,13 +441,13 @@ class PairScores(Query):
         """See `PairScore.sensitivity`."""
         return (self.score.sensitivity(self.rows),)
 
-    def numbers(self, answer: PairData) -> NDArray[np.float64]:
+    def coordinates(self, answer: PairData) -> NDArray[np.float64]:
         """Return the scores of some pairs: of all, if they are few."""
         return np.array([answer.score(*pair) for pair in answer.some_pairs(2000)])
 
-    def count(self, shard: Shard, **inputs: Any) -> NDArray[np.uint64]:
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
         """Return this block's rows as bits: the tests of both trees, then the classes."""
-        return np.concatenate([packed(shard, self.first, None), packed(shard, self.second, self.target)])
+        return np.concatenate([packed(block, self.first, None), packed(block, self.second, self.target)])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData:
         """Put the blocks' bits side by side."""

@@ -10,7 +10,7 @@ Claim: pure epsilon under either relation. What differs from the paper by defaul
 - thresholds and classes come from the schema's public values and cuts, never from the data;
 - trees are complete, drawn for a fixed number of steps or exactly: no leaf closes because it is pure, no walk stops
   because scores settle;
-- scores are 3-norms of class counts: one-sided with sensitivity 1, where the paper has 2 (one tree) or n (a pair);
+- scores are 3-norms of class counts: monotonic with sensitivity 1, where the paper has 2 (one tree) or n (a pair);
 - one noisy table of leaves by leaves, at the whole of its budget, gives all supports;
 - trees are shallow: at a small epsilon the number of deep trees is more than the exponent can overcome. Where the
   schema bounds the rows, a plan whose scores drown is warned of (DP007).
@@ -41,7 +41,7 @@ from dpframework.facts import (
     positive,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
-from dpframework.plan import Node, Released, parallel, sequential, step
+from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.results import Redescription, Redescriptions
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
@@ -340,7 +340,7 @@ class AltExpM(_Alternating):
         split = step("split", scores, selector, threshold=rows)
         node: Node = split
         for _ in range(self.max_depth - 1):
-            node = sequential(split, parallel(node, by=Released("split")))
+            node = sequential(split, parallel(node, by=FromRelease("split")))
         return sequential(node, name=name)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:

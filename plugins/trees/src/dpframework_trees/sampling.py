@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, Pair, float_above
+from dpframework.facts import ByRelation, InputError, float_above
 from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, Randomness, bounded_range_losses
 from dpframework.queries import Norm, QueryFacts
 
@@ -240,25 +240,25 @@ class WholeTrees(PureMechanism):
 
     norm: ClassVar[Norm] = Norm.LINF
 
-    def problem(self, facts: QueryFacts) -> str | None:
+    def misfit(self, facts: QueryFacts) -> str | None:
         """Ask for a linf sensitivity."""
         if facts.sensitivity(Norm.LINF) is None:
             return "needs a sensitivity in the linf norm, which the query does not declare"
         return None
 
-    def change(self, facts: QueryFacts) -> Pair:
+    def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `problem` has been asked
+        assert declared is not None  # `misfit` has been asked
         return declared.spread
 
-    def losses(self, change: Pair, scale: Fraction) -> Losses:
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return spread / scale, and an eighth of its square as rho."""
         return bounded_range_losses(change, scale)
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best tree's score and the released one's (McSherry and Talwar 2007, Theorem 6)."""
-        scale, trees = float(calibration.scale), max(calibration.facts.size or 1, 2)
+        scale, trees = float(calibration.scale), max(calibration.facts.answer_length or 1, 2)
         expected, within = scale * math.log(trees), scale * (math.log(20) + math.log(trees))
         number = f"{trees}" if trees < 10**6 else f"10^{math.log10(trees):.0f}"
         return Preview(expected, within, f"a score within {within:.3g} of the best of {number} trees (95 %)")

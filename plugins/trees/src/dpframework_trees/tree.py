@@ -21,7 +21,7 @@ from dpframework.facts import (
     attribute_from_dict,
     description_from_dict,
 )
-from dpframework.tables import InMemory, Shard, Table, cells_of, table_from_frame
+from dpframework.tables import Block, InMemory, Table, cells_of, table_from_frame
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class DecisionTree:
                 raise InputError(
                     f"attribute '{attribute.name}' is not the one that the tree tests; use the tree's schema"
                 )
-        (shard,) = InMemory().load(table)
-        found = np.empty((shard.rows, self.target.size))
-        _route(self.root, shard, found)
+        (block,) = InMemory().load(table)
+        found = np.empty((block.rows, self.target.size))
+        _route(self.root, block, found)
         return found
 
     def rules(self) -> list[Rule]:
@@ -241,13 +241,13 @@ def _cut(split: Split, schema: Schema) -> Attribute | Cases:
     return schema[cut] if isinstance(cut, str) else cut
 
 
-def _route(node: TreeNode, shard: Shard, found: NDArray[np.float64]) -> None:
+def _route(node: TreeNode, block: Block, found: NDArray[np.float64]) -> None:
     if isinstance(node, Leaf):
-        found[shard.index] = node.probabilities
+        found[block.index] = node.probabilities
         return
-    cells = cells_of(_cut(node.split, shard.schema), shard)
+    cells = cells_of(_cut(node.split, block.schema), block)
     for k, child in enumerate(node.children):
-        _route(child, shard.at(shard.index[cells == k]), found)
+        _route(child, block.at(block.index[cells == k]), found)
 
 
 def _branch(split: Split, child: int, schema: Schema) -> Description:

@@ -11,32 +11,32 @@ import math
 from fractions import Fraction
 from typing import ClassVar, final
 
-from dpframework.accountant.pure import UNCLAIMED, PairAccountant
+from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, Pair, PrivacyLoss, Relation, converted_above
+from dpframework.facts.privacy import Amount, ByRelation, PrivacyLoss, Relation, converted_above
 from dpframework.mechanisms.base import Calibration
 
 
 @final
-class ConcentratedAccountant(PairAccountant):
+class ZCDPAccountant(AdditiveAccountant):
     """Accounts in rho, and reports epsilon at its delta."""
 
-    name: ClassVar[str] = "concentrated"
+    name: ClassVar[str] = "zcdp"
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         super().__init__(relation, epsilon=epsilon, delta=delta)
         require_delta(self.delta, self.name)
 
-    def amount(self, calibration: Calibration | None) -> Pair:
+    def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's rho under each relation."""
-        return UNCLAIMED if calibration is None else calibration.losses.concentrated
+        return UNCLAIMED if calibration is None else calibration.losses.zcdp
 
-    def loss(self, amount: Pair) -> PrivacyLoss | None:
+    def loss(self, amount: ByRelation) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta, with rho."""
         rho = amount.under(self.relation)
         if rho is None:
             return None
-        return PrivacyLoss(epsilon=concentrated_to_epsilon(rho, self.delta), rho=rho, delta=self.delta)
+        return PrivacyLoss(epsilon=zcdp_to_epsilon(rho, self.delta), rho=rho, delta=self.delta)
 
 
 def require_delta(delta: Fraction, name: str) -> None:
@@ -46,12 +46,12 @@ def require_delta(delta: Fraction, name: str) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
-def concentrated_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon for rho at delta: dp-accounting's conversion from Renyi orders, or the closed form.
 
     Examples
     --------
-    >>> 0 < concentrated_to_epsilon(Fraction(1, 200), Fraction(1, 10**6)) < Fraction(1, 2)
+    >>> 0 < zcdp_to_epsilon(Fraction(1, 200), Fraction(1, 10**6)) < Fraction(1, 2)
     True
     """
     if rho == 0:

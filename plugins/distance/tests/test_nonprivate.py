@@ -66,10 +66,10 @@ def test_max_dependency_and_relevance(codes, table, k):
     for t in range(6):
         others = [x for x in range(6) if x != t]
         best = max(itertools.combinations(others, k), key=lambda of: information(t, of))
-        assert dilca(table, context="max-dependency", k=k)[f"a{t}"].context == names(best)
+        assert dilca(table, context="max-dependency", context_size=k)[f"a{t}"].context == names(best)
         each = sorted(others, key=lambda x: -information(t, (x,)))[:k]
-        assert dilca(table, context="max-relevance", k=k)[f"a{t}"].context == names(sorted(each))
-        assert dilca(table, context="max-dependency", k=k, target=f"a{t}")[f"a{t}"].context == names(best)
+        assert dilca(table, context="max-relevance", context_size=k)[f"a{t}"].context == names(sorted(each))
+        assert dilca(table, context="max-dependency", context_size=k, target=f"a{t}")[f"a{t}"].context == names(best)
 
 
 def test_distances_by_hand():
@@ -98,6 +98,9 @@ def test_profiles_do_not_depend_on_how_common_a_value_is():
 
 
 def test_bad_parameters_are_refused(table):
-    for parameters, sentence in (({"context": "M"}, "unknown"), ({"context": "max-dependency", "k": 9}, "k = 9")):
+    for parameters, sentence in (
+        ({"context": "M"}, "unknown"),
+        ({"context": "max-dependency", "context_size": 9}, "context_size = 9"),
+    ):
         with pytest.raises(dpf.InputError, match=sentence):
             dilca(table, **parameters)

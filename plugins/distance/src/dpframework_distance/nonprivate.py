@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, nearest
-from dpframework.tables import InMemory, Shard, Table
+from dpframework.tables import Block, InMemory, Table
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_from
@@ -15,14 +15,14 @@ from dpframework_distance.queries import ContextScores
 from dpframework_distance.sensitivities import RowBounds
 from dpframework_distance.subsets import kept_counts, require_few_cells, subsets
 
-PLAIN_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
+NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 
 
 def dilca(
     table: Table,
     *,
     context: str = "mean-su",
-    k: int = 3,
+    context_size: int = 3,
     target: str | None = None,
     attributes: tuple[str, ...] | None = None,
     profiles: bool = False,
@@ -35,7 +35,7 @@ def dilca(
         The rows, read freely.
     context
         "mean-su" (DILCA's M), "relevant-redundant" (its RR), "max-relevance" or "max-dependency".
-    k
+    context_size
         The number of attributes in a context, for the last two.
     target, attributes, profiles
         See `DPDilca`.
@@ -45,25 +45,25 @@ def dilca(
     InputError
         If a parameter is wrong.
     """
-    if context not in PLAIN_CONTEXTS:
-        raise InputError(f"context {context!r} is unknown; {nearest(str(context), PLAIN_CONTEXTS)}")
+    if context not in NONPRIVATE_CONTEXTS:
+        raise InputError(f"context {context!r} is unknown; {nearest(str(context), NONPRIVATE_CONTEXTS)}")
     same = "baseline" if context == "relevant-redundant" else context
-    asked = DPDilca(1, target=target, context=same, k=k, attributes=attributes, profiles=profiles)
+    asked = DPDilca(1, target=target, context=same, context_size=context_size, attributes=attributes, profiles=profiles)
     among, targets = attributes_and_targets(asked, table.schema)
-    (shard,) = InMemory().load(table)
+    (block,) = InMemory().load(table)
     require_few_cells(among, 2, None)
     layout = subsets(tuple(a.size for a in among), 2)
-    counts = kept_counts(shard, among, 2, None)
+    counts = kept_counts(block, among, 2, None)
     pairs = {(a, b): layout.histogram(counts, a, b).astype(np.float64) for a, b in layout.position}
     if context in ("mean-su", "relevant-redundant"):
         su = _su(pairs, len(among))
         choose = above_the_mean if context == "mean-su" else relevant_not_redundant
         contexts = {t: choose(su, t) for t in targets}
     elif context == "max-relevance":
-        contexts = {t: _largest(_scores(shard, among, t, 1), k) for t in targets}
+        contexts = {t: _largest(_scores(block, among, t, 1), context_size) for t in targets}
     else:
-        require_few_cells(among, k + 1, targets[0] if len(targets) == 1 else None)
-        contexts = {t: _largest(_scores(shard, among, t, k, alone=len(targets) == 1), 1) for t in targets}
+        require_few_cells(among, context_size + 1, targets[0] if len(targets) == 1 else None)
+        contexts = {t: _largest(_scores(block, among, t, context_size, alone=len(targets) == 1), 1) for t in targets}
     learned = {}
     for t, chosen in contexts.items():
         tables = {among[x].name: _exact(among, pairs, min(t, x), max(t, x)) for x in chosen}
@@ -87,12 +87,12 @@ def _su(pairs: dict[tuple[int, int], NDArray[np.float64]], number: int) -> NDArr
 
 
 def _scores(
-    shard: Shard, among: tuple[Attribute, ...], target: int, size: int, *, alone: bool = False
+    block: Block, among: tuple[Attribute, ...], target: int, size: int, *, alone: bool = False
 ) -> dict[tuple[int, ...], float]:
     """Return the score of each context, by the positions of its attributes."""
     query = ContextScores(among, target, size, RowBounds(1, None), alone)
     position = {attribute.name: k for k, attribute in enumerate(among)}
-    scores = query.answer(query.count(shard))
+    scores = query.answer(query.count(block))
     contexts = [tuple(position[name] for name in context) for context in query.candidates()]
     return dict(zip(contexts, scores.tolist(), strict=True))
 
