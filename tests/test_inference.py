@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Boolean, Categorical, Numeric, Schema, View
 from dpframework.tables.inference import CutMode, infer_schema, infer_two_view_schema
-from dpframework.tables.table import read_table, read_two_views, table_from_frame
+from dpframework.tables.reading import read_table, table_from_frame
+from dpframework.tables.views import read_two_views
 
 
 def infer_one(column, **choices):

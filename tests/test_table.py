@@ -20,7 +20,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Boolean, Categorical, Numeric, Schema
 from dpframework.tables.encoding import OutOfDomain, encode_column
 from dpframework.tables.inference import infer_schema, infer_two_view_schema
-from dpframework.tables.table import Table, read_table, read_two_views, table_from_columns, table_from_frame
+from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
+from dpframework.tables.table import Table
+from dpframework.tables.views import read_two_views
 
 SECRET = "s3cr3t"
 AGE = Numeric("age", 17, 90, cuts=[25, 65], missing=True)

@@ -22,7 +22,8 @@ from dpframework.study.registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
-from dpframework.tables.table import Table, require_public_counts
+from dpframework.tables.reading import require_public_counts
+from dpframework.tables.table import Table
 
 
 @final

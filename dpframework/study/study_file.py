@@ -24,7 +24,9 @@ from dpframework.facts.toml import (
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.tables.encoding import OutOfDomain
-from dpframework.tables.table import Table, read_table, read_two_views
+from dpframework.tables.reading import read_table
+from dpframework.tables.table import Table
+from dpframework.tables.views import read_two_views
 
 _TABLES = ("data", "privacy", "step")
 DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")

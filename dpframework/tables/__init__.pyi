@@ -10,10 +10,10 @@ from .inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
-from .table import (
-    Table as Table,
+from .reading import (
     read_table as read_table,
-    read_two_views as read_two_views,
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
 )
+from .table import Table as Table
+from .views import read_two_views as read_two_views

@@ -21,7 +21,8 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.schema import MOST_CODES, Attribute, Boolean, Categorical, Numeric, Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.encoding import as_numbers, as_series, is_plain, is_textual
-from dpframework.tables.table import Source, joined, open_source
+from dpframework.tables.sources import Source, open_source
+from dpframework.tables.views import joined
 
 if TYPE_CHECKING:
     import polars as pl

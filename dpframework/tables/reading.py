@@ -1,0 +1,152 @@
+"""Reading a private table onto its schema's public grid, from a file, a frame or columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.schema import Schema
+from dpframework.facts.typechecks import typechecked
+from dpframework.tables.encoding import OutOfDomain, encode_column
+from dpframework.tables.sources import open_source
+from dpframework.tables.table import Table, matrix_dtype
+
+
+def require_public_counts(schema: Schema, rows: int, source: str) -> None:
+    """Refuse a table that the schema's public facts on its rows are false of: claims may rest on them.
+
+    Raises
+    ------
+    InputError
+        If `rows` is not the schema's exact number, or above its bound; the table's own count is not shown.
+    """
+    if schema.rows is not None and rows != schema.rows:
+        raise InputError(f"{source}: the number of rows is not the schema's public rows = {schema.rows}")
+    if schema.max_rows is not None and rows > schema.max_rows:
+        raise InputError(f"{source}: has more rows than the schema's public max_rows = {schema.max_rows}")
+
+
+def encoded_table(
+    schema: Schema, columns: Mapping[str, Any], sources: Mapping[str, str], policy: OutOfDomain | str
+) -> Table:
+    """Encode columns of equal length; `sources` says for each attribute what errors call its table."""
+    rows = len(columns[schema.names[0]])
+    everywhere = " and ".join(dict.fromkeys(sources[name] for name in schema.names))
+    require_public_counts(schema, rows, everywhere)
+    codes = np.empty((len(schema), rows), dtype=matrix_dtype(schema))
+    values = {}
+    for k, attribute in enumerate(schema):
+        name = attribute.name
+        column = encode_column(attribute, columns[name], out_of_domain=policy, source=sources[name])
+        codes[k] = column.codes
+        if column.values is not None:
+            values[name] = column.values
+    return Table(schema, codes, values)
+
+
+@typechecked
+def table_from_columns(
+    columns: Mapping[str, Any],
+    schema: Schema,
+    *,
+    out_of_domain: OutOfDomain | str = OutOfDomain.ERROR,
+    source: str = "table",
+) -> Table:
+    """Encode columns of equal length as a private table.
+
+    Parameters
+    ----------
+    columns
+        One column an attribute, by name; each as `encode_column` takes it, shape (rows,).
+    schema, out_of_domain
+        As for `read_table`.
+    source
+        What errors call the table.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or does not fit its attribute, or the columns differ in length; one sentence that
+        shows nothing of its rows.
+
+    Examples
+    --------
+    >>> from dpframework.facts.schema import Boolean
+    >>> table_from_columns({"smokes": [True, False]}, Schema([Boolean("smokes")]))
+    Table(1 attributes; rows are private)
+    """
+    for name in schema.names:
+        if name not in columns:
+            raise InputError(f"{source}: has no column '{name}'; {nearest(name, columns)}")
+    lengths = {len(columns[name]) for name in schema.names}
+    if len(lengths) > 1:
+        raise InputError(f"{source}: the columns differ in length; give one value a row in each")
+    return encoded_table(schema, columns, dict.fromkeys(schema.names, source), out_of_domain)
+
+
+@typechecked
+def read_table(
+    path: str | os.PathLike[str], schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR
+) -> Table:
+    r"""Read the schema's columns of a CSV or Parquet file as a private table.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .csv, .csv.gz (UTF-8, comma-separated, the first line names the columns) or
+        .parquet.
+    schema
+        The public facts; columns that it does not name are not read.
+    out_of_domain
+        What to do with a value that the schema does not hold: "error", "clamp" or "missing".
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or does not fit the schema; one sentence that shows nothing of its rows.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from dpframework.facts.schema import Boolean, Numeric
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "survey.csv")
+    ...     _ = path.write_text("smokes,age\nyes,31\nno,57\n")
+    ...     read_table(path, Schema([Boolean("smokes"), Numeric("age", 17, 90, bins=4)]))
+    Table(2 attributes; rows are private)
+    """
+    policy = OutOfDomain.parse(out_of_domain)
+    source = open_source(path)
+    return encoded_table(schema, source.take(schema.names), dict.fromkeys(schema.names, source.name), policy)
+
+
+@typechecked
+def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR) -> Table:
+    """Encode the schema's columns of a dataframe as a private table.
+
+    Parameters
+    ----------
+    frame
+        A dataframe of polars (a lazy one is run), pandas or pyarrow.
+    schema, out_of_domain
+        As for `read_table`.
+
+    Raises
+    ------
+    InputError
+        If the frame does not fit the schema; one sentence that shows nothing of its rows.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from dpframework.facts.schema import Boolean
+    >>> table_from_frame(pl.DataFrame({"smokes": [True, False]}), Schema([Boolean("smokes")]))
+    Table(1 attributes; rows are private)
+    """
+    policy = OutOfDomain.parse(out_of_domain)
+    source = open_source(frame)
+    return encoded_table(schema, source.take(schema.names), dict.fromkeys(schema.names, source.name), policy)
