@@ -75,7 +75,7 @@ def test_epsilon_is_for_each_attribute_or_for_all(settings, params, total, monke
 
 def test_zcdp_runs_within_the_same_epsilon():
     private = function("learning.py:private")
-    found = private(table(), seed=1, epsilon=1, settings="concentrated", context="max-dependency")
+    found = private(table(), seed=1, epsilon=1, settings="zcdp", context="max-dependency")
     assert found["a"].context == ("b", "c", "d")
 
 

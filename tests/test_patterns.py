@@ -38,7 +38,7 @@ CODES = [
     [3 if np.isnan(r[2]) else (r[2] >= 30) + (r[2] >= 60) for r in ROWS],
 ]
 TABLE = dpf.Table.from_codes(SCHEMA, CODES, {"age": [r[2] for r in ROWS]})
-(SHARD,) = dpf.InMemory().load(TABLE)
+(BLOCK,) = dpf.InMemory().load(TABLE)
 
 literals = st.one_of(
     st.builds(Equals, st.just("ill"), st.sampled_from(["false", "true"])),
@@ -79,7 +79,7 @@ def by_hand(description: Any, row: tuple[int, int, float]) -> bool:
 @given(descriptions)
 @settings(deadline=None)
 def test_descriptions_hold_row_by_row(description: Description) -> None:
-    assert description.holds(SHARD).tolist() == [by_hand(description, row) for row in ROWS]
+    assert description.holds(BLOCK).tolist() == [by_hand(description, row) for row in ROWS]
 
 
 @given(descriptions)
@@ -96,10 +96,10 @@ def test_descriptions_survive_json(description: Description) -> None:
 def test_shortened_descriptions_hold_for_the_same_rows(description: Description) -> None:
     """The rows visit every cell that values and thresholds make, so they stand for any table of the schema."""
     short = shortened(description, SCHEMA)
-    assert (short.holds(SHARD) == description.holds(SHARD)).all()
+    assert (short.holds(BLOCK) == description.holds(BLOCK)).all()
     assert len(short.literals()) <= len(description.literals())
     assert shortened(short, SCHEMA) == short
-    assert shortened(Not(description), SCHEMA).holds(SHARD).tolist() == (~description.holds(SHARD)).tolist()
+    assert shortened(Not(description), SCHEMA).holds(BLOCK).tolist() == (~description.holds(BLOCK)).tolist()
 
 
 ZONES = dpf.Schema([dpf.Categorical("zone", list("nesw")), dpf.Numeric("rain", 0, 9, cuts=[3, 5])])
@@ -148,7 +148,7 @@ def test_one_shortener_serves_many_descriptions() -> None:
 @settings(deadline=None)
 def test_cases_put_each_row_in_one_cell(parts: list[Description]) -> None:
     cases = Cases(parts)
-    cells = cases.cells(SHARD)
+    cells = cases.cells(BLOCK)
     for row, cell in zip(ROWS, cells, strict=True):
         holding = [k for k, part in enumerate(parts) if by_hand(part, row)]
         assert cell == (holding[0] if holding else len(parts))
@@ -181,8 +181,8 @@ def test_too_many_cells_to_compare_is_an_input_error() -> None:
 
 
 def test_thresholds_off_the_grid_use_raw_values() -> None:
-    assert Below("age", 45).holds(SHARD).sum() == 3 * 6
-    assert Below("age", 30).holds(SHARD).sum() == 2 * 6
+    assert Below("age", 45).holds(BLOCK).sum() == 3 * 6
+    assert Below("age", 30).holds(BLOCK).sum() == 2 * 6
     assert Below("age", 30.0).to_dict() == {"below": ["age", 30.0]}
 
 
@@ -197,7 +197,7 @@ def test_thresholds_off_the_grid_use_raw_values() -> None:
 )
 def test_wrong_literals_are_named(description: Description, text: str) -> None:
     for evaluate in (
-        lambda: description.holds(SHARD),
+        lambda: description.holds(BLOCK),
         lambda: first_overlap([description], SCHEMA),
         lambda: shortened(description, SCHEMA),
     ):

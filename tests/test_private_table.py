@@ -66,7 +66,7 @@ def test_a_private_table_cannot_be_pickled_or_copied(opened: Callable[..., Any],
         leak(table)
 
 
-def test_shards_show_no_rows() -> None:
+def test_blocks_show_no_rows() -> None:
     (block,) = dpf.InMemory().load(TABLE)
     assert repr(block) == "Block(3 attributes; rows are private)"
 

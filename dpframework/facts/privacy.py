@@ -179,7 +179,8 @@ class PrivacyLoss:
     epsilon
         Pure (or, with `delta` > 0, approximate) epsilon; None if there is no finite one.
     rho
-        Zero-concentrated loss, where the mechanism gives a better one than epsilon**2 / 2.
+        The loss in zCDP (zero-concentrated differential privacy), where the mechanism gives a better one than
+        epsilon**2 / 2.
     delta
         The probability left out of the claim; 0 for pure losses.
 

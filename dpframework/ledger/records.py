@@ -181,7 +181,7 @@ class DataSet:
 
     @property
     def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent; in zcdp accounting more than that may still fit."""
+        """The epsilon of the cap that is not spent; in zCDP accounting more than that may still fit."""
         return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
 
     def require_fit(self, plan: Plan) -> ByRelation:

@@ -24,7 +24,7 @@ LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales befor
 
 @attrs.frozen
 class Losses:
-    """What one release costs: pure epsilon and zero-concentrated rho, each under both relations."""
+    """What one release costs: pure epsilon and the rho of zCDP, each under both relations."""
 
     pure: ByRelation
     zcdp: ByRelation
@@ -95,7 +95,7 @@ class Calibration:
             raise InputError(f"{what} answered with {array.dtype}; numbers are needed")
         if self.facts.answer_length is not None and array.size > self.facts.answer_length:
             raise InputError(
-                f"{what} answered with more numbers than the {self.facts.answer_length} of its declared size"
+                f"{what} answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
             )
         if array.dtype.kind == "f":
             if self.facts.integer:
@@ -253,7 +253,7 @@ def times(pair: ByRelation, factor: Fraction) -> ByRelation:
 
 
 def half_square(pair: ByRelation) -> ByRelation:
-    """Return epsilon**2 / 2, the zero-concentrated loss of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
+    """Return epsilon**2 / 2, the loss in zCDP of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
     return pair.map(lambda epsilon: epsilon**2 / 2)
 
 

@@ -3,7 +3,7 @@
 Source: Friedman and Schuster 2010 (the numeric split point); the density is exp(score / scale) over the interval,
 so a piece has weight exp(score / scale) times its length. Points are drawn from a lattice of the public interval, so
 that which points are possible does not depend on the breaks; the pieces are drawn in floating point, which is assumed
-to be real arithmetic. Claim: pure epsilon, bounded range, so zero-concentrated epsilon**2 / 8.
+to be real arithmetic. Claim: pure epsilon, bounded range, so rho = epsilon**2 / 8 in zCDP.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Laplace mechanism, on integers and on a fine lattice of real numbers.
 
 Source: Dwork, McSherry, Nissim and Smith 2006; on integers Ghosh, Roughgarden and Sundararajan 2009. Assumes that
-the declared l1 sensitivity holds. Claim: pure epsilon; zero-concentrated epsilon**2 / 2.
+the declared l1 sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 """
 
 from __future__ import annotations

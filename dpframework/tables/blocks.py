@@ -1,4 +1,4 @@
-"""A block: a block of encoded rows that counting kernels run on, on the private side only."""
+"""Blocks of encoded rows, which counting kernels run on: on the private side only."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ Codes = NDArray[np.unsignedinteger]
 class Block:
     """Some rows of a private table, as integer codes on the schema's grid.
 
+    A part of a block is a block too: it shares the arrays, and `index` says which of their rows belong to it.
+
     Attributes
     ----------
     schema
         The schema of the codes, with derived attributes appended.
     matrix
-        Codes of the schema's own attributes, shape (attributes, rows of the block), C-contiguous.
+        Codes of the schema's own attributes, shape (attributes, rows of the arrays), C-contiguous.
     raw
-        Raw float64 values of numeric attributes, one array of the block's length each.
+        Raw float64 values of numeric attributes, one array of that length each.
     index
-        int32 positions, within the block, of the rows that belong to this part.
+        int32 positions, in the arrays, of the rows that belong to this block.
     derived
-        Codes of derived attributes, one array of the block's length each.
+        Codes of derived attributes, one array of that length each.
     """
 
     schema: Schema
@@ -40,26 +42,26 @@ class Block:
 
     @property
     def rows(self) -> int:
-        """The number of this part's rows (private)."""
+        """The number of this block's rows (private)."""
         return len(self.index)
 
     def codes(self, name: str) -> Codes:
-        """Return the codes of an attribute for this part's rows, shape (rows,)."""
+        """Return the codes of an attribute for this block's rows, shape (rows,)."""
         column = self.derived[name] if name in self.derived else self.matrix[self.schema.index(name)]
         return column[self.index]
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return the raw values of a numeric attribute for this part's rows, shape (rows,)."""
+        """Return the raw values of a numeric attribute for this block's rows, shape (rows,)."""
         if name not in self.raw:
             raise InputError(f"attribute '{name}' has no raw values: only numeric attributes do")
         return self.raw[name][self.index]
 
     def at(self, index: NDArray[np.int32]) -> Block:
-        """Return the part of this block at some positions of its block."""
+        """Return the part of this block whose rows are at some positions of the arrays."""
         return attrs.evolve(self, index=index)
 
     def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
-        """Return this block with one more attribute, whose `codes` are given for this part's rows."""
+        """Return this block with one more attribute, whose `codes` are given for this block's rows."""
         column = np.zeros(self.matrix.shape[1], dtype=np.uint32)
         column[self.index] = codes
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))

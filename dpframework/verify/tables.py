@@ -176,20 +176,20 @@ def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
 class Held:
     """Rows on the small-table engine: a handle that remembers what was derived."""
 
-    __slots__ = ("_shard", "derived", "key", "number", "rows")
+    __slots__ = ("_block", "derived", "key", "number", "rows")
 
     def __init__(self, rows: Rows, derived: tuple[tuple[Attribute, Cases], ...], number: int) -> None:
         self.rows, self.derived, self.number = rows, derived, number
-        self._shard: Block | None = None
+        self._block: Block | None = None
 
     def block(self, universe: Universe) -> Block:
         """Return the rows as a block, made once."""
-        if self._shard is None:
+        if self._block is None:
             block = universe.block(self.rows)
             for attribute, cases in self.derived:
                 block = block.with_derived(attribute, cases.cells(block))
-            self._shard = block
-        return self._shard
+            self._block = block
+        return self._block
 
 
 @final

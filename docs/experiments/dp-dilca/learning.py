@@ -19,7 +19,7 @@ NOTHING = "0.00001"
 SETTINGS: Mapping[str, Callable[..., DPDilca]] = {
     "published": DPDilca.published,
     "default": DPDilca,
-    "concentrated": lambda epsilon, **params: DPDilca.zcdp(epsilon, DELTA, **params),
+    "zcdp": lambda epsilon, **params: DPDilca.zcdp(epsilon, DELTA, **params),
 }
 
 
@@ -43,7 +43,7 @@ def private(
         The budget of all distances together; or, with `each`, for each attribute: then m attributes have m times as
         much, but for the context "baseline", whose histograms are of all pairs and serve every target at once.
     settings
-        "published"; "default"; or "concentrated", the defaults with a delta of 1e-6.
+        "published"; "default"; or "zcdp", the defaults with a delta of 1e-6.
     context
         How contexts are selected.
     each
@@ -55,7 +55,7 @@ def private(
         table.schema,
         epsilon=total,
         relation="replace-one",
-        delta=DELTA if settings == "concentrated" else 0,
+        delta=DELTA if settings == "zcdp" else 0,
         allow=["schema-inferred-from-data"],
     )
     study.add("distances", SETTINGS[settings](total, context=context, attributes=among))

@@ -233,7 +233,7 @@ class PageTrend:
     statistic
         Page's L.
     p_value
-        Monotonic: of a growth like this, or more, by chance.
+        One-sided: of a growth like this, or more, by chance.
     shape
         Subjects and ordered conditions.
     """

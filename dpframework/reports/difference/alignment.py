@@ -234,7 +234,7 @@ class _Table:
         return [(j, self.after[j]) for j in sorted(self.left[1])]
 
     def same(self, key: Callable[[Node], Hashable]) -> None:
-        """ByRelation those with the same key, in order; None is no key."""
+        """Pair those with the same key, in order; None is no key."""
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for j, node in self.left_after():
             if key(node) is not None:
@@ -244,7 +244,7 @@ class _Table:
                 self._take(i, waiting[key(node)].pop(0))
 
     def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
-        """ByRelation the most alike first, then the closest; two with None are not paired.
+        """Pair the most alike first, then the closest; two with None are not paired.
 
         Pairs that share a node never tie (i, j and i, k with |i-j| = |i-k| and i+j = i+k have j = k), so the outcome
         does not depend on which side is called before.

@@ -189,7 +189,7 @@ def test_when_k_takes_all_others_nothing_is_spent_on_the_choice():
     assert plan.total().epsilon == 1
 
 
-def test_a_concentrated_budget_is_used_up_and_buys_more():
+def test_a_zcdp_budget_is_used_up_and_buys_more():
     schema = schema_of(20, 3, rows=4000)
     for context in ("max-dependency", "max-relevance", "mean-su", "common", "baseline"):
         miner = DPDilca.zcdp(1, "1e-6", context=context, context_size=2)

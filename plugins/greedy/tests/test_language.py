@@ -175,7 +175,7 @@ def test_a_chosen_pair_of_attributes_is_gone_and_a_redescription_has_so_many_tur
     assert len(pool.pool[0].attributes) == 4
 
 
-def test_shards_with_rows_left_out_are_counted_without_them() -> None:
+def test_blocks_with_rows_left_out_are_counted_without_them() -> None:
     language = Language.of_schema(SCHEMA)
     block = InMemory().load(random_table())[0]
     some = block.at(np.arange(0, 150, 3, dtype=np.int32))

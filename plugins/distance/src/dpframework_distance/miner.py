@@ -1,7 +1,7 @@
 """DP-DILCA: distances between the values of categorical attributes, learned from how they go with other attributes.
 
 Source: Battaglia, Celano and Pensa, "Differentially Private Distance Learning in Categorical Data" (2021). Claim: pure
-epsilon, or zero-concentrated rho; no assumptions. Under replace-one the row count is public; under add-or-remove-one a
+epsilon, or the rho of zCDP; no assumptions. Under replace-one the row count is public; under add-or-remove-one a
 public upper bound on it is needed (`max_rows`), for context selection only.
 
 What differs from the paper by default, and why (`DPDilca.published` restores the paper's settings):
@@ -117,7 +117,7 @@ class DPDilca(Miner):
     epsilon
         The budget of all distances together; or
     rho
-        the budget in zero-concentrated loss, for a study with a delta (see `zcdp`). Give one of the two.
+        the budget in zCDP, for a study with a delta (see `zcdp`). Give one of the two.
     target
         The attribute whose values the distances are between; by default every attribute is one.
     context

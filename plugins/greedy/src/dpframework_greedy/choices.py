@@ -3,8 +3,8 @@
 **What is released.** A pool holds groups of candidates, each candidate with a score. A round chooses one of all its
 candidates with probability proportional to exp(score / scale). What was chosen is released and changes the pool: the
 pool of a round is a function of the releases before it. So every round is an exponential mechanism, of spread / scale,
-and `rounds` of them compose to `rounds` times that: pure epsilon; bounded range, so zero-concentrated
-(spread / scale)**2 / 8 a round (McSherry and Talwar 2007; Cesar and Rogers 2021, Lemma 3.4).
+and `rounds` of them compose to `rounds` times that: pure epsilon; bounded range, so in zCDP
+rho = (spread / scale)**2 / 8 a round (McSherry and Talwar 2007; Cesar and Rogers 2021, Lemma 3.4).
 
 Without replacement, and with a pool that nothing else changes, that is one-shot top-k peeling: adding Gumbel noise
 once and taking the `rounds` largest has the same distribution (Durfee and Rogers 2019, Lemma 4.2).

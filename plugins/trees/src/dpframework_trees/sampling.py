@@ -9,7 +9,7 @@ and a tree is drawn exactly, test by test from the root, each with its share of 
 assumption is real arithmetic. `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for depths and numbers of
 tests at which Z is out of reach: its claim holds if the walk has converged, which nobody checks (`mcmc-converged`).
 
-Claim of both: pure epsilon; bounded range, so zero-concentrated epsilon**2 / 8 (Cesar and Rogers 2021).
+Claim of both: pure epsilon; bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021).
 """
 
 from __future__ import annotations
