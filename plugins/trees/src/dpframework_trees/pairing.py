@@ -198,35 +198,23 @@ class MarkovChainPairs(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk; return the tests of both trees, shape (2, nodes)."""
-        from dpframework_trees.kernels import walk_pairs
+        from dpframework_trees.kernels import PairTarget, Routed, Steps, walk_pairs
 
         data, rng = _pair_data(answer, calibration), randomness.generator
         nodes = 2**data.depth - 1
-        trees = np.stack([rng.integers(0, len(b), nodes) for b in (data.first_bits, data.second_bits)])
-        first, second = trees
-        rows = data.rows
-        of_first, of_second = placed(data.first_bits, first, rows), placed(data.second_bits, second, rows)
+        sides = (data.first_bits, data.second_bits)
+        trees = np.stack([rng.integers(0, len(bits), nodes) for bits in sides])
+        first, second = (
+            Routed(bits, tests, *placed(bits, tests, data.rows)) for bits, tests in zip(sides, trees, strict=True)
+        )
+        score = data.pair_score
+        target = PairTarget(score.criterion.code, score.product, float_above(calibration.scale) * data.unit)
         for done in range(0, self.iterations, STEPS_AT_ONCE):
             steps = min(STEPS_AT_ONCE, self.iterations - done)
             chosen = rng.integers(0, 2 * nodes, steps)
             tests = np.where(chosen < nodes, len(data.first_bits), len(data.second_bits))
-            walk_pairs(
-                data.first_bits,
-                data.second_bits,
-                data.class_bits,
-                data.pair_score.criterion.code,
-                data.pair_score.product,
-                float_above(calibration.scale) * data.unit,
-                first,
-                second,
-                of_first[0],
-                of_second[0],
-                of_first[1],
-                of_second[1],
-                chosen,
-                rng.integers(0, tests),
-                np.log(1 - rng.random(steps)),
-            )
+            drawn = Steps(chosen, rng.integers(0, tests), np.log(1 - rng.random(steps)))
+            walk_pairs(first, second, data.class_bits, target, drawn)
         return trees
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:

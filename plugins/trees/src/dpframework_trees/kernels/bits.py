@@ -1,0 +1,110 @@
+"""Sets of rows as bits: how blocks become them, and how many rows two of them share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from dpframework_trees.splits import BELOW
+
+
+@intrinsic
+def popcount(context: Any, word: Any) -> Any:
+    """Return the number of ones in a 64-bit word, by the processor's own instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@njit(nogil=True, cache=True)
+def common(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> int:
+    """Return the number of rows in both of two sets."""
+    total = 0
+    for w in range(len(one)):
+        total += popcount(one[w] & other[w])
+    return int(total)
+
+
+@njit(nogil=True, cache=True)
+def pack_tests(
+    matrix: NDArray[Any],
+    index: NDArray[np.int32],
+    attributes: NDArray[np.int64],
+    kinds: NDArray[np.int8],
+    codes: NDArray[np.int64],
+    bits: NDArray[np.uint64],
+) -> None:
+    """Set a bit of bits[t] for each row of `index` whose code of attributes[t] passes test t (EQUALS or BELOW).
+
+    Codes are laid out in the order of the rows, once for all tests on an attribute that follow each other: then the
+    compiler compares many at once.
+    """
+    rows, words = len(index), bits.shape[1]
+    values = np.zeros(64 * words, dtype=matrix.dtype)
+    last = ~np.uint64(0) >> np.uint64(-rows % 64)  # the bits of rows in the last word
+    for t in range(len(attributes)):
+        if t == 0 or attributes[t] != attributes[t - 1]:
+            column = matrix[attributes[t]]
+            for i in range(rows):
+                values[i] = column[index[i]]
+        code = codes[t]
+        for w in range(words):
+            word = np.uint64(0)
+            if kinds[t] == BELOW:
+                for b in range(64):
+                    word |= np.uint64(values[64 * w + b] <= code) << np.uint64(b)
+            else:
+                for b in range(64):
+                    word |= np.uint64(values[64 * w + b] == code) << np.uint64(b)
+            bits[t, w] = word
+        if words:
+            bits[t, words - 1] &= last
+
+
+@njit(nogil=True, cache=True)
+def pack_classes(classes: NDArray[Any], class_bits: NDArray[np.uint64]) -> None:
+    """Set a bit of class_bits[its class] for each row."""
+    for i in range(len(classes)):
+        class_bits[classes[i], i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+
+
+@njit(nogil=True, cache=True)
+def arrange(bits: NDArray[np.uint64], source: NDArray[np.int64], arranged: NDArray[np.uint64]) -> None:
+    """Give row source[i] of each set the place i; where there is none (-1) the bit stays 0."""
+    for t in range(len(bits)):
+        for i in range(len(source)):
+            row = source[i]
+            if row >= 0 and (bits[t, row >> 6] >> np.uint64(row & 63)) & np.uint64(1):
+                arranged[t, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+
+
+@njit(nogil=True, cache=True)
+def best_associations(
+    bits: NDArray[np.uint64],
+    others: NDArray[np.uint64],
+    rows: NDArray[np.uint64],
+    tests: NDArray[np.int64],
+    scores: NDArray[np.float64],
+) -> None:
+    """Fill in, for each of some tests t, the largest abs(n_tu - n_t n_u / n) over the other view's tests u.
+
+    n_tu is the number of rows that both hold for, n that of all rows.
+    """
+    n = common(rows, rows)
+    held = np.zeros(len(others), dtype=np.int64)
+    for u in range(len(others)):
+        held[u] = common(others[u], rows)
+    for k in range(len(tests)):
+        own = bits[tests[k]]
+        n_t = common(own, rows)
+        best = 0.0
+        for u in range(len(others)):
+            if n > 0:
+                best = max(best, abs(common(own, others[u]) - n_t * (held[u] / n)))
+        scores[k] = best

@@ -1,0 +1,121 @@
+"""Scores: f of one child or leaf, and the sums of f that score splits, thresholds and pairs of trees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dpframework_trees.criteria import GINI, MAX, NORM
+from dpframework_trees.splits import BELOW, MULTIWAY
+
+
+@njit(nogil=True, cache=True)
+def child_score(counts: NDArray[np.int64], criterion: int) -> float:
+    """Return f of one child's class counts, shape (classes,)."""
+    total = 0.0
+    largest = 0.0
+    for n in counts:
+        total += n
+        largest = max(largest, n)
+    if total == 0:
+        return 0.0
+    if criterion == MAX:
+        return largest
+    score = 0.0
+    if criterion == NORM:
+        for n in counts:
+            score += (n / largest) ** 3
+        return largest * math.exp(math.log(score) / 3)
+    if criterion == GINI:
+        for n in counts:
+            score += n * (n / total)
+        return score
+    for n in counts:
+        if n > 0:
+            score += n * math.log2(n / total)
+    return score
+
+
+@njit(nogil=True, cache=True)
+def split_scores(
+    counts: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    kinds: NDArray[np.int8],
+    codes: NDArray[np.int64],
+    criterion: int,
+    scores: NDArray[np.float64],
+) -> None:
+    """Fill in the score of every candidate.
+
+    Candidate i splits on the attribute whose codes are counts[slots[i] : slots[i] + widths[i]]. Off-grid candidates
+    have their true side's counts in counts[slots[i]] and their false side's in counts[slots[i] + 1].
+    """
+    n_classes = counts.shape[1]
+    held = np.zeros(n_classes, dtype=np.int64)
+    rest = np.zeros(n_classes, dtype=np.int64)
+    for i in range(len(slots)):
+        first, width = slots[i], widths[i]
+        if kinds[i] == MULTIWAY:
+            total = 0.0
+            for v in range(first, first + width):
+                total += child_score(counts[v], criterion)
+            scores[i] = total
+            continue
+        held[:] = 0
+        rest[:] = 0
+        for v in range(width):
+            on_true_side = v <= codes[i] if kinds[i] == BELOW else v == codes[i]
+            for c in range(n_classes):
+                if on_true_side:
+                    held[c] += counts[first + v, c]
+                else:
+                    rest[c] += counts[first + v, c]
+        scores[i] = child_score(held, criterion) + child_score(rest, criterion)
+
+
+@njit(nogil=True, cache=True)
+def threshold_scores(
+    values: NDArray[np.float64],
+    classes: NDArray[Any],
+    missing: NDArray[np.int64],
+    criterion: int,
+    scores: NDArray[np.float64],
+) -> None:
+    """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
+
+    scores[i] belongs to a threshold with the first i values below it; missing values are never below.
+    """
+    n_classes = len(missing)
+    below = np.zeros(n_classes, dtype=np.int64)
+    above = missing.copy()
+    for c in classes:
+        above[c] += 1
+    scores[0] = child_score(below, criterion) + child_score(above, criterion)
+    for i in range(len(values)):
+        below[classes[i]] += 1
+        above[classes[i]] -= 1
+        scores[i + 1] = child_score(below, criterion) + child_score(above, criterion)
+
+
+@njit(nogil=True, cache=True)
+def pair_score(target_counts: NDArray[np.int64], joint: NDArray[np.int64], criterion: int, product: bool) -> float:
+    """Return the score of a pair of trees, from counts by class in leaves of the first, and in pairs of leaves.
+
+    The first tree is scored by the target's classes, the second by the leaves of the first, which are the columns of
+    `joint`. The score is half of the first's and of what the second gains over no tree at all; or, as published, the
+    first's times half of one plus the second's share of the rows.
+    """
+    first = second = 0.0
+    for leaf in range(len(target_counts)):
+        first += child_score(target_counts[leaf], criterion)
+    for leaf in range(len(joint)):
+        second += child_score(joint[leaf], criterion)
+    if product:
+        rows = joint.sum()
+        return float(first * (1 + second / rows) / 2) if rows else 0.0
+    return float((first + second - child_score(joint.sum(axis=0), criterion)) / 2)
