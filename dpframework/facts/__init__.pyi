@@ -17,6 +17,17 @@ from .errors import (
     RunStopped as RunStopped,
     nearest as nearest,
 )
+from .parameters import (
+    between_0_and_1 as between_0_and_1,
+    from_0_to_1 as from_0_to_1,
+    is_whole_number as is_whole_number,
+    list_of_names as list_of_names,
+    named_once as named_once,
+    one_of as one_of,
+    share_of_budget as share_of_budget,
+    true_or_false as true_or_false,
+    whole_number as whole_number,
+)
 from .privacy import (
     Amount as Amount,
     ByRelation as ByRelation,

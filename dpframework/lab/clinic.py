@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or
 from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
 from dpframework.tables.table import Table
 
@@ -225,9 +226,9 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
     InputError
         If a number is out of range.
     """
-    if isinstance(patients, bool) or not isinstance(patients, int) or not 1 <= patients <= MOST_PATIENTS:
+    if not is_whole_number(patients, most=MOST_PATIENTS):
         raise InputError(f"patients must be a whole number from 1 to {MOST_PATIENTS}, not {patients!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    if not is_whole_number(seed, 0):
         raise InputError(f"seed is {seed!r}; a non-negative integer is needed")
     generator = np.random.default_rng(seed)
     female = generator.random(patients) < 0.52

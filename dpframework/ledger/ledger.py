@@ -11,6 +11,7 @@ from typing import Any, final
 
 from dpframework.checks import Severity, findings
 from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
@@ -147,7 +148,7 @@ class Ledger:
         InputError
             If there is no such data set, or a parameter cannot be used.
         """
-        if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        if not is_whole_number(runs):
             raise InputError(f"runs is {runs!r}; a positive whole number is needed")
         approval = {"data_set": name, "plan": plan.hash, "by": _text(by, "by"), "runs": runs}
         approval["note"] = _text(note, "the note") if note else ""

@@ -15,6 +15,7 @@ import attrs
 
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import exact_or_none
 from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.base import Mechanism
@@ -249,7 +250,7 @@ def repeat(times: int, part: Node) -> Repeat:
     InputError
         If `times` is not a positive integer.
     """
-    if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+    if not is_whole_number(times):
         raise InputError(f"repeat takes a positive number of times, not {times!r}")
     return Repeat(_nodes("repeat", (part,))[0], times)
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.schema import Attribute
 from dpframework.tables.blocks import Block
 from dpframework.tables.table import Table
@@ -70,7 +71,7 @@ class _Blocks(Engine):
     """Rows as a list of blocks in this process's memory."""
 
     def __init__(self, blocks: int) -> None:
-        if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
+        if not is_whole_number(blocks):
             raise InputError(f"an engine needs a positive number of blocks, not {blocks!r}")
         self._blocks = blocks
 

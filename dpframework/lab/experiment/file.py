@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
@@ -293,7 +294,7 @@ def _epsilon(value: Any, where: str) -> Fraction:
 
 def _whole(form: Mapping[str, Any], key: str, where: str, *, default: int = 1, least: int = 1) -> int:
     value = form.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if not is_whole_number(value, least):
         raise InputError(f"{where}{key} must be a whole number from {least} on")
     return value
 

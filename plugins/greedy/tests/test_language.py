@@ -118,6 +118,11 @@ def test_no_attribute_is_used_twice_on_a_side_nor_on_both() -> None:
             assert len(names) == len(set(names))
 
 
+def test_a_side_names_an_attribute_once() -> None:
+    with pytest.raises(dpf.InputError, match="right names an attribute twice; name each once"):
+        Language.of_schema(SCHEMA, ["wolf"], ["rain", "rain"])
+
+
 def test_descriptions_join_literals_from_left_to_right() -> None:
     language = Language.of_schema(SCHEMA)
     block = InMemory().load(random_table())[0]

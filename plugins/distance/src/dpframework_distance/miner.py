@@ -36,9 +36,14 @@ from dpframework.facts import (
     Numeric,
     Relation,
     Schema,
-    exact,
-    nearest,
+    between_0_and_1,
+    list_of_names,
+    named_once,
+    one_of,
     positive,
+    share_of_budget,
+    true_or_false,
+    whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.plan import Node, either, post, repeat, sequential, step
@@ -73,38 +78,8 @@ MOST_RUNGS = 32  # about, of a ladder without large steps
 LARGEST_STEP = 1.1
 
 
-def _one_of(known: tuple[str, ...]) -> Any:
-    def check(instance: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
-        if value is not None and value not in known:
-            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
-
-    return check
-
-
-def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        raise InputError(f"attributes is one text, {value!r}; give a list of names")
-    return None if value is None else tuple(value)
-
-
-def _share(value: Any) -> Fraction:
-    share = exact(value, "context_share")
-    if not 0 < share < 1:
-        raise InputError(f"context_share is {value!r}; a share of the budget between 0 and 1 is needed")
-    return share
-
-
-def _context_size(instance: Any, attribute: Any, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"context_size is {value!r}; a positive whole number of attributes is needed")
-
-
-def _epsilon(value: Any) -> Fraction | None:
-    return None if value is None else positive(value)
-
-
-def _rho(value: Any) -> Fraction | None:
-    return None if value is None else positive(value, "rho")
+def _positive_rho(value: Amount) -> Fraction:
+    return positive(value, "rho")
 
 
 @final
@@ -151,18 +126,22 @@ class DPDilca(Miner):
     """
 
     name = "dp-dilca"
-    epsilon: Fraction | None = attrs.field(default=None, converter=_epsilon)
-    rho: Fraction | None = attrs.field(default=None, converter=_rho, kw_only=True)
+    epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive))
+    rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(_positive_rho), kw_only=True)
     target: str | None = attrs.field(default=None, kw_only=True)
-    context: str = attrs.field(default="max-dependency", validator=_one_of(CONTEXTS), kw_only=True)
-    context_size: int = attrs.field(default=3, validator=_context_size, kw_only=True)
-    context_share: Fraction = attrs.field(default=Fraction(3, 10), converter=_share, kw_only=True)
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=_names, kw_only=True)
-    selection: str | None = attrs.field(default=None, validator=_one_of(SELECTIONS), kw_only=True)
-    sensitivity: str = attrs.field(default="tight", validator=_one_of(SENSITIVITIES), kw_only=True)
-    sharing: bool = attrs.field(default=True, kw_only=True)
-    estimates: str = attrs.field(default="shrunk", validator=_one_of(ESTIMATES), kw_only=True)
-    profiles: bool = attrs.field(default=False, kw_only=True)
+    context: str = attrs.field(default="max-dependency", validator=one_of(CONTEXTS), kw_only=True)
+    context_size: int = attrs.field(default=3, validator=whole_number(), kw_only=True)
+    context_share: Fraction = attrs.field(
+        default=Fraction(3, 10), converter=share_of_budget, validator=between_0_and_1, kw_only=True
+    )
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+    selection: str | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of(SELECTIONS)), kw_only=True
+    )
+    sensitivity: str = attrs.field(default="tight", validator=one_of(SENSITIVITIES), kw_only=True)
+    sharing: bool = attrs.field(default=True, validator=true_or_false, kw_only=True)
+    estimates: str = attrs.field(default="shrunk", validator=one_of(ESTIMATES), kw_only=True)
+    profiles: bool = attrs.field(default=False, validator=true_or_false, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Refuse two budgets, none, and a selection that the budget's notion of loss has no use for."""
@@ -170,9 +149,6 @@ class DPDilca(Miner):
             raise InputError("dp-dilca needs a budget: give epsilon, or rho in a study with a delta")
         if self.rho is not None and self.selection == "permute-and-flip":
             raise InputError("selection 'permute-and-flip' has no better rho than its epsilon; take 'exponential'")
-        for name, value in (("sharing", self.sharing), ("profiles", self.profiles)):
-            if not isinstance(value, bool):
-                raise InputError(f"{name} is {value!r}; true or false is needed")
 
     @classmethod
     def published(cls, epsilon: Any, **changes: Any) -> DPDilca:
@@ -511,8 +487,7 @@ class _Resolved:
 def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[int, ...]]:
     """Return the attributes to look at, and the positions of the targets among them."""
     named = schema.names if miner.attributes is None else miner.attributes
-    if len(set(named)) < len(named):
-        raise InputError("attributes names an attribute twice; name each once")
+    named_once("attributes", named)
     if miner.target is not None:
         if schema[miner.target].size < 2:
             raise InputError(f"target '{miner.target}' has one value; distances need two or more")

@@ -42,7 +42,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import ByRelation, InputError, positive
+from dpframework.facts import ByRelation, InputError, positive, whole_number
 from dpframework.mechanisms import Calibration, Losses, Noise, Preview, PureMechanism, Randomness, bounded_range_losses
 from dpframework.queries import Norm, QueryFacts
 
@@ -90,16 +90,6 @@ class Pool(abc.ABC):
         """Return the pool of the next round, once a candidate has been chosen."""
 
 
-def _rounds(instance: Any, attribute: Any, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"rounds is {value!r}; a positive whole number is needed")
-
-
-def _age(instance: Any, attribute: Any, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"max_age is {value!r}; a whole number from 0 is needed")
-
-
 @final
 @attrs.frozen
 class SuccessiveExponential(PureMechanism):
@@ -119,8 +109,8 @@ class SuccessiveExponential(PureMechanism):
 
     name: ClassVar[str] = "successive-exponential"
     norm: ClassVar[Norm] = Norm.LINF
-    rounds: int = attrs.field(default=1, validator=_rounds)
-    max_age: int = attrs.field(default=40, validator=_age)
+    rounds: int = attrs.field(default=1, validator=whole_number())
+    max_age: int = attrs.field(default=40, validator=whole_number(0))
     within: Fraction = attrs.field(default=Fraction(1, 2), converter=positive)
 
     def misfit(self, facts: QueryFacts) -> str | None:

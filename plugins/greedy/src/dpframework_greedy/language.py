@@ -15,7 +15,20 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Attribute, Below, Description, Equals, InputError, Not, Numeric, Or, Schema, View
+from dpframework.facts import (
+    And,
+    Attribute,
+    Below,
+    Description,
+    Equals,
+    InputError,
+    Not,
+    Numeric,
+    Or,
+    Schema,
+    View,
+    named_once,
+)
 from dpframework.tables import Block
 
 Integers: TypeAlias = "NDArray[np.int64]"
@@ -144,8 +157,7 @@ class Language:
             given = schema.view(view) if names is None else tuple(schema[name] for name in names)
             if not given:
                 raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
-            if len({a.name for a in given}) < len(given):
-                raise InputError(f"{view} names an attribute twice; name each once")
+            named_once(view, [a.name for a in given])
             usable = tuple(a for a in given if top_code(a) > 0)
             if not usable:
                 what = (

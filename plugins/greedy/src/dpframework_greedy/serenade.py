@@ -34,7 +34,19 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts import Boolean, Categorical, InputError, Numeric, Schema, View, nearest, positive
+from dpframework.facts import (
+    Boolean,
+    Categorical,
+    InputError,
+    Numeric,
+    Schema,
+    View,
+    from_0_to_1,
+    list_of_names,
+    one_of,
+    positive,
+    whole_number,
+)
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, repeat, sequential, step
 from dpframework.results import Noisy, Redescription, Redescriptions
@@ -46,35 +58,6 @@ from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, Cells, Exten
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
 SCORES = ("logistic", "jaccard")
-
-
-def _one_of(known: tuple[str, ...]) -> Any:
-    def check(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
-        if value not in known:
-            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
-
-    return check
-
-
-def _positive_integer(instance: Any, attribute: attrs.Attribute[int], value: int | None) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InputError(f"{attribute.name} is {value!r}; a positive whole number is needed")
-
-
-def _age(instance: Any, attribute: attrs.Attribute[int], value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{attribute.name} is {value!r}; a whole number from 0 is needed")
-
-
-def _share(instance: Any, attribute: attrs.Attribute[float], value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InputError(f"{attribute.name} is {value!r}; a number from 0 to 1 is needed")
-
-
-def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        raise InputError(f"a side is one text, {value!r}; give a list of attribute names")
-    return None if value is None else tuple(value)
 
 
 def _shares(value: str | Iterable[Any] | None) -> Shares | None:
@@ -110,14 +93,14 @@ class _Serenade(Miner):
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
-    min_support: int | None = attrs.field(default=None, validator=_positive_integer)
-    max_support: int | None = attrs.field(default=None, validator=_positive_integer)
-    pairs: int | None = attrs.field(default=None, validator=_positive_integer)
+    min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    pairs: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     budget: Shares | None = attrs.field(default=None, converter=_shares)
-    score: str = attrs.field(default="logistic", validator=_one_of(SCORES))
-    max_p_value: float = attrs.field(default=1.0, validator=_share)
-    left: tuple[str, ...] | None = attrs.field(default=None, converter=_names)
-    right: tuple[str, ...] | None = attrs.field(default=None, converter=_names)
+    score: str = attrs.field(default="logistic", validator=one_of(SCORES))
+    max_p_value: float = attrs.field(default=1.0, validator=from_0_to_1)
+    left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+    right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
 
     def language(self, schema: Schema) -> Language:
         """Return what redescriptions are made of (see `Language.of_schema`)."""
@@ -309,8 +292,10 @@ class SerenadeCS(_Serenade):
     """
 
     name = "serenade-cs"
-    extensions: int | None = attrs.field(default=None, validator=_positive_integer, kw_only=True)
-    min_jaccard: float = attrs.field(default=0.3, validator=_share, kw_only=True)
+    extensions: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(whole_number()), kw_only=True
+    )
+    min_jaccard: float = attrs.field(default=0.3, validator=from_0_to_1, kw_only=True)
 
     @property
     def asked(self) -> int | None:
@@ -388,8 +373,8 @@ class SerenadeES(_Serenade):
     """
 
     name = "serenade-es"
-    rounds: int | None = attrs.field(default=None, validator=_positive_integer, kw_only=True)
-    max_age: int = attrs.field(default=40, validator=_age, kw_only=True)
+    rounds: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()), kw_only=True)
+    max_age: int = attrs.field(default=40, validator=whole_number(0), kw_only=True)
 
     @property
     def asked(self) -> int | None:

@@ -17,34 +17,32 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, exact, positive
+from dpframework.facts import (
+    Attribute,
+    Boolean,
+    Categorical,
+    Numeric,
+    Schema,
+    between_0_and_1,
+    list_of_names,
+    one_of,
+    positive,
+    share_of_budget,
+    whole_number,
+)
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.estimates import Grown, consistent, finished, noise_variance
-from dpframework_trees.parameters import (
-    class_and_attributes,
-    known_criterion,
-    names,
-    nothing_to_split,
-    one_of,
-    whole_number,
-)
+from dpframework_trees.parameters import class_and_attributes, known_criterion, nothing_to_split
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
-from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, iterations, require_feasible
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
 from dpframework_trees.splits import Candidates, Region, cut_of
 from dpframework_trees.tree import DecisionTree, TreeResult
 
 SAMPLERS = ("exact", "mcmc", "greedy")
-
-
-def _share(value: Any) -> Fraction:
-    share = exact(value, "counts_share")
-    if not 0 < share < 1:
-        raise InputError(f"counts_share is {value}; a number between 0 and 1 is needed")
-    return share
 
 
 @final
@@ -84,12 +82,12 @@ class DPTree(Miner):
     name = "dp-tree"
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
-    max_depth: int = attrs.field(default=3, validator=whole_number(10))
+    max_depth: int = attrs.field(default=3, validator=whole_number(most=10))
     sampler: str = attrs.field(default="exact", validator=one_of(SAMPLERS))
     criterion: str = attrs.field(default="norm", validator=known_criterion)
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=names)
-    iterations: int = attrs.field(default=10_000, validator=iterations)
-    counts_share: Fraction = attrs.field(default=Fraction(2, 5), converter=_share)
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+    iterations: int = attrs.field(default=10_000, validator=whole_number())
+    counts_share: Fraction = attrs.field(default=Fraction(2, 5), converter=share_of_budget, validator=between_0_and_1)
     pruning: bool = True
 
     @classmethod

@@ -15,17 +15,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Description, InputError, Not, Or, Shortener, View
+from dpframework.facts import And, Description, InputError, Not, Or, Shortener, View, from_0_to_1
 from dpframework.results import Noisy, Redescription, p_values
 from dpframework_trees.complete import CompleteTree
 
 MOST_ADDED = 3  # leaves, or rests without one leaf, that are joined to either side
 _ALWAYS, _NEVER = And(()), Or(())
-
-
-def _share(instance: Any, attribute: attrs.Attribute[float], value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InputError(f"{attribute.name} is {value!r}; a number from 0 to 1 is needed")
 
 
 def _rows(instance: Any, attribute: attrs.Attribute[float], value: float) -> None:
@@ -49,10 +44,10 @@ class Constraints:
         The largest p-value.
     """
 
-    min_jaccard: float = attrs.field(default=0.1, validator=_share)
+    min_jaccard: float = attrs.field(default=0.1, validator=from_0_to_1)
     min_support: float = attrs.field(default=10.0, validator=_rows)
-    max_support: float = attrs.field(default=0.8, validator=_share)
-    max_p_value: float = attrs.field(default=0.01, validator=_share)
+    max_support: float = attrs.field(default=0.8, validator=from_0_to_1)
+    max_p_value: float = attrs.field(default=0.01, validator=from_0_to_1)
 
 
 @final

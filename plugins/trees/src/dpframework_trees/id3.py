@@ -22,7 +22,18 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
+from dpframework.facts import (
+    Attribute,
+    Boolean,
+    Categorical,
+    InputError,
+    Numeric,
+    Schema,
+    list_of_names,
+    one_of,
+    positive,
+    whole_number,
+)
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, either, parallel, repeat, sequential, step
 from dpframework.queries import Count, Histogram
@@ -30,14 +41,7 @@ from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.estimates import Grown, consistent, finished, noise_variance
-from dpframework_trees.parameters import (
-    class_and_attributes,
-    known_criterion,
-    names,
-    nothing_to_split,
-    one_of,
-    whole_number,
-)
+from dpframework_trees.parameters import class_and_attributes, known_criterion, nothing_to_split
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of
 from dpframework_trees.tree import DecisionTree, TreeResult
@@ -89,8 +93,8 @@ class DPID3(Miner):
     name = "dp-id3"
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
-    max_depth: int = attrs.field(default=5, validator=whole_number(64))
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=names)
+    max_depth: int = attrs.field(default=5, validator=whole_number(most=64))
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     criterion: str = attrs.field(default="norm", validator=known_criterion)
     selection: str = attrs.field(default="permute-and-flip", validator=one_of(SELECTIONS))
     splits: str = attrs.field(default="binary", validator=one_of(SPLITS))

@@ -16,11 +16,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, float_above, rational_above
+from dpframework.facts import InputError, float_above, rational_above, whole_number
 from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
-from dpframework_trees.sampling import STEPS_AT_ONCE, Bits, WholeTrees, iterations, log_sum, placed
+from dpframework_trees.sampling import STEPS_AT_ONCE, Bits, WholeTrees, log_sum, placed
 
 MOST_PAIRS = 50_000  # whose weights are added up for a log-density
 
@@ -194,7 +194,7 @@ class MarkovChainPairs(WholeTrees):
 
     name: ClassVar[str] = "markov-chain-pairs"
     assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged", "real-arithmetic")
-    iterations: int = attrs.field(default=10_000, validator=iterations)
+    iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk; return the tests of both trees, shape (2, nodes)."""

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-import attrs
-
-from dpframework.facts import Attribute, InputError, Schema, nearest
+from dpframework.facts import Attribute, InputError, Schema, named_once
 from dpframework_trees.criteria import criterion_named
-
-
-def one_of(known: tuple[str, ...]) -> Any:
-    """Return a validator of a choice."""
-
-    def check(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
-        if value not in known:
-            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
-
-    return check
-
-
-def whole_number(most: int) -> Any:
-    """Return a validator of a whole number from 1 to `most`."""
-
-    def check(instance: Any, attribute: attrs.Attribute[int], value: int) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise InputError(f"{attribute.name} is {value!r}; a whole number from 1 to {most} is needed")
-
-    return check
 
 
 def known_criterion(instance: Any, attribute: Any, value: str) -> None:
     """Validate a criterion's name."""
     criterion_named(value)
-
-
-def names(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Convert a list of attributes' names."""
-    if isinstance(value, str):
-        raise InputError(f"attributes is one text, {value!r}; give a list of names")
-    return None if value is None else tuple(value)
 
 
 def class_and_attributes(
@@ -59,8 +29,7 @@ def class_and_attributes(
     split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != of_class.name)
     if of_class.name in split_on:
         raise InputError(f"target '{of_class.name}' is also among the attributes to split on; leave it out")
-    if len(set(split_on)) < len(split_on):
-        raise InputError("attributes names an attribute twice; name each once")
+    named_once("attributes", split_on)
     return of_class, split_on
 
 

@@ -36,9 +36,14 @@ from dpframework.facts import (
     Numeric,
     Schema,
     View,
-    exact,
+    between_0_and_1,
+    is_whole_number,
+    named_once,
     nearest,
+    one_of,
     positive,
+    share_of_budget,
+    whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
@@ -49,9 +54,8 @@ from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, criterion_name
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.extraction import Constraints, extract
 from dpframework_trees.pairing import MarkovChainPairs, pair_score_named
-from dpframework_trees.parameters import one_of, whole_number
 from dpframework_trees.queries import Associations, JointLeaves, PairScores, SplitScores, TreeScores
-from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, iterations, require_feasible
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
 from dpframework_trees.splits import Candidates, cut_of
 
 SENSITIVITIES = ("tight", "published")
@@ -64,10 +68,11 @@ def _starts(value: int | Iterable[str] | None) -> int | tuple[str, ...] | None:
     if value is None:
         return None
     many = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if is_whole_number(value):
         return value
     if not many or not all(isinstance(name, str) for name in many):
         raise InputError(f"starts is {value!r}; give a positive number of tests, or a list of attributes' names")
+    named_once("starts", many)
     return many
 
 
@@ -131,7 +136,7 @@ class _TreeRedescriptions(Miner):
 
     epsilon: Fraction = attrs.field(converter=positive)
     starts: int | tuple[str, ...] | None = attrs.field(default=None, converter=_starts)
-    max_depth: int = attrs.field(default=2, validator=whole_number(6))
+    max_depth: int = attrs.field(default=2, validator=whole_number(most=6))
     constraints: Constraints = attrs.field(factory=Constraints, converter=_constraints)
     sensitivity: str = attrs.field(default="tight", validator=one_of(SENSITIVITIES))
 
@@ -168,8 +173,6 @@ class _TreeRedescriptions(Miner):
         if not isinstance(self.starts, tuple):
             sides = Categorical(STARTING_TEST, ["holds", "does not hold"])
             return [Start(k, (View.LEFT, View.RIGHT)[k % 2], sides, selected=True) for k in range(self.number(schema))]
-        if len(set(self.starts)) < len(self.starts):
-            raise InputError("starts names an attribute twice; name each once")
         found = []
         for k, name in enumerate(self.starts):
             attribute = schema[name]
@@ -253,7 +256,7 @@ class _Alternating(_TreeRedescriptions):
         How many trees follow the first one: each gives redescriptions together with the one before.
     """
 
-    rounds: int = attrs.field(default=1, validator=whole_number(100))
+    rounds: int = attrs.field(default=1, validator=whole_number(most=100))
 
     @property
     def criterion(self) -> Criterion:
@@ -382,7 +385,7 @@ class AltMCMC(_Alternating):
 
     name = "alt-mcmc"
     sampler: str = attrs.field(default="exact", validator=one_of(("exact", "mcmc")))
-    iterations: int = attrs.field(default=10_000, validator=iterations)
+    iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
         """Plan one release of a whole tree."""
@@ -407,13 +410,6 @@ class AltMCMC(_Alternating):
         }
 
 
-def _share(value: Any) -> Fraction:
-    share = exact(value, "tree_share")
-    if not 0 < share < 1:
-        raise InputError(f"tree_share is {value}; a number between 0 and 1 is needed")
-    return share
-
-
 @final
 @attrs.frozen
 class MCMCTreePair(_TreeRedescriptions):
@@ -433,8 +429,8 @@ class MCMCTreePair(_TreeRedescriptions):
 
     name = "mcmc-tree-pair"
     score: str = attrs.field(default="gain", validator=one_of(("gain", "product")))
-    tree_share: Fraction = attrs.field(default=Fraction(1, 2), converter=_share)
-    iterations: int = attrs.field(default=10_000, validator=iterations)
+    tree_share: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
+    iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def plan(self, schema: Schema) -> Node:
         """Plan, for each start, a pair of trees and a table."""

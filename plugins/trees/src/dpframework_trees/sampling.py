@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import ByRelation, InputError, float_above
+from dpframework.facts import ByRelation, InputError, float_above, whole_number
 from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, Randomness, bounded_range_losses
 from dpframework.queries import Norm, QueryFacts
 
@@ -307,12 +307,6 @@ class ExactTrees(WholeTrees):
         return exact_log_density(_tree_data(answer, calibration), output, float_above(calibration.scale))
 
 
-def iterations(instance: Any, attribute: Any, value: int) -> None:
-    """Refuse a number of steps that is none."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"iterations is {value!r}; a positive whole number is needed")
-
-
 @final
 @attrs.frozen
 class MarkovChainTrees(WholeTrees):
@@ -329,7 +323,7 @@ class MarkovChainTrees(WholeTrees):
 
     name: ClassVar[str] = "markov-chain-trees"
     assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged", "real-arithmetic")
-    iterations: int = attrs.field(default=10_000, validator=iterations)
+    iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk."""

@@ -1,0 +1,122 @@
+"""What the parameters of miners and mechanisms are checked by, so that a wrong one is refused in the same words.
+
+Validators check the value of an attrs field, which they name; wrap one in `attrs.validators.optional` where None is
+allowed. Converters change the value before that; attrs does not tell them what the field is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeGuard
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import Amount, decimal_text, exact
+
+Validator: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
+
+
+def one_of(known: Collection[str]) -> Validator:
+    """Return a validator of a choice from named ones.
+
+    Examples
+    --------
+    >>> @attrs.frozen
+    ... class Miner:
+    ...     context: str = attrs.field(validator=one_of(("common", "baseline")))
+    >>> Miner("comon")
+    Traceback (most recent call last):
+        ...
+    dpframework.facts.errors.InputError: context 'comon' is unknown; did you mean 'common'?
+    """
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value not in known:
+            raise InputError(f"{attribute.name} {value!r} is unknown; {nearest(str(value), known)}")
+
+    return check
+
+
+def is_whole_number(value: object, least: int = 1, most: int | None = None) -> TypeGuard[int]:
+    """Tell whether a value is an int within its bounds; a bool is none.
+
+    Examples
+    --------
+    >>> is_whole_number(3), is_whole_number(True), is_whole_number(3.0), is_whole_number(3, most=2)
+    (True, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value and (most is None or value <= most)
+
+
+def whole_number(least: int = 1, most: int | None = None) -> Validator:
+    """Return a validator of a whole number that is at least `least`, and at most `most`."""
+    if most is not None:
+        needed = f"a whole number from {least} to {most}"
+    else:
+        needed = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if not is_whole_number(value, least, most):
+            raise InputError(f"{attribute.name} is {value!r}; {needed} is needed")
+
+    return check
+
+
+def true_or_false(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Validate a truth value."""
+    if not isinstance(value, bool):
+        raise InputError(f"{attribute.name} is {value!r}; true or false is needed")
+
+
+def from_0_to_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Validate a number from 0 to 1, both included: a threshold on a share, an index or a p-value."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"{attribute.name} is {value!r}; a number from 0 to 1 is needed")
+
+
+def between_0_and_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Validate a share of which something is left for the rest: 0 and 1 are none."""
+    if not 0 < value < 1:
+        raise InputError(f"{attribute.name} is {decimal_text(value)}; a number between 0 and 1 is needed")
+
+
+def share_of_budget(value: Amount) -> Fraction:
+    """Convert a share of a budget to an exact one; `between_0_and_1` validates it.
+
+    Examples
+    --------
+    >>> share_of_budget(0.3)
+    Fraction(3, 10)
+    """
+    return exact(value, "a share of the budget")
+
+
+def list_of_names(value: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Convert a list of names to a tuple; None, for the default names, stays None.
+
+    Examples
+    --------
+    >>> list_of_names(["wolf", "bear"])
+    ('wolf', 'bear')
+    >>> list_of_names("wolf")
+    Traceback (most recent call last):
+        ...
+    dpframework.facts.errors.InputError: 'wolf' is one text; give a list of names
+    """
+    if isinstance(value, str):
+        raise InputError(f"{value!r} is one text; give a list of names")
+    return None if value is None else tuple(value)
+
+
+def named_once(what: str, names: Collection[str]) -> None:
+    """Refuse a list of attributes' names, which `what` calls it, that holds one of them twice.
+
+    Raises
+    ------
+    InputError
+        If it does.
+    """
+    if len(set(names)) < len(names):
+        raise InputError(f"{what} names an attribute twice; name each once")
