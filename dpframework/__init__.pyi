@@ -23,6 +23,13 @@ from .checks.base import (
     Finding as Finding,
     Severity as Severity,
 )
+from .facts.attributes import (
+    Attribute as Attribute,
+    Boolean as Boolean,
+    Categorical as Categorical,
+    Numeric as Numeric,
+    View as View,
+)
 from .facts.descriptions import (
     And as And,
     Below as Below,
@@ -44,14 +51,7 @@ from .facts.privacy import (
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,
 )
-from .facts.schema import (
-    Attribute as Attribute,
-    Boolean as Boolean,
-    Categorical as Categorical,
-    Numeric as Numeric,
-    Schema as Schema,
-    View as View,
-)
+from .facts.schema import Schema as Schema
 from .ledger.chain import LedgerTampered as LedgerTampered
 from .ledger.ledger import Ledger as Ledger
 from .ledger.run import LedgerRun as LedgerRun

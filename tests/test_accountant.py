@@ -575,12 +575,12 @@ def test_loky_workers_refuse(half_spent: Any) -> None:
 
     def try_to_spend(budget: Any) -> str:
         from dpframework import mechanisms, queries, step
-        from dpframework.facts import schema
+        from dpframework.facts import attributes, schema
         from dpframework.facts.errors import PlanRefused as Refused
         from dpframework.plan import Budget, PublicFacts
         from dpframework.study import study
 
-        facts = schema.Schema([schema.Boolean("a")])
+        facts = schema.Schema([attributes.Boolean("a")])
         node = step("n", queries.Count(), mechanisms.DiscreteLaplace("0.1"))
         try:
             budget.open(study.StudyPlan(node, budget.relation, PublicFacts.of(facts), Budget(1), facts))

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from dpframework.facts.attributes import Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Boolean, Categorical, Numeric, Schema, View
+from dpframework.facts.schema import Schema
 from dpframework.tables.inference import CutMode, infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_frame
 from dpframework.tables.views import read_two_views

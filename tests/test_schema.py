@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
+from dpframework.facts.schema import Schema
 
 ADULT = """
 rows = 45222
@@ -217,7 +218,7 @@ def test_wrong_facts_get_one_sentence(make, sentence) -> None:
     ("text", "sentence"),
     [
         ("", "at least one attribute"),
-        ("rows = ", "not a TOML file"),
+        ("rows = ", "is not TOML"),
         ("row = 3\n" + ADULT, "unknown key 'row'; did you mean 'rows'"),
         ("[[attributes]]\nname = 'a'", "unknown key 'attributes'; did you mean 'attribute'"),
         ("attribute = 3", r"\[\[attribute\]\] heading"),

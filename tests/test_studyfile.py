@@ -244,7 +244,7 @@ def test_a_miner_that_fails_to_plan_is_named(write, registry):
 def test_files_that_are_no_study(tmp_path, registry):
     with pytest.raises(dpf.InputError, match="there is no such file"):
         load_study(tmp_path / "none.toml", registry)
-    with pytest.raises(dpf.InputError, match="cannot be read"):
+    with pytest.raises(dpf.InputError, match="is a directory; a study file"):
         load_study(tmp_path, registry)
     (tmp_path / "latin.toml").write_bytes(b"# \xe9")
     with pytest.raises(dpf.InputError, match="not UTF-8"):

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given, strategies as st
 
+from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Boolean, Categorical, Numeric, Schema
+from dpframework.facts.schema import Schema
 from dpframework.tables.encoding import OutOfDomain, encode_column
 from dpframework.tables.inference import infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame

@@ -24,12 +24,11 @@ from dpframework.cli.shared import (
     open_plan,
     print_json,
     print_page,
-    read_text,
     say,
     warn_of_problems,
 )
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
-from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
+from dpframework.facts.files import read_text, require_usable, staged, uninterrupted, write_whole
 from dpframework.ledger import Ledger, LedgerRun
 from dpframework.reports.facts import Ran
 from dpframework.study.registry import registry

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from dpframework.cli.shared import Command, Group, Json, console, counted, given_path, print_json, say, whole_number
+from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Numeric, Schema
+from dpframework.facts.schema import Schema
 
 app = typer.Typer(
     name="schema", cls=Group, help="Make and show schemas: the public facts about a table.", no_args_is_help=True

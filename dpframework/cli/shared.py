@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text
 from dpframework.results.json_safe import to_json_safe
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -176,21 +177,3 @@ def open_plan(path: Path) -> StudyPlan:
     if path.suffix == ".json":
         return StudyPlan.from_json(read_text(path), source=str(path))
     return load_study(path).study.plan()
-
-
-def read_text(path: Path) -> str:
-    """Return a UTF-8 file's text.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None

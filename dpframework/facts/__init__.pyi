@@ -1,3 +1,11 @@
+from .attributes import (
+    Attribute as Attribute,
+    Boolean as Boolean,
+    Categorical as Categorical,
+    Numeric as Numeric,
+    View as View,
+    attribute_from_dict as attribute_from_dict,
+)
 from .descriptions import (
     And as And,
     Below as Below,
@@ -38,13 +46,5 @@ from .privacy import (
     positive as positive,
     rational_above as rational_above,
 )
-from .schema import (
-    Attribute as Attribute,
-    Boolean as Boolean,
-    Categorical as Categorical,
-    Numeric as Numeric,
-    Schema as Schema,
-    View as View,
-    attribute_from_dict as attribute_from_dict,
-)
+from .schema import Schema as Schema
 from .shortening import Shortener as Shortener

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases, Description
-from dpframework.facts.schema import Attribute
 
 #: What cuts rows into parts, by their values.
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"

@@ -16,8 +16,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.schema import Attribute, Numeric, Schema
+from dpframework.facts.schema import Schema
 
 Mask = NDArray[np.bool_]
 
@@ -343,7 +344,7 @@ def first_overlap(
 
     Examples
     --------
-    >>> from dpframework.facts.schema import Boolean
+    >>> from dpframework.facts.attributes import Boolean
     >>> schema = Schema([Boolean("a"), Boolean("b")])
     >>> first_overlap([Equals("a", "true"), Equals("b", "true")], schema)
     (0, 1)

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, one or several to a folder."""
+"""Reading a file of text, and writing files whole or not at all, one or several to a folder."""
 
 from __future__ import annotations
 
@@ -70,6 +70,27 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+
+
+def read_text(path: Path, expected: str | None = None) -> str:
+    """Return the text of a file in UTF-8; `expected` names the kind of file that is wanted, if it must be one.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it cannot be read; names the file.
+    """
+    remedy = f"; {expected} is expected" if expected else ""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file{remedy}") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a directory{remedy}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text{remedy}") from None
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast, final
 
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import And, Below, Description, Equals, Literal, Not, Or
-from dpframework.facts.schema import Attribute, Numeric, Schema
+from dpframework.facts.schema import Schema
 
 
 def shortened(description: Description, schema: Schema) -> Description:
@@ -26,7 +27,7 @@ def shortened(description: Description, schema: Schema) -> Description:
 
     Examples
     --------
-    >>> from dpframework.facts.schema import Categorical
+    >>> from dpframework.facts.attributes import Categorical
     >>> schema = Schema([Numeric("LDL", 0, 300, bins=30), Categorical("diet", ["meat", "fish", "plants"])])
     >>> print(shortened(Or([Below("LDL", 145), Below("LDL", 160)]), schema))
     LDL < 160

@@ -1,12 +1,14 @@
 """Files in TOML as forms to fill in: what their keys may hold, and one sentence for each mistake.
 
-Study files and experiment files are read with these. `where` begins an error's sentence, such as "step 'tree': ".
+Schemas, study files and experiment files are read with these. `where` begins an error's sentence, such as
+"step 'tree': ".
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import re
 import tomllib
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
+from dpframework.facts.files import read_text
 
 _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
 
@@ -41,18 +44,52 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read or is not TOML.
+        If it cannot be read or is not TOML; names the file.
+    """
+    text = read_text(path, f"{what} in TOML")
+    with begun_with(f"{path}: "):
+        return parsed_toml(text)
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Return what the text of a TOML file holds.
+
+    Raises
+    ------
+    InputError
+        If it is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"there is no such file; {what} in TOML is expected") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"is not UTF-8 text; {what} in TOML is expected") from None
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"is not TOML: {error}") from None
+
+
+def toml_lines(form: Mapping[str, Any]) -> str:
+    """Write each key of a table on a line of its own, as `parsed_toml` reads it.
+
+    Lists stand on one line, as people write them; tomli_w would break them.
+
+    Examples
+    --------
+    >>> print(toml_lines({"rows": 40, "values": ["no", "yes"]}), end="")
+    rows = 40
+    values = ["no", "yes"]
+    """
+    return "".join(f"{key} = {_toml_value(value)}\n" for key, value in form.items())
+
+
+def _toml_value(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            # A JSON string is a TOML string, but for DEL, which TOML wants escaped.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case list():
+            return "[" + ", ".join(map(_toml_value, value)) + "]"
+        case _:
+            return repr(value)
 
 
 def resolved_path(text: str, folder: Path) -> Path:
@@ -116,7 +153,7 @@ def refuse_unknown(form: Mapping[str, Any], known: Iterable[str], what: str) -> 
     known = tuple(known)
     for key in form:
         if key not in known:
-            raise InputError(f"{what} '{key}'; {nearest(key, known)}")
+            raise InputError(f"{what} '{key}'; {nearest(str(key), known)}")
 
 
 def kind_of(value: object) -> str:

@@ -14,10 +14,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.schema import Attribute, Boolean, Categorical, Numeric, Schema, View
+from dpframework.facts.schema import Schema
 from dpframework.tables.table import Table
 
 Floats: TypeAlias = "NDArray[np.float64]"

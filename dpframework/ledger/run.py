@@ -16,10 +16,10 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
-from dpframework.facts.schema import Attribute
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, RecordedRun, Records, amounts_to_dict

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import exact_or_none
-from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.base import Mechanism
 from dpframework.queries.base import Query
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from dpframework.facts.attributes import attribute_from_dict
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
-from dpframework.facts.schema import attribute_from_dict
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.nodes import FromRelease, Node, Parts, Post, Step, either, parallel, repeat, sequential

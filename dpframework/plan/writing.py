@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Parts, Post, Repeat, Sequential, Step
 from dpframework.queries.base import QueryFacts, Sensitivity

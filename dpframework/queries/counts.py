@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Description
-from dpframework.facts.schema import Attribute
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import Block
 
@@ -87,7 +87,7 @@ class Histogram(Query):
 
     Examples
     --------
-    >>> from dpframework.facts.schema import Categorical
+    >>> from dpframework.facts.attributes import Categorical
     >>> Histogram(Categorical("sex", values=["Female", "Male"])).answer_length
     2
     """
@@ -135,7 +135,7 @@ class JointHistogram(Query):
 
     Examples
     --------
-    >>> from dpframework.facts.schema import Boolean
+    >>> from dpframework.facts.attributes import Boolean
     >>> JointHistogram([Boolean("a"), Boolean("b")]).answer_length
     4
     """

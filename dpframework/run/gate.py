@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import attrs
 import numpy as np
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import DPFrameworkError, InputError
-from dpframework.facts.schema import Attribute
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.observers import Observer, Release
 from dpframework.run.scope import Charge

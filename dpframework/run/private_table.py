@@ -7,10 +7,11 @@ from typing import Any, NoReturn, final
 
 import attrs
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases, Description, first_overlap
 from dpframework.facts.errors import InputError, ReleaseRefused
-from dpframework.facts.schema import Attribute, Schema
+from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
 from dpframework.run.gate import Gate

@@ -9,9 +9,10 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.attributes import View
 from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.privacy import Relation, exact, positive
-from dpframework.facts.schema import Schema, View
+from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
     begun_with,
     kind_of,

@@ -8,8 +8,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Attribute, Schema
+from dpframework.facts.schema import Schema
 
 Codes = NDArray[np.unsignedinteger]
 

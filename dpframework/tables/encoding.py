@@ -17,8 +17,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.schema import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.typechecks import typechecked
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.schema import Attribute
 from dpframework.tables.blocks import Block
 from dpframework.tables.table import Table
 

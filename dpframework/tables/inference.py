@@ -17,8 +17,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.schema import MOST_CODES, Attribute, Boolean, Categorical, Numeric, Schema
+from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.encoding import as_numbers, as_series, is_plain, is_textual
 from dpframework.tables.sources import Source, open_source

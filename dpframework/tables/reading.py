@@ -75,7 +75,7 @@ def table_from_columns(
 
     Examples
     --------
-    >>> from dpframework.facts.schema import Boolean
+    >>> from dpframework.facts.attributes import Boolean
     >>> table_from_columns({"smokes": [True, False]}, Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """
@@ -112,7 +112,7 @@ def read_table(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from dpframework.facts.schema import Boolean, Numeric
+    >>> from dpframework.facts.attributes import Boolean, Numeric
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "survey.csv")
     ...     _ = path.write_text("smokes,age\nyes,31\nno,57\n")
@@ -143,7 +143,7 @@ def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain |
     Examples
     --------
     >>> import polars as pl
-    >>> from dpframework.facts.schema import Boolean
+    >>> from dpframework.facts.attributes import Boolean
     >>> table_from_frame(pl.DataFrame({"smokes": [True, False]}), Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """

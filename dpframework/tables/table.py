@@ -10,8 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Numeric, Schema
+from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.encoding import code_dtype, encode_column, quietly
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpframework.facts.attributes import View
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Schema, View
+from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.encoding import OutOfDomain, as_series
 from dpframework.tables.reading import encoded_table

@@ -11,9 +11,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
-from dpframework.facts.schema import Attribute, Schema
+from dpframework.facts.schema import Schema
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.verify.search import Search
 from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Universe, changes

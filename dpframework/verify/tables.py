@@ -14,11 +14,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
-from dpframework.facts.schema import Attribute, Numeric, Schema
+from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, cells_of
 from dpframework.tables.table import Table

@@ -12,10 +12,11 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import ReleaseRefused
-from dpframework.facts.schema import Attribute, Schema
+from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
 from dpframework.run.private_table import PrivateTable

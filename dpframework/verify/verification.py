@@ -8,9 +8,9 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import ZCDPAccountant
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
-from dpframework.facts.schema import Attribute
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Example

@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.schema import Attribute, Numeric, Schema
+from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.rows import columns_of, number_of_rows
 from dpframework.results.patterns import Pattern
 from dpframework.tables.table import Table

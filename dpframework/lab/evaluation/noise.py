@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Attribute, Numeric
 from dpframework.lab.evaluation.rows import number_of_rows
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.table import Table

@@ -181,7 +181,8 @@ def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) 
     Examples
     --------
     >>> from dpframework.facts import Equals
-    >>> from dpframework.facts.schema import Boolean, Schema
+    >>> from dpframework.facts.attributes import Boolean
+    >>> from dpframework.facts.schema import Schema
     >>> schema = Schema([Boolean("smoker"), Boolean("ill")])
     >>> before = Table.from_codes(schema, [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 1, 0, 1, 1, 1]])
     >>> after = Table.from_codes(schema, [[0, 0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 0, 1, 1, 1]])

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from dpframework.accountant import PureAccountant
+from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.facts.schema import Attribute
 from dpframework.plan.graph import label_of
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Post, Repeat, Step, scopes, walk
 from dpframework.plan.plan import Plan

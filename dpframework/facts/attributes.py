@@ -1,0 +1,329 @@
+"""Attributes: a column's name, kind, domain and view, all of them public; never data."""
+
+from __future__ import annotations
+
+import abc
+import enum
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.toml import refuse_unknown
+from dpframework.facts.values import (
+    finite_number,
+    is_increasing,
+    listed,
+    plain_number,
+    positive_count,
+    visible_text,
+)
+
+MISSING_LABEL = "missing"
+MOST_CODES = 1_000_000
+"""Most codes that one attribute may have: counts over a finer grid would be all noise and no memory."""
+
+
+class View(enum.StrEnum):
+    """The side of an attribute in a two-view table."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+    @classmethod
+    def parse(cls, text: str) -> View:
+        """Return the view of that name.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            raise InputError(f"view {text!r} is unknown; accepted are 'left' and 'right'") from None
+
+
+def _as_view(value: View | str | None) -> View | None:
+    return None if value is None else View.parse(value)
+
+
+def _as_values(values: Iterable[str]) -> tuple[str, ...]:
+    return listed(values, "values")
+
+
+def _as_cuts(cuts: Iterable[float]) -> tuple[float, ...]:
+    return listed(cuts, "cuts")
+
+
+# Not slotted: the cached properties need an instance dictionary.
+@attrs.frozen(slots=False)
+class Attribute(abc.ABC):
+    """A column's public facts: its name, kind, domain and view.
+
+    Every value of the domain has a code, 0 to `size` - 1; where missing values are allowed, the last code is
+    theirs.
+
+    Attributes
+    ----------
+    name
+        The column's name, not blank.
+    view
+        The side in a two-view table, or None; `"left"` and `"right"` are accepted.
+    missing
+        Whether a value may be missing.
+
+    Raises
+    ------
+    InputError
+        If a fact is of the wrong type or out of range.
+    """
+
+    kind: ClassVar[str]
+
+    name: str
+    view: View | None = attrs.field(default=None, converter=_as_view, kw_only=True)
+    missing: bool = attrs.field(default=False, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Check every fact, and say in the error which attribute is wrong."""
+        visible_text(self.name, "an attribute's name")
+        if not isinstance(self.missing, bool):
+            raise InputError(f"attribute '{self.name}': missing must be true or false")
+        try:
+            self._check()
+        except InputError as error:
+            raise InputError(f"attribute '{self.name}': {error}") from None
+
+    @abc.abstractmethod
+    def _check(self) -> None:
+        """Validate and normalise the facts of this kind; an error need not name the attribute."""
+
+    def _set(self, field: str, value: object) -> None:
+        # Normalising while constructing is the one moment when a frozen instance may be written.
+        object.__setattr__(self, field, value)
+
+    @abc.abstractmethod
+    def _domain_labels(self) -> tuple[str, ...]:
+        """Return one text per code, missing's left out."""
+
+    @abc.abstractmethod
+    def _domain_facts(self) -> dict[str, Any]:
+        """Return the JSON-safe facts of this kind only."""
+
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One readable, distinct text per code; missing's is "missing"."""
+        return self._domain_labels() + ((MISSING_LABEL,) if self.missing else ())
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of codes, missing's included."""
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of a missing value, the last one, or None where none is allowed."""
+        return self.size - 1 if self.missing else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts in a JSON-safe form, defaults left out, in the order of a schema file.
+
+        Examples
+        --------
+        >>> Boolean("smokes", view="left").to_dict()
+        {'name': 'smokes', 'kind': 'boolean', 'view': 'left'}
+        """
+        form: dict[str, Any] = {"name": self.name, "kind": self.kind, **self._domain_facts()}
+        if self.missing:
+            form["missing"] = True
+        if self.view is not None:
+            form["view"] = self.view.value
+        return form
+
+
+@final
+@attrs.frozen(slots=False)
+class Boolean(Attribute):
+    """An attribute that is false (code 0) or true (code 1).
+
+    Examples
+    --------
+    >>> Boolean("smokes", missing=True).labels
+    ('false', 'true', 'missing')
+    """
+
+    kind: ClassVar[str] = "boolean"
+
+    def _check(self) -> None:
+        """Accept: a Boolean has no facts of its own."""
+
+    def _domain_labels(self) -> tuple[str, ...]:
+        return ("false", "true")
+
+    def _domain_facts(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def size(self) -> int:
+        """2, or 3 with missing."""
+        return 2 + self.missing
+
+
+@final
+@attrs.frozen(slots=False)
+class Categorical(Attribute):
+    """An attribute with a public list of values; a value's code is its position.
+
+    Attributes
+    ----------
+    values
+        At least one text, none blank, none twice.
+
+    Examples
+    --------
+    >>> Categorical("sex", ["Female", "Male"], missing=True).labels
+    ('Female', 'Male', 'missing')
+    """
+
+    kind: ClassVar[str] = "categorical"
+
+    values: tuple[str, ...] = attrs.field(converter=_as_values)
+
+    def _check(self) -> None:
+        for value in self.values:
+            visible_text(value, "each of its values")
+        if not self.values:
+            raise InputError("needs at least one value")
+        if len(self.values) > MOST_CODES:
+            raise InputError(f"has more than {MOST_CODES} values")
+        if len(set(self.values)) < len(self.values):
+            twice = next(v for k, v in enumerate(self.values) if v in self.values[:k])
+            raise InputError(f"value {twice!r} is listed twice")
+        if self.missing and MISSING_LABEL in self.values:
+            raise InputError(f"value {MISSING_LABEL!r} is the label of missing values; rename the value")
+
+    def _domain_labels(self) -> tuple[str, ...]:
+        return self.values
+
+    def _domain_facts(self) -> dict[str, Any]:
+        return {"values": list(self.values)}
+
+    @property
+    def size(self) -> int:
+        """The number of values, and one more with missing."""
+        return len(self.values) + self.missing
+
+
+@final
+@attrs.frozen(slots=False)
+class Numeric(Attribute):
+    """An attribute with public bounds and public cut points.
+
+    The code of x is the number of cut points at or below x: bins are [c_{k-1}, c_k), the last one closed at
+    `upper`.
+
+    Attributes
+    ----------
+    lower, upper
+        Finite bounds of the range, both included, lower < upper.
+    bins
+        Number of bins of equal width, at least 1; or
+    cuts
+        the cut points themselves, strictly increasing, strictly between the bounds. Give one of the two.
+
+    Examples
+    --------
+    >>> age = Numeric("age", 17, 90, cuts=[25, 65])
+    >>> age.labels
+    ('[17, 25)', '[25, 65)', '[65, 90]')
+    >>> Numeric("share", lower=0, upper=1, bins=4).interior_cuts
+    (0.25, 0.5, 0.75)
+    """
+
+    kind: ClassVar[str] = "numeric"
+
+    lower: float
+    upper: float
+    bins: int | None = None
+    cuts: tuple[float, ...] = attrs.field(default=(), converter=_as_cuts)
+
+    def _check(self) -> None:
+        self._set("lower", finite_number(self.lower, "lower"))
+        self._set("upper", finite_number(self.upper, "upper"))
+        if not self.lower < self.upper:
+            raise InputError("lower must be below upper")
+        if not math.isfinite(self.upper - self.lower):
+            raise InputError("the width upper - lower must be finite")
+        self._set("cuts", tuple(finite_number(cut, "each of its cuts") for cut in self.cuts))
+        if (self.bins is None) == (not self.cuts):
+            raise InputError("needs either bins (equal width) or cuts (a list of cut points), not both")
+        if self.bins is not None:
+            self._set("bins", positive_count(self.bins, "bins"))
+            if self.bins > MOST_CODES:
+                raise InputError(f"bins must be at most {MOST_CODES}")
+            if not is_increasing((self.lower, *self.interior_cuts, self.upper)):
+                raise InputError("has more bins than floating-point numbers tell apart in its range")
+            return
+        if len(self.cuts) >= MOST_CODES:
+            raise InputError(f"has more than {MOST_CODES} bins")
+        if not is_increasing(self.cuts):
+            raise InputError("cuts must be strictly increasing")
+        if not (self.lower < self.cuts[0] and self.cuts[-1] < self.upper):
+            raise InputError("cuts must lie strictly between lower and upper")
+
+    @functools.cached_property
+    def interior_cuts(self) -> tuple[float, ...]:
+        """The cut points strictly between the bounds, increasing, whether given or from `bins`."""
+        if self.bins is None:
+            return self.cuts
+        width = (self.upper - self.lower) / self.bins
+        return tuple(self.lower + width * k for k in range(1, self.bins))
+
+    def _domain_labels(self) -> tuple[str, ...]:
+        edges = (self.lower, *self.interior_cuts, self.upper)
+        # %g reads best; narrow bins far from zero need more digits for their labels to differ.
+        for digits in range(6, 18):
+            texts = [f"{edge:.{digits}g}" for edge in edges]
+            if len(set(texts)) == len(texts):
+                break
+        inner = [f"[{a}, {b})" for a, b in itertools.pairwise(texts[:-1])]
+        return (*inner, f"[{texts[-2]}, {texts[-1]}]")
+
+    def _domain_facts(self) -> dict[str, Any]:
+        grid = {"bins": self.bins} if self.bins is not None else {"cuts": [plain_number(cut) for cut in self.cuts]}
+        return {"lower": plain_number(self.lower), "upper": plain_number(self.upper), **grid}
+
+    @property
+    def size(self) -> int:
+        """The number of bins, and one more with missing."""
+        return (len(self.cuts) + 1 if self.bins is None else self.bins) + self.missing
+
+
+_KINDS: dict[str, type[Attribute]] = {kind.kind: kind for kind in (Boolean, Categorical, Numeric)}
+
+
+def attribute_from_dict(form: object, position: int) -> Attribute:
+    """Read what `Attribute.to_dict` wrote; `position`, from 1, names an attribute that has no name."""
+    if not isinstance(form, Mapping):
+        raise InputError(f"attribute number {position} must be a table of facts, written as [[attribute]]")
+    name = form.get("name")
+    where = f"attribute '{name}': " if isinstance(name, str) else f"attribute number {position}: "
+    if "name" not in form:
+        raise InputError(f"{where}has no name")
+    if "kind" not in form:
+        raise InputError(f"{where}has no kind; accepted are {', '.join(map(repr, _KINDS))}")
+    kind = form["kind"]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InputError(f"{where}kind {kind!r} is unknown; {nearest(str(kind), _KINDS)}")
+    fields = attrs.fields(_KINDS[kind])
+    refuse_unknown(form, ["kind", *(field.name for field in fields)], f"{where}unknown key")
+    for field in fields:
+        if field.default is attrs.NOTHING and field.name not in form:
+            raise InputError(f"{where}a {kind} attribute needs '{field.name}'")
+    return _KINDS[kind](**{key: value for key, value in form.items() if key != "kind"})
