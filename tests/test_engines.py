@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -76,3 +77,29 @@ def test_blocks_are_a_positive_number(threads: Any) -> None:
 
 def test_names_differ() -> None:
     assert [engine.name for engine in BUILT_IN] == ["memory", "threads"]
+
+
+@attrs.frozen
+class Narrow(dpf.queries.Query):
+    """Counts rows in a type of its own."""
+
+    name = "narrow"
+    kind: str
+
+    def count(self, block: Any, **inputs: Any) -> Any:
+        return np.array([block.rows]).astype(self.kind)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32", "bool"])
+def test_counts_that_could_wrap_round_are_refused(kind: str) -> None:
+    for engine in (dpf.InMemory(), dpf.Threads(3)):
+        with pytest.raises(dpf.InputError, match=f"numbers of type {kind} cannot hold"):
+            Narrow(kind).evaluate(engine, engine.load(table(20)))
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint32", "int64", "float64"])
+def test_counts_are_summed_in_64_bits(kind: str) -> None:
+    for engine in (dpf.InMemory(), dpf.Threads(3)):
+        answer = Narrow(kind).evaluate(engine, engine.load(table(20)))
+        assert answer.dtype.itemsize == 8
+        assert answer == 20

@@ -531,6 +531,15 @@ def test_large_answers_are_clamped_not_wrapped_around() -> None:
     assert chosen.mechanism.release(np.array([-(2**63), 2**63 - 1, 0]), chosen, SeededRandomness(0)) == 1
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"])
+def test_answers_that_could_have_wrapped_round_are_refused(kind: str) -> None:
+    whole = calibrated(DiscreteLaplace(1), MANY)
+    with pytest.raises(dpf.InputError, match=f"numbers of type {kind} cannot hold"):
+        whole.on_lattice(np.array([1, 2], dtype=kind))
+    with pytest.raises(dpf.InputError, match=f"numbers of type {kind} cannot hold"):
+        PiecewiseScores(np.array([0.0, 1.0]), np.array([1], dtype=kind))
+
+
 def test_integer_arrays_of_a_real_query_of_large_sensitivity_are_not_lost() -> None:
     calibration = calibrated(Laplace(10**6), facts(sensitivity("l1", 2**30), integer=False))
     assert calibration.unit > 1

@@ -313,6 +313,66 @@ def test_sensitivities_that_the_core_declares_are_attained():
         assert {one.norm: one.ratio for one in report.measured} == {"l1": 1, "squared-l2": 1, "linf": 1, "spread": 1}
 
 
+@attrs.frozen
+class _Wraps(Query):
+    """Counts a weight for each row in a type that may wrap round, and widens what has wrapped."""
+
+    name = "wraps"
+    kind: str
+    weight: int = 1
+
+    @property
+    def sensitivities(self):
+        return (Sensitivity(Norm.L1, self.weight, source="a row has that weight"),)
+
+    def count(self, block, **inputs):
+        return np.array([self.weight * block.rows]).astype(self.kind).astype(np.int64)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("kind", "weight"), [("uint8", 1), ("int8", 1), ("int16", 1), ("uint16", 1), ("uint16", 3)])
+def test_a_count_that_wraps_round_is_found_on_very_many_equal_rows(kind, weight, relation):
+    schema = SCHEMA if relation is dpf.Relation.ADD_OR_REMOVE_ONE else attrs.evolve(SCHEMA, max_rows=100_000)
+    query = _Weighs(kind, weight) if relation is dpf.Relation.REPLACE_ONE else _Wraps(kind, weight)
+    report = search_sensitivity(query, schema, relation, pairs=60)
+    assert not report.passed
+    assert report.most_rows == 70_000
+    assert search_sensitivity(_Wraps("int64", weight), SCHEMA, relation, pairs=60).passed
+
+
+@attrs.frozen
+class _Weighs(_Wraps):
+    """The same for the rows of one town: under replace-one the number of rows does not change."""
+
+    def count(self, block, **inputs):
+        here = int((block.codes("town") == 0).sum())
+        return np.array([self.weight * here]).astype(self.kind).astype(np.int64)
+
+
+def test_rows_are_never_more_than_the_schema_says():
+    for schema in (attrs.evolve(SCHEMA, max_rows=200), attrs.evolve(SCHEMA, rows=20)):
+        report = search_sensitivity(_Wraps("uint8"), schema, "add-or-remove-one", pairs=60)
+        assert report.passed
+        assert report.most_rows < 200
+
+
+def test_an_audit_weighs_very_many_rows():
+    report = audit(_CountsWrapped(), SCHEMA, "add-or-remove-one", replays=200)
+    assert report.most_rows == 70_000
+    (violation,) = report.violations
+    assert sorted(map(len, violation.tables)) == [255, 256]
+
+
+@attrs.frozen
+class _CountsWrapped(NoisyCount):
+    """Release the count in uint8."""
+
+    name = "counts-wrapped"
+
+    def plan(self, schema):
+        return dpf.step("rows", _Wraps("uint8"), DiscreteLaplace("0.5"))
+
+
 def test_a_query_that_fails_or_changes_length_is_reported():
     for query, what in ((_Fails(), "fails on a table with ZeroDivisionError"), (_Grows(), "length of its answer")):
         report = search_sensitivity(query, SCHEMA, "add-or-remove-one", pairs=100)

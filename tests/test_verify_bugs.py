@@ -476,6 +476,43 @@ class QuietCounts(Counts):
         return QuietZeros(self.epsilon)
 
 
+# A count in a number that is too narrow
+
+
+@attrs.frozen
+class NarrowCounts(Query):
+    """Counts in 8 or 16 bits, which wrap round; and hides it, where it widens what has wrapped."""
+
+    name = "narrow-counts"
+    kind: str
+    hidden: bool = False
+
+    @property
+    def answer_length(self):
+        return 3
+
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(3)
+
+    def count(self, block, **inputs):
+        counts = np.bincount(block.codes("town"), minlength=3).astype(self.kind)
+        return counts.astype(np.int64) if self.hidden else counts
+
+
+@attrs.frozen
+class CountsNarrowly(Counts):
+    kind: str = "int64"
+    hidden: bool = False
+
+    def query(self):
+        return NarrowCounts(self.kind, self.hidden)
+
+
+def narrow(kind: str, *, hidden: bool = False) -> Callable[[bool], list[str]]:
+    return of_miner(lambda right: CountsNarrowly(kind="int64" if right else kind, hidden=hidden))
+
+
 def of_miner(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
     return lambda right: problems_of(make(right))
 
@@ -504,6 +541,11 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "a wrong sign, density and all": of_sampler(WrongSignThroughout(1), Exponential(1)),
     "a part that reads other parts": of_miner(lambda right: CountsBlocks(right=right)),
     "a density that is not a number": of_miner(lambda right: Counts() if right else QuietCounts()),
+    "counts in int8": narrow("int8"),
+    "counts in uint8, widened too late": narrow("uint8", hidden=True),
+    "counts in int16, widened too late": narrow("int16", hidden=True),
+    "counts in uint16, widened too late": narrow("uint16", hidden=True),
+    "sums in float16": narrow("float16"),
     "bins from the data": of_miner(lambda right: CountsBins(right=right)),
 }
 

@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
+from dpframework.tables.counts import wide
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_REAL = 1 << 52  # in lattice steps: beyond, a float no longer tells neighbouring lattice points apart
@@ -86,13 +87,15 @@ class Calibration:
         Raises
         ------
         InputError
-            If the answer is not finite, not integer although declared so, or longer than declared; no value is
-            shown.
+            If the answer is not finite, not integer although declared so, longer than declared, or of a type that may
+            wrap round or round off (see `counts.wide`); no value is shown.
         """
         array = np.asarray(answer)
         what = f"the query '{self.facts.text}'"
         if array.dtype.kind not in "iufb":
             raise InputError(f"{what} answered with {array.dtype}; numbers are needed")
+        if array.dtype.kind != "b":  # truth values are no counts
+            array = wide(array)
         if self.facts.answer_length is not None and array.size > self.facts.answer_length:
             raise InputError(
                 f"{what} answered with more than the {self.facts.answer_length} numbers of its declared answer_length"

@@ -14,6 +14,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import Block
+from dpframework.tables.counts import wide
 
 
 class CandidateScores(Query):
@@ -102,8 +103,8 @@ class PiecewiseScores:
         float64, shape (pieces,).
     """
 
-    breaks: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    breaks: NDArray[np.float64] = attrs.field(converter=wide)
+    scores: NDArray[np.float64] = attrs.field(converter=wide)
 
     def __attrs_post_init__(self) -> None:
         """Refuse shapes that do not fit and values that are not finite."""

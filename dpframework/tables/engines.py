@@ -23,6 +23,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block
+from dpframework.tables.counts import wide
 from dpframework.tables.table import Table
 
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
@@ -63,8 +64,14 @@ class Engine(abc.ABC):
         """Return the same rows with one more attribute: the cell of each row."""
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate a counting function on every block and add up."""
-        return np.asarray(functools.reduce(np.add, self.map(rows, count)))
+        """Evaluate a counting function on every block and add up, in 64 bits.
+
+        Raises
+        ------
+        InputError
+            If it counts in a type that may wrap round or round off (see `counts.wide`).
+        """
+        return np.asarray(functools.reduce(np.add, map(wide, self.map(rows, count))))
 
 
 class _Blocks(Engine):

@@ -20,6 +20,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.run.miner import Miner
+from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.replay import Replayed, Weigher, replay
 from dpframework.verify.search import Found, Labelled, Search, labelled, shrunk, unlabelled
 from dpframework.verify.subject import Subject
@@ -91,6 +92,8 @@ class AuditReport:
         How many of them ran the miner again, rather than only weighing its releases.
     exhaustive
         Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+    most_rows
+        How many equal rows the largest tables had.
     seconds
         What it took.
     violations
@@ -106,6 +109,7 @@ class AuditReport:
     replays: int
     reruns: int
     exhaustive: int
+    most_rows: int
     seconds: float
     violations: tuple[Violation, ...]
     worst_pair: Violation | None
@@ -158,7 +162,7 @@ def audit(
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
     and all, on its own table, on its own table in another order, on neighbours, and on tables far away, where what the
     miner does must follow from the releases as well; then its releases alone are weighed on pairs of neighbours:
-    random ones, all small ones, and ones climbed to.
+    random ones, all small ones, ones of very many equal rows, and ones climbed to.
 
     Parameters
     ----------
@@ -195,6 +199,7 @@ class _Audit:
         self.replays = replays
         self.rng = np.random.default_rng(seed)
         self.sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS)
+        self.most = largest_number(subject.schema, subject.relation)
         self.changes = changes(subject.universe, subject.relation)
         if not self.changes:
             raise InputError("the schema allows one kind of row only; neighbours under replace-one are all alike")
@@ -231,6 +236,7 @@ class _Audit:
             self.reruns + 2 * self.search.tried,
             self.reruns,
             exhaustive,
+            max(self.most, self.sizes.most),
             time.perf_counter() - started,
             tuple(self.violations.values()),
             pair,
@@ -339,6 +345,9 @@ class _Audit:
         ]
         for weigher, transcript in list(zip(weighers, transcripts, strict=True))[:EXHAUSTED]:
             self._seen(self.search.exhaustive(weigher.loss, every), transcript)
+        longest = max(range(len(transcripts)), key=lambda k: len(transcripts[k].events))
+        many = pairs_of_many(self.subject.universe, self.changes, self.most)
+        self._seen(self.search.worst(weighers[longest].loss, many), transcripts[longest])
         begun.sort(key=lambda one: -one[0].loss)
         chosen = begun[: max(len(begun) // 4, 1)]
         left = max(pairs - self.search.tried, 4 * len(chosen)) // len(chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, final
 
 import attrs
@@ -14,6 +14,7 @@ from dpframework.verify.tables import Pair, Rows, Sizes, all_tables
 
 COPIES = (1, 1, 1, 2, 4, 8)  # of a row, that one move of the climb adds or drops
 FEW_KINDS = 4  # of rows, in exhaustive search
+MOST_SHRINKS = 500  # tables tried: each one of many thousands of rows may need all of them
 
 Loss: TypeAlias = Callable[[Rows, Rows], float]
 
@@ -62,14 +63,14 @@ class Search:
 
     def at_random(self, loss: Loss, number: int) -> Found:
         """Return the worst of some random pairs."""
-        return self._worst(loss, (self.random_pair() for _ in range(number)))
+        return self.worst(loss, (self.random_pair() for _ in range(number)))
 
     def exhaustive(self, loss: Loss, number: int) -> Found:
         """Return the worst of all pairs of a few kinds of rows, up to as many rows as `number` pairs allow."""
         kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
         among = [c for c in self._changes if all(kind is None or kind in kinds for kind in c)]
         tables = all_tables(kinds, range(self._sizes.least, self.sizes_covered(number) + 1))
-        return self._worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
+        return self.worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
 
     def sizes_covered(self, number: int) -> int:
         """Return up to how many shared rows `exhaustive` tries every pair; -1 if `number` allows not even the least."""
@@ -84,7 +85,7 @@ class Search:
 
     def climb(self, loss: Loss, start: Pair, number: int) -> Found:
         """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss."""
-        best = self._worst(loss, iter([start]))
+        best = self.worst(loss, iter([start]))
         for _ in range(number - 1):
             pair = self._moved(best.pair)
             self.tried += 1
@@ -93,7 +94,8 @@ class Search:
                 best = Found(pair, reached)
         return best
 
-    def _worst(self, loss: Loss, pairs: Iterator[Pair]) -> Found:
+    def worst(self, loss: Loss, pairs: Iterable[Pair]) -> Found:
+        """Return the worst of some given pairs."""
         best = Found(Pair(b"", None, None), -math.inf)
         for pair in pairs:
             self.tried += 1
@@ -136,14 +138,18 @@ def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], 
     least
         The fewest shared rows that the schema allows.
     """
-    chunk = max(len(one), len(other), 1)
+    chunk, tried = max(len(one), len(other), 1), 0
     while chunk:
-        shared = [label for label, _ in one if label in {label for label, _ in other}]
+        of_other = {label for label, _ in other}
+        shared = [label for label, _ in one if label in of_other]
         left_out = False
         for start in range(0, len(shared), chunk):
             dropped = set(shared[start : start + chunk])
             if len(shared) - len(dropped) < least:
                 continue
+            tried += 1
+            if tried > MOST_SHRINKS:
+                return unlabelled(one), unlabelled(other)
             smaller = [tuple(row for row in rows if row[0] not in dropped) for rows in (one, other)]
             if shows(unlabelled(smaller[0]), unlabelled(smaller[1])):
                 one, other = smaller

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -16,6 +16,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.queries import Norm, PiecewiseScores, Query
+from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.search import Search
 from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Universe, changes
 
@@ -73,6 +74,8 @@ class SensitivityReport:
         How many pairs of neighbours were evaluated.
     wrong
         What else was found wrong, such as an answer whose length depends on the rows.
+    most_rows
+        How many rows the largest table had that was looked at.
     """
 
     query: str
@@ -80,6 +83,7 @@ class SensitivityReport:
     measured: tuple[Measured, ...]
     pairs: int
     wrong: tuple[str, ...]
+    most_rows: int
 
     @property
     def passed(self) -> bool:
@@ -100,6 +104,7 @@ class SensitivityReport:
             "measured": measured,
             "pairs": self.pairs,
             "wrong": list(self.wrong),
+            "most_rows": self.most_rows,
             "passed": self.passed,
         }
 
@@ -129,7 +134,7 @@ def search_sensitivity(
     """Look for the largest change of a query's answer between neighbours.
 
     Every pair of small tables of a few kinds of rows, then larger ones that Hypothesis steers towards larger changes,
-    then climbing from the largest.
+    then climbing from the largest; and tables of very many equal rows, where a narrow number wraps round.
 
     Parameters
     ----------
@@ -205,6 +210,7 @@ class _Searched:
         self.universe = Universe(schema)
         self.engine = SmallTables(self.universe)
         self.sizes = Sizes.of(schema, relation, MOST_ROWS)
+        self.most = largest_number(schema, relation)
         self.changes = changes(self.universe, relation)
         self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed))
         self.declared = {norm: float(change) for norm, change in declared_changes(query, relation).items()}
@@ -219,13 +225,20 @@ class _Searched:
             self.search.exhaustive(self._ratio, self.pairs // 3)
             found = self._steered(self.pairs // 3)
             self.search.climb(self._ratio, found, self.pairs // 3)
+            self.search.worst(self._ratio, self._many())
         describe = self.universe.describe
         measured = tuple(
             Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)))
             for norm, (largest, one, other) in self.largest.items()
         )
-        wrong = tuple(self.wrong.values())
-        return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong)
+        wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
+        return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
+
+    def _many(self) -> Iterator[Pair]:
+        """Yield pairs of very many equal rows, unless the query fails on fewer."""
+        if self.wrong:
+            return iter(())
+        return pairs_of_many(self.universe, self.changes, self.most, lambda rows: self._coordinates(self._answer(rows)))
 
     def _answer(self, rows: Rows) -> Any:
         if rows not in self.answers:
@@ -234,6 +247,9 @@ class _Searched:
             self.answers[rows] = self.query.evaluate(self.engine, Held(rows, self.derived, 0), **self.inputs)
         return self.answers[rows]
 
+    def _coordinates(self, answer: Any) -> Any:
+        return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)
+
     def _ratio(self, one: Rows, other: Rows) -> float:
         """Measure a pair; return by how much of the declared change the answer moved, at most over the norms."""
         try:
@@ -241,8 +257,7 @@ class _Searched:
         except Exception as error:
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
             return 0.0
-        if not isinstance(before, PiecewiseScores):
-            before, after = self.query.coordinates(before), self.query.coordinates(after)
+        before, after = self._coordinates(before), self._coordinates(after)
         if np.shape(before) != np.shape(after):
             self.wrong.setdefault("shape", "the length of its answer depends on the rows")
             return 0.0

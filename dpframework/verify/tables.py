@@ -41,6 +41,13 @@ class Universe:
         The public facts.
     seed
         Of the sample.
+
+    Attributes
+    ----------
+    kinds
+        How many there are.
+    codes
+        The code of each attribute in each kind of row, shape (attributes, kinds).
     """
 
     def __init__(self, schema: Schema, seed: int = 0) -> None:
@@ -54,7 +61,7 @@ class Universe:
             chosen = np.stack([rng.integers(0, len(codes), MOST_KINDS) for codes, _ in points])
             chosen = np.unique(chosen, axis=1)
         self.kinds = chosen.shape[1]
-        self._codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
+        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
         self._values = {
             attribute.name: values[k]
             for attribute, (_, values), k in zip(schema, points, chosen, strict=True)
@@ -69,13 +76,13 @@ class Universe:
         block[::2] = (kinds + 1) % self.kinds
         raw = {name: column[block] for name, column in self._values.items()}
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
-        return Block(self.schema, np.ascontiguousarray(self._codes[:, block]), raw, index)
+        return Block(self.schema, np.ascontiguousarray(self.codes[:, block]), raw, index)
 
     def table(self, rows: Rows) -> Table:
         """Return a table as a study takes it."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
         values = {name: column[kinds] for name, column in self._values.items()}
-        return Table.from_codes(self.schema, self._codes[:, kinds], values)
+        return Table.from_codes(self.schema, self.codes[:, kinds], values)
 
     def describe(self, rows: Rows) -> list[str]:
         """Write each row for a reader, with how often it occurs."""
@@ -86,7 +93,7 @@ class Universe:
         texts = []
         for k, attribute in enumerate(self.schema):
             raw = self._values.get(attribute.name)
-            shown = attribute.labels[self._codes[k, kind]]
+            shown = attribute.labels[self.codes[k, kind]]
             if raw is not None and not math.isnan(raw[kind]):
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")

@@ -23,7 +23,7 @@ from dpframework.tables import Block
 
 MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
 
-Counts: TypeAlias = NDArray[np.int32]  # there are fewer than 2**31 rows: see `RowBounds`
+Counts: TypeAlias = NDArray[np.integer]  # int32 over a block, which has fewer than 2**31 rows; their sum is int64
 
 
 # Not slotted: the cached property needs an instance dictionary.

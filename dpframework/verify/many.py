@@ -1,0 +1,96 @@
+"""Tables with very many equal rows: where a number that is too narrow wraps round, or a sum rounds off.
+
+Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times: once beside each size at
+which 8 and 16 bits end, and once where the answer stops growing as it did, whatever a row counts for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.queries import PiecewiseScores
+from dpframework.verify.tables import Pair, Universe
+
+MANY = 70_000
+ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
+MOST_KINDS = 6
+REGULAR = 60  # rows up to which small tables are searched
+ROUNDING = 1e-6  # relative, of an answer that grows by the same amount with each row
+
+
+def largest_number(schema: Schema, relation: Relation) -> int:
+    """Return how many equal rows a table may have, at most `MANY`, by the schema's public facts on their number."""
+    if schema.rows is not None:
+        return schema.rows - (1 if relation is Relation.REPLACE_ONE else 0)
+    return min(MANY, schema.row_bound - 1) if schema.row_bound is not None else MANY
+
+
+def telling_kinds(universe: Universe) -> list[int]:
+    """Return a few kinds of rows that between them have as many values of each attribute as they can."""
+    chosen: list[int] = []
+    seen: set[tuple[int, int]] = set()
+    for _ in range(min(MOST_KINDS, universe.kinds)):
+        new = [sum(value not in seen for value in enumerate(codes)) for codes in universe.codes.T.tolist()]
+        best = int(np.argmax(new))
+        if new[best] == 0:
+            break
+        chosen.append(best)
+        seen.update(enumerate(universe.codes[:, best].tolist()))
+    return chosen
+
+
+def pairs_of_many(
+    universe: Universe,
+    changes: Sequence[tuple[int | None, int | None]],
+    most: int,
+    answer: Callable[[bytes], Any] | None = None,
+) -> Iterator[Pair]:
+    """Yield neighbours that share very many equal rows.
+
+    Parameters
+    ----------
+    universe
+        The kinds of rows.
+    changes
+        How neighbours may differ (see `tables.changes`).
+    most
+        How many rows they may share.
+    answer
+        What a query answers on a table, to look for where it stops growing as it did; None for no such search.
+    """
+    kinds = telling_kinds(universe)
+    for kind in kinds:
+        its_own = [c for c in changes if kind in c and all(other is None or other in kinds for other in c)]
+        sizes = [size for size in (*ENDS, most) if size <= most]
+        if answer is not None and most > REGULAR:
+            sizes += _irregular(answer, bytes((kind,)), most)
+        for size, change in itertools.product(dict.fromkeys(sizes), its_own):
+            yield Pair(bytes((kind,)) * size, *change)
+
+
+def _irregular(answer: Callable[[bytes], Any], row: bytes, most: int) -> list[int]:
+    """Return the size just before an answer first leaves the line that it keeps to on small tables, if it does both."""
+    first = answer(b"")
+    if isinstance(first, PiecewiseScores):
+        return []
+    start, step = np.asarray(first, dtype=np.float64), np.asarray(answer(row), dtype=np.float64)
+
+    def regular(size: int) -> bool:
+        found = np.asarray(answer(row * size), dtype=np.float64)
+        return found.shape == start.shape and bool(
+            np.allclose(found, start + size * (step - start), rtol=ROUNDING, atol=ROUNDING)
+        )
+
+    low, high = REGULAR // 2, most
+    if start.shape != step.shape or not regular(low) or regular(high):
+        return []
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if regular(middle) else (low, middle)
+    return [low]
