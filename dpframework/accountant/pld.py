@@ -1,14 +1,17 @@
 """Privacy loss distributions, composed by dp-accounting.
 
 Each step is an event of dp-accounting: its mechanism's own where that is known to dominate, else any mechanism of
-the same pure epsilon. Branches and parts that differ are bounded by any mechanism of the largest pure epsilon.
+the same pure epsilon. Branches and parts that differ are bounded by the one that dominates all others, if one does:
+dropping releases, and noise of a smaller pure epsilon, are post-processing, so an event with more of both dominates
+(adaptive composition keeps that: Zhu, Dong and Wang 2022, Theorem 10). Else any mechanism of the largest pure epsilon
+bounds them.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -62,20 +65,20 @@ class PLDAccountant(Accountant[Events]):
         )
 
     def either(self, parts: Sequence[Events]) -> Events:
-        """Keep an event that all branches share, else bound by the largest pure epsilon."""
+        """Keep the event that dominates all branches, else bound by the largest pure epsilon."""
         pure = composition.either([p.pure for p in parts])
         return Events(
-            _shared([p.add_or_remove_one for p in parts], pure.add_or_remove_one),
-            _shared([p.replace_one for p in parts], pure.replace_one),
+            _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one),
+            _dominating([p.replace_one for p in parts], pure.replace_one),
             pure,
         )
 
     def parallel(self, parts: Sequence[Events]) -> Events:
         """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
         pure = composition.parallel([p.pure for p in parts])
-        added = _shared([p.add_or_remove_one for p in parts], pure.add_or_remove_one)
+        added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one)
         moves = _composed([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
-        replaced = _shared([*(p.replace_one for p in parts), moves], pure.replace_one)
+        replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one)
         return Events(added, replaced, pure)
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
@@ -172,8 +175,38 @@ def _composed(events: Sequence[Any | None]) -> Any | None:
     return made[0] if len(made) == 1 else dp_accounting.ComposedDpEvent(made) if made else dp_accounting.NoOpDpEvent()
 
 
-def _shared(events: Sequence[Any | None], epsilon: Fraction | None) -> Any | None:
-    """Return the one event that all are, else any mechanism of that pure epsilon, else None."""
-    if events and all(event == events[0] for event in events):
-        return events[0]
+def _dominating(events: Sequence[Any | None], epsilon: Fraction | None) -> Any | None:
+    """Return the one event that dominates all, else any mechanism of that pure epsilon, else None."""
+    if events and None not in events:
+        counted = [_counted([event]) for event in events]
+        for event, strong in zip(events, counted, strict=True):
+            if all(_dominates(strong, weak) for weak in counted):
+                return event
     return _any_pure(epsilon)
+
+
+def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
+    """Tell whether a composition is the other one, besides more releases and larger pure epsilons."""
+    if any(strong.get(event, 0) < times for event, times in weak.items() if _pure_of(event) is None):
+        return False
+    losses = {loss for event in weak if (loss := _pure_of(event)) is not None}
+    return all(_at_least(strong, loss) >= _at_least(weak, loss) for loss in losses)
+
+
+def _at_least(events: Mapping[Any, int], epsilon: float) -> int:
+    return sum(times for event, times in events.items() if (_pure_of(event) or 0) >= epsilon)
+
+
+def _pure_of(event: Any) -> float | None:
+    """Return epsilon of an event that tells two answers, as randomized response of that epsilon does; else None.
+
+    So does discrete Laplace noise on an integer that changes by 1: each output is epsilon likelier on one side.
+    """
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+
+    match event:
+        case AnyPure(epsilon=epsilon):
+            return epsilon
+        case DiscreteLaplaceDpEvent(noise_parameter=epsilon, sensitivity=1):
+            return float(epsilon)
+    return None
