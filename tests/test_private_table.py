@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ import dpframework as dpf
 from dpframework.facts.errors import DPFrameworkError
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
 from dpframework.run.gate import Gate
+from dpframework.run.silence import silenced
 
 SCHEMA = dpf.Schema(
     [
@@ -285,6 +288,76 @@ def test_partitions_and_derivations_show_no_private_value(opened: Callable[..., 
             call()
         assert SECRET not in str(failed.value)
         assert failed.value.__context__ is None
+
+
+@attrs.frozen
+class Telling(DiscreteLaplace):
+    """An honest mechanism that says too much when it fails."""
+
+    name = "telling"
+    error: Any = dpf.InputError
+
+    def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+        raise self.error(f"the answer is {SECRET}")
+
+
+class Overlapping(Peeking):
+    """A description that fails with an error of the project, and quotes a row."""
+
+    def holds(self, columns: Any) -> Any:
+        raise dpf.InputError(f"{SECRET} {columns.codes('ill')}")
+
+
+@pytest.mark.parametrize("error", [dpf.InputError, dpf.ReleaseRefused, type(SECRET, (Exception,), {})])
+def test_no_text_of_a_mechanism_description_or_engine_is_shown(opened: Callable[..., Any], error: Any) -> None:
+    cases = dpf.Cases([Overlapping()])
+    step = dpf.step("s", dpf.queries.Count(), Telling(1, error))
+    table, _ = opened(dpf.sequential(step, dpf.parallel(counting(), by=dpf.FromRelease("s"))), TABLE, seed=None)
+    for call in (
+        lambda: table.release("s"),
+        lambda: table.partition(cases),
+        lambda: table.derive(dpf.Boolean("young"), cases),
+    ):
+        with pytest.raises(dpf.InputError, match="failed with") as failed:
+            call()
+        assert SECRET not in str(failed.value)
+        assert failed.value.__context__ is None
+    table, _ = opened(step, TABLE, seed=1)
+    with pytest.raises(Exception, match=r"failed with|the answer is"):
+        table.release("s")
+
+
+def test_no_warning_of_a_private_run_is_shown_or_raised(opened: Callable[..., Any]) -> None:
+    """A division by zero on one neighbour only would tell the two apart, as a warning or, with -W error, as a stop."""
+
+    def divided() -> Any:
+        warnings.warn(SECRET, stacklevel=1)
+        return np.nan_to_num(np.array([0.0]) / np.array([0.0])).astype(int)
+
+    for engine in (dpf.InMemory(), dpf.Threads(2)):
+        for seed, shown in ((None, 0), (1, 2)):
+            table, _ = opened(dpf.step("s", Faulty(divided), DiscreteLaplace(1)), TABLE, seed=seed, engine=engine)
+            before = list(warnings.filters)
+            with warnings.catch_warnings(record=True) as told, np.errstate(all="warn"):
+                warnings.simplefilter("always")
+                table.release("s")
+            assert (len(told) > 0) == (shown > 0)
+            assert list(warnings.filters) == before
+    table, _ = opened(dpf.step("s", Faulty(divided), DiscreteLaplace(1)), TABLE, seed=None)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        table.release("s")
+
+
+def test_runs_in_threads_give_the_warning_filters_back() -> None:
+    before = list(warnings.filters)
+    first, second = silenced(), silenced()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert list(warnings.filters) != before  # the second one has not ended
+    second.__exit__(None, None, None)
+    assert list(warnings.filters) == before
 
 
 @pytest.mark.parametrize("listed", [(), ("x",), ("x", "y", "z")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.observers import Observer, Release
 from dpframework.run.scope import Charge
+from dpframework.run.silence import silenced
 from dpframework.tables.engines import Engine, Rows
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ class Gate:
         Raises
         ------
         InputError
-            If the query fails; in a private run the error names the step and the kind of failure only.
+            If the query or the mechanism fails; in a private run the error names the step and the kind of failure only.
         """
         for observer in self.observers:
             observer.charged(charge)
@@ -53,7 +55,7 @@ class Gate:
     def answer(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
         """Return the exact answer (private side only)."""
         what = f"step '{charge.path}': the query '{charge.calibration.facts.text}'"
-        return self._guarded(what, lambda: charge.step.query.evaluate(self.engine, rows, **inputs), shown=())
+        return self._guarded(what, lambda: charge.step.query.evaluate(self.engine, rows, **inputs))
 
     def draw(self, charge: Charge, answer: Any) -> Any:
         """Return the mechanism's output."""
@@ -83,17 +85,22 @@ class Gate:
             )
         return candidates
 
-    def _guarded(
-        self, what: str, function: Callable[[], T], shown: tuple[type[Exception], ...] = (DPFrameworkError,)
-    ) -> T:
-        """Call a function that sees private rows; in a private run, show no text and no cause of what it raises."""
+    def _guarded(self, what: str, function: Callable[[], T]) -> T:
+        """Call a function that sees private rows; in a private run, show nothing that it says, warns or raises.
+
+        Only the kind of a failure is named, and only if it is a kind that everybody knows: a class may be named after
+        a value. A seeded experiment shows all.
+        """
+        private = self.randomness.private
         try:
-            return function()
+            with silenced() if private else contextlib.nullcontext():
+                return function()
         except Exception as error:
-            if isinstance(error, shown) or (isinstance(error, DPFrameworkError) and not self.randomness.private):
+            if isinstance(error, DPFrameworkError) and not private:
                 raise
-            # The text of an error may quote a private value: only a seeded experiment may show it.
-            kind, cause = type(error).__name__, None if self.randomness.private else error
+            kind = type(error)
+            known = not private or kind.__module__.split(".")[0] in ("builtins", "dpframework")
+            name, cause = kind.__name__ if known else "an error of its own", None if private else error
         raise InputError(
-            f"{what} failed with {kind}; run with a seed on data that is not private to see where"
+            f"{what} failed with {name}; run with a seed on data that is not private to see where"
         ) from cause

@@ -1,0 +1,41 @@
+"""Nothing that is said about private rows is shown: warnings, and numpy's complaints about their arithmetic.
+
+A warning such as numpy's "divide by zero" may appear on one of two neighbouring tables only, and then tells them apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+_lock = threading.Lock()
+_filters: list[warnings.catch_warnings[None]] = []
+_within = 0
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Show no warning while the block runs, in any thread; none becomes an error either.
+
+    Warning filters belong to the whole process: the first block that begins sets them, and the last one that ends
+    puts them back, so that runs in several threads do not undo each other's.
+    """
+    global _within
+    with _lock:
+        if not _within:
+            _filters.append(warnings.catch_warnings())
+            _filters[0].__enter__()
+            warnings.simplefilter("ignore")
+        _within += 1
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with _lock:
+            _within -= 1
+            if not _within:
+                _filters.pop().__exit__(None, None, None)
