@@ -555,7 +555,7 @@ def test_integer_arrays_of_a_real_query_of_large_sensitivity_are_not_lost() -> N
         (math.inf, "NaN or infinity"),
         (2.5, None),
         ("9412", "numbers are needed"),
-        (np.array([1.0, 2.0]), "more numbers than"),
+        (np.array([1.0, 2.0]), "more than the 1 numbers"),
         (None, "numbers are needed"),
     ],
 )
@@ -597,6 +597,8 @@ def test_queries_that_a_mechanism_cannot_serve() -> None:
     assert "integer" in (DiscreteLaplace(1).misfit(REAL) or "")
     assert "length" in (Laplace(1).misfit(attrs.evolve(REAL, answer_length=None)) or "")
     assert "linf" in (ExponentialInterval(1).misfit(facts()) or "")
+    unknown = attrs.evolve(facts(sensitivity("linf", 1), integer=False), answer_length=None)
+    assert Exponential(1).misfit(unknown) is ExponentialInterval(1).misfit(unknown) is None  # scores need no length
     assert Laplace(1).calibrate(facts(), ADD) is None
     assert Exponential(1).misfit(facts(sensitivity("squared-l2", 1), sensitivity("l1", 1))) is None  # l1 bounds linf
     scores = calibrated(ExponentialInterval(1), VOTES)

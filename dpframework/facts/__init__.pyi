@@ -44,6 +44,7 @@ from .privacy import (
     exact as exact,
     float_above as float_above,
     positive as positive,
+    positive_rho as positive_rho,
     rational_above as rational_above,
 )
 from .schema import Schema as Schema

@@ -100,6 +100,11 @@ def positive(value: Amount, what: str = "epsilon") -> Fraction:
     return number
 
 
+def positive_rho(value: Amount) -> Fraction:
+    """Return `positive(value, "rho")`."""
+    return positive(value, "rho")
+
+
 def exact_or_none(value: Amount | None) -> Fraction | None:
     """Return `exact(value)`, keeping None."""
     return None if value is None else exact(value)

@@ -17,6 +17,7 @@ from .randomness import (
     Randomness as Randomness,
 )
 from .selection import (
+    BoundedRange as BoundedRange,
     Exponential as Exponential,
     PermuteAndFlip as PermuteAndFlip,
     bounded_range_losses as bounded_range_losses,

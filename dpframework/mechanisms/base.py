@@ -125,13 +125,14 @@ class Mechanism(abc.ABC):
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
+    needs_length: ClassVar[bool] = True  # whether noise depends on how many real numbers a query answers with
     assumptions: ClassVar[tuple[str, ...]] = ()
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Return why the mechanism cannot serve a query (of declared sensitivity), or None."""
         if facts.sensitivity(self.norm) is None:
             return f"needs a sensitivity in the {self.norm} norm, which the query does not declare"
-        if not facts.integer and facts.answer_length is None and not self.selects:
+        if not facts.integer and facts.answer_length is None and self.needs_length:
             return "needs to know the length of a real-valued answer beforehand (Query.answer_length)"
         return None
 
@@ -260,16 +261,11 @@ def half_square(pair: ByRelation) -> ByRelation:
     return pair.map(lambda epsilon: epsilon**2 / 2)
 
 
-def positive_epsilon(value: Any) -> Fraction:
-    """Convert a mechanism's epsilon (see `privacy.positive`)."""
-    return positive(value, "epsilon")
-
-
 @attrs.frozen
 class PureMechanism(Mechanism):
     """A mechanism whose parameter is its pure epsilon under the study's relation."""
 
-    epsilon: Fraction = attrs.field(converter=positive_epsilon)
+    epsilon: Fraction = attrs.field(converter=positive)
 
     def scale(self, change: Fraction) -> Fraction:
         """Return change / epsilon."""

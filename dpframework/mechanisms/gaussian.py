@@ -13,16 +13,11 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
+from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
 from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-
-
-def _positive_rho(value: Any) -> Fraction:
-    return positive(value, "rho")
-
 
 LARGEST_DEVIATION = 1e4  # of a discrete Gaussian in PLD accounting, whose time grows with it
 
@@ -50,7 +45,7 @@ class Gaussian(Mechanism):
 
     name: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = Norm.SQUARED_L2
-    rho: Fraction = attrs.field(converter=_positive_rho)
+    rho: Fraction = attrs.field(converter=positive_rho)
 
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the squared l2 change, padded on the lattice."""

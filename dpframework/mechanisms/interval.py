@@ -9,7 +9,6 @@ to be real arithmetic. Claim: pure epsilon, bounded range, so rho = epsilon**2 /
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import attrs
@@ -17,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, float_above
-from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism
+from dpframework.facts.privacy import float_above
+from dpframework.mechanisms.base import Calibration, Preview
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.selection import bounded_range_losses
-from dpframework.queries.base import Norm, QueryFacts
+from dpframework.mechanisms.selection import BoundedRange
 from dpframework.queries.scores import PiecewiseScores
 
 POINTS = 1 << 32  # of the lattice
@@ -30,30 +28,11 @@ ROUNDING = 2.0**-6  # of a lattice step, by which floating point may miss a latt
 
 @final
 @attrs.frozen
-class ExponentialInterval(PureMechanism):
-    """Draws a point of a public interval, with density growing in a piecewise constant score."""
+class ExponentialInterval(BoundedRange):
+    """Draws a point of a public interval, with density growing in a piecewise constant score; nothing is rounded."""
 
     name: ClassVar[str] = "exponential-interval"
-    norm: ClassVar[Norm] = Norm.LINF
     assumptions: ClassVar[tuple[str, ...]] = ("real-arithmetic",)
-
-    def misfit(self, facts: QueryFacts) -> str | None:
-        """Ask for a linf sensitivity; nothing is rounded, so the answer's length does not matter."""
-        return (
-            None
-            if facts.sensitivity(Norm.LINF)
-            else "needs a sensitivity in the linf norm, which the query does not declare"
-        )
-
-    def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the spread of the score over the interval."""
-        declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
-        return declared.spread
-
-    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return spread / scale, and an eighth of its square as rho."""
-        return bounded_range_losses(change, scale)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> float:
         """Draw a piece by its weight, then one of its lattice points."""

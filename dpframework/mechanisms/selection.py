@@ -32,8 +32,35 @@ from dpframework.queries.base import Norm, QueryFacts
 
 
 @attrs.frozen
-class _NoisyMax(PureMechanism):
+class _ByScore(PureMechanism):
+    """Prefers outputs of a higher score; how many there are makes no difference to the noise."""
+
     norm: ClassVar[Norm] = Norm.LINF
+    needs_length: ClassVar[bool] = False
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the spread of the scores."""
+        declared = facts.sensitivity(Norm.LINF)
+        assert declared is not None  # `misfit` has been asked
+        return declared.spread
+
+
+@attrs.frozen
+class BoundedRange(_ByScore):
+    """A mechanism that draws an output with probability proportional to exp(score / scale).
+
+    A row moves the log-probabilities of any two outputs apart by spread / scale at most: their changes lie in a range
+    of that length, which is both the pure epsilon and, by an eighth of its square, rho (Dong, Durfee and Rogers 2020;
+    Cesar and Rogers 2021, Lemma 3.4). A subclass whose scores are rounded adds what that may move to `change`.
+    """
+
+    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
+        """Return spread / scale, and an eighth of its square as rho."""
+        return bounded_range_losses(change, scale)
+
+
+@attrs.frozen
+class _NoisyMax(_ByScore):
     selects: ClassVar[bool] = True
     noise: ClassVar[Noise]
 
@@ -43,9 +70,8 @@ class _NoisyMax(PureMechanism):
         Rounding two scores moves their difference by at most two lattice steps (one each, before and after), and
         floating-point evaluation is allowed two more: 4 steps of 2**-20.
         """
-        declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
-        return declared.spread if facts.integer else times(declared.spread, 1 + Fraction(4, 2**LATTICE_BITS))
+        spread = super().change(facts)
+        return spread if facts.integer else times(spread, 1 + Fraction(4, 2**LATTICE_BITS))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
         """Return the position of the chosen candidate."""
@@ -64,18 +90,14 @@ class _NoisyMax(PureMechanism):
 
 @final
 @attrs.frozen
-class Exponential(_NoisyMax):
+class Exponential(_NoisyMax, BoundedRange):
     """The exponential mechanism, as the largest score with Gumbel noise.
 
-    Source: McSherry and Talwar 2007; bounded range gives rho = epsilon**2 / 8 (Cesar and Rogers 2021, Lemma 3.4).
+    Source: McSherry and Talwar 2007; bounded range gives rho = epsilon**2 / 8 (see `BoundedRange`).
     """
 
     name: ClassVar[str] = "exponential"
     noise: ClassVar[Noise] = Noise.GUMBEL
-
-    def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return spread / scale, and an eighth of its square as rho."""
-        return bounded_range_losses(change, scale)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of choosing position `output`."""

@@ -346,7 +346,7 @@ class FilteredPool(PairPool):
 class PlantedScores(LanguageScores):
     name = "planted-scores"
     pool: type[PairPool] = PairPool
-    text, size, count = PairScores.text, PairScores.size, PairScores.count
+    text, answer_length, count = PairScores.text, PairScores.answer_length, PairScores.count
 
     def answer(self, counts, **inputs):
         right = PairPool.of(self, counts)

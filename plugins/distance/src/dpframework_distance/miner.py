@@ -41,6 +41,7 @@ from dpframework.facts import (
     named_once,
     one_of,
     positive,
+    positive_rho,
     share_of_budget,
     true_or_false,
     whole_number,
@@ -76,10 +77,6 @@ SENSITIVITIES = ("tight", "published")
 ESTIMATES = ("shrunk", "published")
 MOST_RUNGS = 32  # about, of a ladder without large steps
 LARGEST_STEP = 1.1
-
-
-def _positive_rho(value: Amount) -> Fraction:
-    return positive(value, "rho")
 
 
 @final
@@ -127,7 +124,7 @@ class DPDilca(Miner):
 
     name = "dp-dilca"
     epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive))
-    rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(_positive_rho), kw_only=True)
+    rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
     target: str | None = attrs.field(default=None, kw_only=True)
     context: str = attrs.field(default="max-dependency", validator=one_of(CONTEXTS), kw_only=True)
     context_size: int = attrs.field(default=3, validator=whole_number(), kw_only=True)

@@ -43,8 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import ByRelation, InputError, positive, whole_number
-from dpframework.mechanisms import Calibration, Losses, Noise, Preview, PureMechanism, Randomness, bounded_range_losses
-from dpframework.queries import Norm, QueryFacts
+from dpframework.mechanisms import BoundedRange, Calibration, Losses, Noise, Preview, Randomness
+from dpframework.queries import QueryFacts
 
 Lattice: TypeAlias = "NDArray[np.int64]"
 ROUNDING = Fraction(16, 2**20)  # of the sensitivity, in a difference of two log-probabilities (see the module)
@@ -92,7 +92,7 @@ class Pool(abc.ABC):
 
 @final
 @attrs.frozen
-class SuccessiveExponential(PureMechanism):
+class SuccessiveExponential(BoundedRange):
     """Several choices, one after another, each by the exponential mechanism among the candidates of its round.
 
     An output has a row for each round: the number of the chosen group, and the position of the candidate in it.
@@ -108,26 +108,17 @@ class SuccessiveExponential(PureMechanism):
     """
 
     name: ClassVar[str] = "successive-exponential"
-    norm: ClassVar[Norm] = Norm.LINF
     rounds: int = attrs.field(default=1, validator=whole_number())
     max_age: int = attrs.field(default=40, validator=whole_number(0))
     within: Fraction = attrs.field(default=Fraction(1, 2), converter=positive)
 
-    def misfit(self, facts: QueryFacts) -> str | None:
-        """Ask for a linf sensitivity; how many candidates there are does not matter."""
-        if facts.sensitivity(Norm.LINF) is None:
-            return "needs a sensitivity in the linf norm, which the query does not declare"
-        return None
-
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores, rounding included, once for every round."""
-        declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
-        return declared.spread.map(lambda spread: spread * (1 + ROUNDING) * self.rounds)
+        return super().change(facts).map(lambda spread: spread * (1 + ROUNDING) * self.rounds)
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return rounds spread / scale, and an eighth of the square of spread / scale, for every round, as rho."""
-        total = bounded_range_losses(change, scale)
+        total = super().losses(change, scale)
         return Losses(total.pure, total.zcdp.map(lambda rho: rho / self.rounds))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
