@@ -42,6 +42,22 @@ class Told(dpf.Query):
         return np.zeros(1, dtype=np.int64)
 
 
+class ToldToo(dpf.Query):
+    """Has the name of another query."""
+
+    name = Told.name
+    sensitivities = (dpf.Sensitivity("l1", 1, source="by construction"),)
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        return np.zeros(1, dtype=np.int64)
+
+
+class Renamed(ToldToo):
+    """Has a name of its own."""
+
+    name = "told too"
+
+
 def told(added: Any, replaced: Any = None, norm: str = "l1", source: str = "by construction") -> Told:
     return Told(dpf.Sensitivity(norm, added, replaced, source=source))
 
@@ -225,6 +241,20 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     "DP018": [
         ("warning", "publishes the exact row count", (best(1), {"schema": COUNTED}),
          (best(1), {"schema": COUNTED, "relation": REPLACE})),
+    ],
+    "DP019": [
+        (
+            "error",
+            r"'q', \S*test_checks\.Told, and that of step 'r', \S*test_checks\.ToldToo, are both named 'told'",
+            (dpf.sequential(asked(told(1)), dpf.step("r", ToldToo(), DiscreteLaplace(1))), {}),
+            (dpf.sequential(asked(told(1)), dpf.step("r", Renamed(), DiscreteLaplace(1))), {}),
+        ),
+        (
+            "error",
+            "'told'",  # wherever the two are
+            (dpf.sequential(dpf.repeat(3, asked(ToldToo())), dpf.sequential(asked(told(1)), name="s")), {}),
+            (dpf.sequential(dpf.repeat(3, asked(told(2))), dpf.sequential(asked(told(1)), name="s")), {}),
+        ),
     ],
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ BUILT_IN: tuple[Check, ...] = (
     structure.UNKNOWN_USE,
     noise.NEAR_UNIFORM,
     claims.ROW_COUNT_PUBLIC,
+    structure.ONE_NAME_OF_TWO_QUERIES,
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

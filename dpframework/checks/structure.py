@@ -1,4 +1,4 @@
-"""Checks of structure: are parts disjoint, names unique, releases used."""
+"""Checks of structure: are parts disjoint, names unique, kinds of query told apart, releases used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, uses_of
 from dpframework.plan.plan import Plan
+from dpframework.queries.base import Declared
 
 
 def _parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -64,6 +65,23 @@ def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
 
 
+def _one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    first: dict[str, Step] = {}
+    for step in plan.steps():
+        kind = type(step.query)
+        if kind is Declared:
+            continue  # read from a file: it was checked when it was made, with the classes at hand
+        name = step.query.name
+        other = type(first.setdefault(name, step).query)
+        if kind is not other:
+            yield (
+                Severity.ERROR,
+                f"the query of step '{first[name].name}', {other.__module__}.{other.__qualname__}, and that of step "
+                f"'{step.name}', {kind.__module__}.{kind.__qualname__}, are both named '{name}', by which a plan file "
+                "cannot tell them apart; give one of the two classes another name",
+            )
+
+
 def _unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for place, nodes in placed_scopes(plan):
         if not any(isinstance(node, Post) for node in nodes):
@@ -94,3 +112,4 @@ PARTS_NOT_DISJOINT = Check("DP003", "parallel parts not disjoint", _parts_not_di
 UNUSED_STEP = Check("DP008", "a step nobody uses", _unused_step)
 DUPLICATE_NAMES = Check("DP009", "duplicate names", _duplicate_names)
 UNKNOWN_USE = Check("DP016", "unknown use", _unknown_use)
+ONE_NAME_OF_TWO_QUERIES = Check("DP019", "one name of two queries", _one_name_of_two_queries)
