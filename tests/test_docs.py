@@ -4,6 +4,7 @@ Fenced blocks are marked by their info string:
 
 - ``python run``: is executed, the blocks of a page one after another in one namespace and an empty folder;
 - ``toml file=NAME``: is written to that file, in that folder;
+- ``python from=PATH``: is quoted from that file of the project;
 - ``sh run``: is executed there, with `dpframework` as a command; any failure is one;
 - ``python plugin``: is loaded as a plugin, without problems (hook pages);
 - ``python faulty-plugin``: is loaded as a plugin, and reported (hook pages);
@@ -37,7 +38,7 @@ DOCS = ROOT / "docs"
 CHECKS = {check.code: check for check in BUILT_IN}
 HOOKS = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("checks/*.md"), *DOCS.glob("hooks/*.md"), ROOT / "README.md"])
-BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)  # within a list it is indented
 
 
 @attrs.frozen
@@ -52,9 +53,16 @@ class Block:
 
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
-    found = [(m.group(1).strip(), m.group(2), text.count("\n", 0, m.start()) + 1) for m in BLOCK.finditer(text)]
+    found = [
+        (m.group(2).strip(), _without_indent(m.group(3), len(m.group(1))), text.count("\n", 0, m.start()) + 1)
+        for m in BLOCK.finditer(text)
+    ]
     for (kind, code, line), following in itertools.zip_longest(found, found[1:]):
         yield Block(kind, code, following[1] if following and following[0] == "output" else None, line)
+
+
+def _without_indent(code: str, columns: int) -> str:
+    return re.sub(rf"^ {{1,{columns}}}", "", code, flags=re.MULTILINE) if columns else code
 
 
 def printed_by(block: Block, page: Path, namespace: dict[str, object]) -> str | None:
@@ -174,6 +182,14 @@ def test_every_check_says_in_one_line_what_it_finds():
 def test_examples_of_the_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     executed(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_quotations_of_the_page_stand_in_their_files(page):
+    for block in blocks(page):
+        if block.kind.startswith("python from="):
+            source = (ROOT / block.kind.removeprefix("python from=")).read_text(encoding="utf-8")
+            assert block.text in source, f"{page}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,8 +57,12 @@ def broken_in(folder: Path) -> set[str]:
 
 
 def contracts() -> set[str]:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return {contract["name"] for contract in settings["tool"]["importlinter"]["contracts"]}
+    return {contract["name"] for contract in settings()}
+
+
+def settings() -> list[dict[str, Any]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return list(project["tool"]["importlinter"]["contracts"])
 
 
 @pytest.fixture
@@ -111,3 +116,10 @@ def test_accounting_loads_no_rows() -> None:
     rooms, packages = ran.stdout.split("\n")[:2]
     assert set(rooms.split()) <= {"dpframework.tables.blocks"}
     assert packages == ""
+
+
+def test_the_architecture_page_has_every_room_in_the_order_of_the_contract() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    (spine,) = (contract for contract in settings() if contract["name"] == SPINE)
+    layers = [room for layer in spine["layers"] for room in layer.split(" | ")]
+    assert [*re.findall(r"^\| \[`(\w+)`\]\(", page, re.MULTILINE), "version"] == layers

@@ -20,6 +20,7 @@ READERS = {
         "examples/dpframework-example/README",
         "hooks",
     ],
+    "Contributor": ["contributing", "architecture", "changelog"],
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """

@@ -16,6 +16,7 @@ from .descriptions import (
     Not as Not,
     Or as Or,
     description_from_dict as description_from_dict,
+    first_overlap as first_overlap,
 )
 from .errors import (
     DPFrameworkError as DPFrameworkError,
@@ -48,4 +49,7 @@ from .privacy import (
     rational_above as rational_above,
 )
 from .schema import Schema as Schema
-from .shortening import Shortener as Shortener
+from .shortening import (
+    Shortener as Shortener,
+    shortened as shortened,
+)

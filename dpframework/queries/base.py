@@ -39,7 +39,7 @@ class Sensitivity:
     replace_one
         The largest change when a row is replaced; None counts the add-or-remove change twice.
     monotonic
-        Whether adding a row moves all coordinates the same way, up or down (monotonic).
+        Whether adding a row moves all coordinates the same way, up or down.
     source
         The theorem, paper or derivation that the values come from.
     """

@@ -7,3 +7,8 @@ from .observers import (
     Release as Release,
 )
 from .private_table import PrivateTable as PrivateTable
+from .scope import (
+    Charge as Charge,
+    Run as Run,
+    Scope as Scope,
+)
