@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivacyWarning
+from dpframework_trees.columns import PrivacyWarning
+from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -13,7 +13,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, extract
 from dpframework_trees.kernels import child_score, pair_score
 from dpframework_trees.pairing import MarkovChainPairs, PairData, largest_replacement, pair_score_named
-from dpframework_trees.queries import Associations, JointLeaves, PairScores
+from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.sampling import placed
 from dpframework_trees.splits import Candidates
@@ -67,14 +67,14 @@ class TestQueries(QueryConformance):
     queries: ClassVar = {
         "joint leaves": (JointLeaves(4, 2), SCHEMA, {"left": tree(LEFT, 0, 1, 2), "right": tree(RIGHT, 1)}),
         "associations": (Associations(LEFT, RIGHT), SCHEMA, {"candidates": LEFT}),
-        "gain": (PairScores(pair_score_named("gain"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
-        "product": (PairScores(pair_score_named("product"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
-        "published": (PairScores(pair_score_named("published"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
+        "gain": (TreePairScores(pair_score_named("gain"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
+        "product": (TreePairScores(pair_score_named("product"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
+        "published": (TreePairScores(pair_score_named("published"), SCHEMA["wolf"], RIGHT, LEFT, 1, None), SCHEMA, {}),
     }
 
 
-def pair_answer(rows: int = 40) -> tuple[PairScores, PairData]:
-    query = PairScores(pair_score_named("gain"), SCHEMA["wolf"], RIGHT, LEFT, 1, None)
+def pair_answer(rows: int = 40) -> tuple[TreePairScores, PairData]:
+    query = TreePairScores(pair_score_named("gain"), SCHEMA["wolf"], RIGHT, LEFT, 1, None)
     kinds = np.random.default_rng(3).integers(0, UNIVERSE.kinds, rows).tolist()
     return query, query.evaluate(ENGINE, ENGINE.hold(bytes(kinds)))
 

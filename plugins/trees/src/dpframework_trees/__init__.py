@@ -8,11 +8,20 @@ from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
     from dpframework_trees.dptree import DPTree
-    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
+    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, TreeClassifier
     from dpframework_trees.id3 import DPID3
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
-__all__ = ["DPID3", "AltExpM", "AltMCMC", "DPID3Classifier", "DPTree", "DPTreeClassifier", "MCMCTreePair"]
+__all__ = [
+    "DPID3",
+    "AltExpM",
+    "AltMCMC",
+    "DPID3Classifier",
+    "DPTree",
+    "DPTreeClassifier",
+    "MCMCTreePair",
+    "TreeClassifier",
+]
 
 
 @hookimpl
@@ -47,7 +56,7 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees import redescribe
 
         return getattr(redescribe, name)
-    if name in ("DPID3Classifier", "DPTreeClassifier"):
+    if name in ("DPID3Classifier", "DPTreeClassifier", "TreeClassifier"):
         # scikit-learn is an extra and slow to import: only who asks for an estimator needs it and waits for it
         try:
             from dpframework_trees import estimator

@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 
 from dpframework.facts import (
     Attribute,
-    Boolean,
-    Categorical,
-    Numeric,
     Schema,
     between_0_and_1,
     list_of_names,
@@ -35,12 +32,12 @@ from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, criterion_named
-from dpframework_trees.estimates import Grown, consistent, finished, noise_variance
-from dpframework_trees.parameters import class_and_attributes, known_criterion, nothing_to_split
+from dpframework_trees.estimates import Grown, noise_variance, tree_result
+from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
 from dpframework_trees.splits import Candidates, Region, cut_of
-from dpframework_trees.tree import DecisionTree, TreeResult
+from dpframework_trees.tree import TreeResult
 
 SAMPLERS = ("exact", "mcmc", "greedy")
 
@@ -101,19 +98,7 @@ class DPTree(Miner):
             "mcmc": {"sampler": "mcmc", "iterations": 2000},
             "greedy": {"sampler": "greedy", "max_depth": 2},
         }
-        schema = Schema(
-            [
-                Categorical("colour", ["red", "green", "blue"], missing=True),
-                Numeric("size", 0, 8, cuts=[3, 5]),
-                Boolean("ripe"),
-                Categorical("grade", ["good", "bad"]),
-            ],
-            max_rows=40,
-        )
-        return {
-            name: Example(schema, cls(target="grade", epsilon=2, **{"max_depth": 1, **v}))
-            for name, v in variants.items()
-        }
+        return examples_of_grades(cls, variants, missing=True)
 
     def plan(self, schema: Schema) -> Node:
         """Plan the tree, then the class counts of its leaves."""
@@ -131,9 +116,7 @@ class DPTree(Miner):
             tree = CompleteTree(resolved.tests, table.release("tree"))
         counts = np.asarray(table.release("leaves", tree=tree), dtype=np.float64)
         grown = _grown(tree, counts, noise_variance(table.calibration("leaves")), Region.whole(table.schema), 0)
-        uniform = np.full(resolved.target.size, 1 / resolved.target.size)
-        root = finished(consistent(grown), uniform, prune=self.pruning)
-        return TreeResult(DecisionTree.over(root, resolved.target, table.schema))
+        return tree_result(grown, resolved.target, table.schema, prune=self.pruning)
 
 
 @attrs.frozen(eq=False)

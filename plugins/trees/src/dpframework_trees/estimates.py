@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts import Attribute, Schema
 from dpframework.mechanisms import Calibration
 from dpframework_trees.splits import Split
-from dpframework_trees.tree import Inner, Leaf, TreeNode
+from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode, TreeResult
 
 
 @attrs.frozen(eq=False)
@@ -118,6 +119,12 @@ def finished(node: _Counted, parent: Counts, *, prune: bool) -> TreeNode:
     if prune and expected_errors(counts, probabilities) <= _errors_below(inner) + 1e-9:
         return Leaf(counts, probabilities)
     return inner
+
+
+def tree_result(grown: Grown, target: Attribute, schema: Schema, *, prune: bool) -> TreeResult:
+    """Return what a miner of trees returns: the released tree made consistent, and finished."""
+    uniform = np.full(target.size, 1 / target.size)
+    return TreeResult(DecisionTree.over(finished(consistent(grown), uniform, prune=prune), target, schema))
 
 
 def _errors_below(node: TreeNode) -> float:

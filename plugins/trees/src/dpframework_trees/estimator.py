@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import abc
-import warnings
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import attrs
 import numpy as np
@@ -15,31 +14,70 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.facts import Attribute, Categorical, InputError, Relation, Schema, nearest
+from dpframework.facts import InputError, Relation, Schema
 from dpframework.run import Miner
 from dpframework.study import Study
-from dpframework.tables import infer_schema, table_from_columns
+from dpframework.tables import table_from_columns
+from dpframework_trees.columns import Columns, ordered_classes, texts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 
-CLASS = "class"
+#: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
+_estimator = attrs.define(slots=False, eq=False, repr=False)
 
 
-class PrivacyWarning(UserWarning):
-    """A fit whose result is not covered by its claim of differential privacy."""
-
-
+@_estimator
 class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
-    """What the estimators of this plugin share: scikit-learn's conventions, schemas, and budgets."""
+    """What the estimators of this plugin share: scikit-learn's conventions, schemas, and budgets.
 
-    epsilon: Any
-    schema: Schema | None
-    target: str | None
-    out_of_domain: str
-    relation: str
-    accountant: Accountant[Any] | None
-    random_state: int | np.random.RandomState | None
+    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of one fit.
+    schema
+        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
+        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
+    target
+        The schema's name of the class; needed only if the schema has more attributes besides.
+    out_of_domain
+        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
+        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
+    relation
+        The neighbouring relation of the claim.
+    accountant
+        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
+        is refused. None lets each fit stand for itself.
+    random_state
+        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
+    tree_
+        The fitted `DecisionTree`.
+    plan_
+        The plan of the fit.
+    private_
+        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
+        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
+        outside of it. Public cuts make scaling needless.
+    schema_
+        The schema of the columns and the class.
+    """
+
+    miner: ClassVar[type[Miner]]
+
+    epsilon: Any = 1.0
+    schema: Schema | None = attrs.field(default=None, kw_only=True)
+    target: str | None = attrs.field(default=None, kw_only=True)
+    out_of_domain: str = attrs.field(default="clamp", kw_only=True)
+    relation: str = attrs.field(default=Relation.ADD_OR_REMOVE_ONE.value, kw_only=True)
+    accountant: Accountant[Any] | None = attrs.field(default=None, kw_only=True)
+    random_state: int | np.random.RandomState | None = attrs.field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Fit a tree.
@@ -62,11 +100,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         classes = self._classes(y)
         if len(classes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
-        schema, target = self._schema(columns, classes)
+        told = Columns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
+        schema, target = told.with_class(columns, classes)
         names = [name for name in schema.names if name != target]
-        by_name = {**dict(zip(names, columns, strict=True)), target: _texts(classes)}
+        by_name = {**dict(zip(names, columns, strict=True)), target: texts(classes)}
         table = table_from_columns(by_name, schema, out_of_domain=self.out_of_domain, source="X and y")
-        self.classes_, self._order = _ordered_classes(schema[target], classes.dtype)
+        self.classes_, self._order = ordered_classes(schema[target], classes.dtype)
         study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
         study.add("tree", self._miner(target))
         results = study.run(table, seed=self._seed(), accountant=self.accountant)
@@ -124,64 +163,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
             check_classification_targets(classes)
         return classes
 
-    def _schema(self, columns: list[Any], classes: NDArray[Any]) -> tuple[Schema, str]:
-        """Return a schema of the columns, in their order, and the class, and the class's name."""
-        if self.schema is None:
-            warnings.warn(
-                "no schema was given: one is inferred from the data, so this fit is not private; "
-                "write a public schema and pass it as schema=",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-            import polars as pl
-
-            frame = pl.DataFrame({name: _plain(column) for name, column in zip(self._names, columns, strict=True)})
-            inferred = infer_schema(frame)
-            name = _free_name(CLASS, inferred.names)
-            return _with_class(inferred, name, classes), name
-        if self.schema.inferred:
-            warnings.warn(
-                "the schema was inferred from data, so this fit is not private; write a public schema",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-        features, target = self._described(self.schema)
-        if target is not None:
-            return self.schema.select([*features, target]), target
-        warnings.warn(
-            "the schema has no attribute for the class: its values are read off y, so this fit is not private",
-            PrivacyWarning,
-            stacklevel=3,
-        )
-        name = _free_name(CLASS, self.schema.names)
-        return _with_class(self.schema.select(features), name, classes), name
-
-    def _described(self, known: Schema) -> tuple[list[str], str | None]:
-        """Return the schema's names of X's columns, in their order, and of the class, if it has that."""
-        if hasattr(self, "feature_names_in_"):
-            features = self._names
-        else:
-            features = [name for name in known.names if name != self.target][: len(self._names)]
-        if len(features) < len(self._names):
-            raise InputError(
-                f"the schema describes {len(features)} columns, X has {len(self._names)}; describe them all"
-            )
-        for name in features:
-            if name not in known:
-                raise InputError(f"column '{name}' of X is not in the schema; {nearest(name, known.names)}")
-        others = [name for name in known.names if name not in features]
-        if self.target is not None and self.target not in others:
-            raise InputError(f"target '{self.target}' must be an attribute of the schema, and no column of X")
-        if self.target is None and len(others) > 1:
-            shown = ", ".join(map(repr, others[:4]))
-            raise InputError(
-                f"the schema has more attributes than X has columns ({shown}); say by target= which is the class"
-            )
-        return features, self.target or next(iter(others), None)
-
-    @abc.abstractmethod
     def _miner(self, target: str) -> Miner:
-        """Return the miner of a fit, for a class of that name."""
+        """Return the miner of a fit, for a class of that name: its parameters are those of the subclass."""
+        own = [a.name for a in attrs.fields(type(self)) if not a.inherited]
+        return self.miner(target=target, epsilon=self.epsilon, **{name: getattr(self, name) for name in own})  # type: ignore[call-arg]
 
     @abc.abstractmethod
     def _assumed(self) -> tuple[str, ...]:
@@ -207,47 +192,14 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
 
 
 @final
+@_estimator
 class DPID3Classifier(TreeClassifier):
     """DP-ID3 decision tree classifier (see `dpframework_trees.DPID3` for the algorithm and its parameters).
 
-    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
-
     Parameters
     ----------
-    epsilon
-        The budget of one fit.
     max_depth, criterion, selection, splits, numeric, stopping, budget, pruning
-        As for the miner.
-    schema
-        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
-        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
-    target
-        The schema's name of the class; needed only if the schema has more attributes besides.
-    out_of_domain
-        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
-        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
-    relation
-        The neighbouring relation of the claim.
-    accountant
-        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
-        is refused. None lets each fit stand for itself.
-    random_state
-        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
-
-    Attributes
-    ----------
-    classes_
-        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
-    tree_
-        The fitted `DecisionTree`.
-    plan_
-        The plan of the fit.
-    private_
-        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
-        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
-        outside of it. Public cuts make scaling needless.
-    schema_
-        The schema of the columns and the class.
+        As for the miner; the others, and what a fit leaves, as for every `TreeClassifier`.
 
     Examples
     --------
@@ -260,209 +212,53 @@ class DPID3Classifier(TreeClassifier):
     ['no', 'yes']
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        max_depth: int = 5,
-        criterion: str = "norm",
-        selection: str = "permute-and-flip",
-        splits: str = "binary",
-        numeric: str = "candidates",
-        stopping: str = "none",
-        budget: str = "growing",
-        pruning: bool = True,
-        schema: Schema | None = None,
-        target: str | None = None,
-        out_of_domain: str = "clamp",
-        relation: str = Relation.ADD_OR_REMOVE_ONE.value,
-        accountant: Accountant[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_depth = max_depth
-        self.criterion = criterion
-        self.selection = selection
-        self.splits = splits
-        self.numeric = numeric
-        self.stopping = stopping
-        self.budget = budget
-        self.pruning = pruning
-        self.schema = schema
-        self.target = target
-        self.out_of_domain = out_of_domain
-        self.relation = relation
-        self.accountant = accountant
-        self.random_state = random_state
+    miner = DPID3
 
-    def _miner(self, target: str) -> DPID3:
-        return DPID3(
-            target=target,
-            epsilon=self.epsilon,
-            max_depth=self.max_depth,
-            criterion=self.criterion,
-            selection=self.selection,
-            splits=self.splits,
-            numeric=self.numeric,
-            stopping=self.stopping,
-            budget=self.budget,
-            pruning=self.pruning,
-        )
+    max_depth: int = attrs.field(default=5, kw_only=True)
+    criterion: str = attrs.field(default="norm", kw_only=True)
+    selection: str = attrs.field(default="permute-and-flip", kw_only=True)
+    splits: str = attrs.field(default="binary", kw_only=True)
+    numeric: str = attrs.field(default="candidates", kw_only=True)
+    stopping: str = attrs.field(default="none", kw_only=True)
+    budget: str = attrs.field(default="growing", kw_only=True)
+    pruning: bool = attrs.field(default=True, kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
         return ("real-arithmetic",) if self.numeric == "density" else ()
 
 
 @final
+@_estimator
 class DPTreeClassifier(TreeClassifier):
     """Classifier: a tree of fixed depth sampled as a whole (see `dpframework_trees.DPTree` for the parameters).
 
-    Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
     Choosing a sampler allows what it assumes: real arithmetic, and for "mcmc" that the walk has converged.
 
     Parameters
     ----------
-    epsilon
-        The budget of one fit.
     max_depth, sampler, criterion, iterations, counts_share, pruning
-        As for the miner.
-    schema
-        Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
-        schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
-    target
-        The schema's name of the class; needed only if the schema has more attributes besides.
-    out_of_domain
-        What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
-        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
-    relation
-        The neighbouring relation of the claim.
-    accountant
-        A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
-        is refused. None lets each fit stand for itself.
-    random_state
-        For experiments only: makes the fit reproducible and not private. None draws cryptographic randomness.
-
-    Attributes
-    ----------
-    classes_
-        The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
-    tree_
-        The fitted `DecisionTree`.
-    plan_
-        The plan of the fit.
-    private_
-        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
-        that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
-        outside of it. Public cuts make scaling needless.
-    schema_
-        The schema of the columns and the class.
+        As for the miner; the others, and what a fit leaves, as for every `TreeClassifier`.
 
     Examples
     --------
+    Neither attribute tells anything of the class without the other, so that no first test is better than any.
+
     >>> import dpframework as dpf
-    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
-    >>> X = [[i % 10] for i in range(1000)]
-    >>> y = ["yes" if i % 10 >= 5 else "no" for i in range(1000)]
-    >>> tree = DPTreeClassifier(epsilon=10, max_depth=1, schema=schema, random_state=0).fit(X, y)
-    >>> tree.predict([[2], [7]]).tolist()
-    ['no', 'yes']
+    >>> schema = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b"), dpf.Boolean("class")])
+    >>> X = [[i % 2, i // 2 % 2] for i in range(1000)]
+    >>> tree = DPTreeClassifier(epsilon=10, max_depth=2, schema=schema, random_state=0).fit(X, [a ^ b for a, b in X])
+    >>> tree.predict([[0, 0], [0, 1], [1, 0], [1, 1]]).tolist()
+    [0, 1, 1, 0]
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        max_depth: int = 3,
-        sampler: str = "exact",
-        criterion: str = "norm",
-        iterations: int = 10_000,
-        counts_share: float | str = 0.4,
-        pruning: bool = True,
-        schema: Schema | None = None,
-        target: str | None = None,
-        out_of_domain: str = "clamp",
-        relation: str = Relation.ADD_OR_REMOVE_ONE.value,
-        accountant: Accountant[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_depth = max_depth
-        self.sampler = sampler
-        self.criterion = criterion
-        self.iterations = iterations
-        self.counts_share = counts_share
-        self.pruning = pruning
-        self.schema = schema
-        self.target = target
-        self.out_of_domain = out_of_domain
-        self.relation = relation
-        self.accountant = accountant
-        self.random_state = random_state
+    miner = DPTree
 
-    def _miner(self, target: str) -> DPTree:
-        return DPTree(
-            target=target,
-            epsilon=self.epsilon,
-            max_depth=self.max_depth,
-            sampler=self.sampler,
-            criterion=self.criterion,
-            iterations=self.iterations,
-            counts_share=self.counts_share,
-            pruning=self.pruning,
-        )
+    max_depth: int = attrs.field(default=3, kw_only=True)
+    sampler: str = attrs.field(default="exact", kw_only=True)
+    criterion: str = attrs.field(default="norm", kw_only=True)
+    iterations: int = attrs.field(default=10_000, kw_only=True)
+    counts_share: float | str = attrs.field(default=0.4, kw_only=True)
+    pruning: bool = attrs.field(default=True, kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
         return {"exact": ExactTrees.assumptions, "mcmc": MarkovChainTrees.assumptions}.get(self.sampler, ())
-
-
-def _plain(column: Any) -> Any:
-    if hasattr(column, "to_native"):
-        return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
-    return column.tolist() if column.dtype == object else column
-
-
-def _free_name(name: str, taken: Any) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _texts(classes: NDArray[Any]) -> Any:
-    """Return classes as the schema's labels write them."""
-    return classes.astype(str) if classes.dtype.kind == "b" else classes
-
-
-def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
-    """Add a class attribute whose values are those observed."""
-    if classes.dtype.kind == "O" and any(value is None or value != value for value in classes.tolist()):
-        raise InputError("y has missing values; every row needs a class")
-    if len(np.unique(classes)) < 2:
-        raise InputError("y has 1 class; a classifier needs two or more")
-    target = Categorical(name, values=[str(value) for value in np.unique(classes).tolist()])
-    inferred = tuple(dict.fromkeys((*schema.inferred, "classes: observed")))
-    return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
-
-
-def _ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the class values in y's type, sorted, and their positions among the target's labels.
-
-    Where a label has no value of that type (a bin, a missing class) the classes are the labels.
-    """
-    labels = [label.lower() for label in target.labels]
-    values: NDArray[Any] = np.array(target.labels)
-    if set(labels) <= {"false", "true"} and dtype.kind in "biuf":
-        values = np.array([label == "true" for label in labels]).astype(dtype)
-    elif dtype.kind in "iuf" and all(_is_number(label) for label in labels):
-        values = np.array([float(label) for label in labels]).astype(dtype)
-    elif dtype.kind == "O":
-        values = values.astype(object)
-    order = np.argsort(values)
-    return values[order], order
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

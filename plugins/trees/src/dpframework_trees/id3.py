@@ -24,8 +24,6 @@ import numpy as np
 
 from dpframework.facts import (
     Attribute,
-    Boolean,
-    Categorical,
     InputError,
     Numeric,
     Schema,
@@ -40,16 +38,25 @@ from dpframework.queries import Count, Histogram
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, criterion_named
-from dpframework_trees.estimates import Grown, consistent, finished, noise_variance
-from dpframework_trees.parameters import class_and_attributes, known_criterion, nothing_to_split
+from dpframework_trees.estimates import Grown, noise_variance, tree_result
+from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of
-from dpframework_trees.tree import DecisionTree, TreeResult
+from dpframework_trees.tree import TreeResult
 
 SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")
 SPLITS = ("binary", "multiway")
 NUMERIC = ("candidates", "grid", "density")
 STOPPING = ("none", "noisy-count")
+#: The settings of Friedman and Schuster 2010.
+PUBLISHED: dict[str, Any] = {
+    "criterion": "max",
+    "selection": "exponential",
+    "splits": "multiway",
+    "numeric": "grid",
+    "stopping": "noisy-count",
+    "budget": "published",
+}
 
 
 @final
@@ -106,15 +113,7 @@ class DPID3(Miner):
     @classmethod
     def published(cls, target: str, epsilon: Any, **changes: Any) -> DPID3:
         """Return the miner with the settings of Friedman and Schuster 2010, but for the parameters given."""
-        settings: dict[str, Any] = {
-            "criterion": "max",
-            "selection": "exponential",
-            "splits": "multiway",
-            "numeric": "grid",
-            "stopping": "noisy-count",
-            "budget": "published",
-        }
-        return cls(target=target, epsilon=epsilon, **{**settings, **changes})
+        return cls(target=target, epsilon=epsilon, **{**PUBLISHED, **changes})
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -133,18 +132,7 @@ class DPID3(Miner):
             "noisy-counts": {"selection": "noisy-counts"},
             "noisy-counts-multiway": {"selection": "noisy-counts", "splits": "multiway", "criterion": "max"},
         }
-        schema = Schema(
-            [
-                Categorical("colour", ["red", "green", "blue"]),
-                Numeric("size", 0, 8, cuts=[3, 5]),
-                Boolean("ripe"),
-                Categorical("grade", ["good", "bad"]),
-            ],
-            max_rows=40,
-        )
-        miners = {name: cls(target="grade", epsilon=2, **{"max_depth": 1, **v}) for name, v in variants.items()}
-        miners["published"] = cls.published("grade", 2, max_depth=1)
-        return {name: Example(schema, miner) for name, miner in miners.items()}
+        return examples_of_grades(cls, {**variants, "published": PUBLISHED})
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""
@@ -162,9 +150,7 @@ class DPID3(Miner):
         """Grow the tree from releases, and finish it by post-processing."""
         growth = _Resolved.of(self, table.schema)
         grown = growth.grow(table, 0, Region.whole(table.schema), growth.candidates)
-        uniform = np.full(growth.target.size, 1 / growth.target.size)
-        root = finished(consistent(grown), uniform, prune=self.pruning)
-        return TreeResult(DecisionTree.over(root, growth.target, table.schema))
+        return tree_result(grown, growth.target, table.schema, prune=self.pruning)
 
 
 @attrs.frozen(eq=False)

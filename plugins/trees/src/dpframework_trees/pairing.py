@@ -119,7 +119,7 @@ def pair_score_named(name: str) -> PairScore:
 
 @attrs.frozen(eq=False)
 class PairData:
-    """The rows as a sampler of pairs reads them: the answer of a `PairScores` query.
+    """The rows as a sampler of pairs reads them: the answer of a `TreePairScores` query.
 
     Attributes
     ----------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from dpframework.facts import Attribute, InputError, Schema, named_once
+from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, named_once
+from dpframework.run import Example, Miner
 from dpframework_trees.criteria import criterion_named
 
 
@@ -38,3 +40,30 @@ def nothing_to_split(target: Attribute) -> InputError:
     return InputError(
         f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
     )
+
+
+def examples_of_grades(
+    miner: type[Miner], variants: Mapping[str, Mapping[str, Any]], *, missing: bool = False
+) -> dict[str, Example]:
+    """Return an example for each choice of parameters, one level deep unless it says otherwise.
+
+    Parameters
+    ----------
+    miner
+        A miner of trees.
+    variants
+        Parameters by the example's name, but for the target and epsilon.
+    missing
+        Whether one attribute may have missing values.
+    """
+    schema = Schema(
+        [
+            Categorical("colour", ["red", "green", "blue"], missing=missing),
+            Numeric("size", 0, 8, cuts=[3, 5]),
+            Boolean("ripe"),
+            Categorical("grade", ["good", "bad"]),
+        ],
+        max_rows=40,
+    )
+    every: dict[str, Any] = {"target": "grade", "epsilon": 2, "max_depth": 1}
+    return {name: Example(schema, miner(**{**every, **variant})) for name, variant in variants.items()}

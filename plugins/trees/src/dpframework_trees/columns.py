@@ -1,0 +1,150 @@
+"""What the columns and classes that an estimator is given mean: their schema, public or inferred."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute, Categorical, InputError, Schema, nearest
+from dpframework.tables import infer_schema
+
+CLASS = "class"
+
+
+class PrivacyWarning(UserWarning):
+    """A fit whose result is not covered by its claim of differential privacy."""
+
+
+@attrs.frozen
+class Columns:
+    """The columns of X, and what an estimator was told of them.
+
+    Attributes
+    ----------
+    schema
+        The public schema; None if one is to be inferred.
+    target
+        The schema's name of the class; None if that is to be found.
+    names
+        The columns' names.
+    named
+        Whether they are the schema's: those of an array are by position.
+    """
+
+    schema: Schema | None
+    target: str | None
+    names: Sequence[str]
+    named: bool
+
+    def with_class(self, columns: list[Any], classes: NDArray[Any]) -> tuple[Schema, str]:
+        """Return a schema of the columns, in their order, and the class, and the class's name.
+
+        Raises
+        ------
+        InputError
+            If the schema does not describe them, or the classes are of no use.
+        """
+        if self.schema is None:
+            _warn(
+                "no schema was given: one is inferred from the data, so this fit is not private; "
+                "write a public schema and pass it as schema="
+            )
+            import polars as pl
+
+            frame = pl.DataFrame({name: _plain(column) for name, column in zip(self.names, columns, strict=True)})
+            inferred = infer_schema(frame)
+            name = _free_name(CLASS, inferred.names)
+            return _with_class(inferred, name, classes), name
+        if self.schema.inferred:
+            _warn("the schema was inferred from data, so this fit is not private; write a public schema")
+        features, target = self._features(self.schema)
+        if target is not None:
+            return self.schema.select([*features, target]), target
+        _warn("the schema has no attribute for the class: its values are read off y, so this fit is not private")
+        name = _free_name(CLASS, self.schema.names)
+        return _with_class(self.schema.select(features), name, classes), name
+
+    def _features(self, known: Schema) -> tuple[list[str], str | None]:
+        """Return the schema's names of X's columns, in their order, and of the class, if it has that."""
+        if self.named:
+            features = list(self.names)
+        else:
+            features = [name for name in known.names if name != self.target][: len(self.names)]
+        if len(features) < len(self.names):
+            raise InputError(
+                f"the schema describes {len(features)} columns, X has {len(self.names)}; describe them all"
+            )
+        for name in features:
+            if name not in known:
+                raise InputError(f"column '{name}' of X is not in the schema; {nearest(name, known.names)}")
+        others = [name for name in known.names if name not in features]
+        if self.target is not None and self.target not in others:
+            raise InputError(f"target '{self.target}' must be an attribute of the schema, and no column of X")
+        if self.target is None and len(others) > 1:
+            shown = ", ".join(map(repr, others[:4]))
+            raise InputError(
+                f"the schema has more attributes than X has columns ({shown}); say by target= which is the class"
+            )
+        return features, self.target or next(iter(others), None)
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, PrivacyWarning, stacklevel=4)  # `fit` was called there
+
+
+def _plain(column: Any) -> Any:
+    if hasattr(column, "to_native"):
+        return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
+    return column.tolist() if column.dtype == object else column
+
+
+def _free_name(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def texts(classes: NDArray[Any]) -> Any:
+    """Return classes as the schema's labels write them."""
+    return classes.astype(str) if classes.dtype.kind == "b" else classes
+
+
+def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
+    """Add a class attribute whose values are those observed."""
+    if classes.dtype.kind == "O" and any(value is None or value != value for value in classes.tolist()):
+        raise InputError("y has missing values; every row needs a class")
+    if len(np.unique(classes)) < 2:
+        raise InputError("y has 1 class; a classifier needs two or more")
+    target = Categorical(name, values=[str(value) for value in np.unique(classes).tolist()])
+    inferred = tuple(dict.fromkeys((*schema.inferred, "classes: observed")))
+    return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
+
+
+def ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the class values in y's type, sorted, and their positions among the target's labels.
+
+    Where a label has no value of that type (a bin, a missing class) the classes are the labels.
+    """
+    labels = [label.lower() for label in target.labels]
+    values: NDArray[Any] = np.array(target.labels)
+    if set(labels) <= {"false", "true"} and dtype.kind in "biuf":
+        values = np.array([label == "true" for label in labels]).astype(dtype)
+    elif dtype.kind in "iuf" and all(_is_number(label) for label in labels):
+        values = np.array([float(label) for label in labels]).astype(dtype)
+    elif dtype.kind == "O":
+        values = values.astype(object)
+    order = np.argsort(values)
+    return values[order], order
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""Queries of a node: scores of its candidate splits and thresholds, and class counts by code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute, InputError
+from dpframework.queries import CandidateScores, PiecewiseScores, Query, Sensitivity, histogram_sensitivities
+from dpframework.tables import Block
+from dpframework_trees.criteria import Criterion
+from dpframework_trees.splits import BELOW, EQUALS, OFF_GRID, Candidates, Split
+
+
+@final
+@attrs.frozen
+class SplitScores(CandidateScores):
+    """The score of every candidate split of a node, by one criterion.
+
+    Attributes
+    ----------
+    criterion
+        What is scored.
+    target
+        The class attribute.
+    most
+        The largest number of candidates.
+    row_bound
+        A public bound on the rows, for criteria whose sensitivity needs it.
+    exact_rows
+        Whether that is the table's public number of rows.
+    """
+
+    name = "split-scores"
+    criterion: Criterion
+    target: Attribute
+    most: int
+    row_bound: int | None
+    exact_rows: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name criterion and class."""
+        return f"{self.criterion.name} score of each split for {self.target.name}"
+
+    @property
+    def answer_length(self) -> int:
+        """The largest number of candidates."""
+        return self.most
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `Criterion.sensitivity`."""
+        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
+
+    def candidates(self, **inputs: Any) -> Sequence[Split]:
+        """Return the candidates that the query is given."""
+        given: Candidates = inputs["candidates"]
+        return given
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count rows by code and class, for each attribute of the candidates, then by side of each threshold."""
+        from dpframework_trees.kernels import add_class_counts
+
+        candidates: Candidates = inputs["candidates"]
+        classes = block.codes(self.target.name)
+        on_grid = _attributes_on_grid(candidates)
+        if len(on_grid) and candidates.attributes[on_grid].max() >= len(block.matrix):
+            raise InputError(
+                "a derived attribute cannot be split on; derive a class, or split on the schema's attributes"
+            )
+        sizes = candidates.sizes[on_grid]
+        width = int(sizes.sum())
+        thresholds = np.flatnonzero(candidates.kinds == OFF_GRID)
+        counts = np.zeros((width + 2 * len(thresholds), self.target.size), dtype=np.int64)
+        add_class_counts(block.matrix, block.index, candidates.attributes[on_grid], sizes, classes, counts)
+        for k, position in enumerate(thresholds):
+            below = candidates[int(position)].holds(block)  # type: ignore[union-attr]
+            for side, rows in enumerate((below, ~below)):
+                counts[width + 2 * k + side] = np.bincount(classes[rows], minlength=self.target.size)
+        return counts
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
+        """Return the scores, shape (candidates,)."""
+        from dpframework_trees.kernels import split_scores
+
+        candidates: Candidates = inputs["candidates"]
+        on_grid = _attributes_on_grid(candidates)
+        ends = np.cumsum(candidates.sizes[on_grid])
+        width = int(ends[-1]) if len(ends) else 0
+        slot_of = np.zeros(len(candidates.attributes), dtype=np.int64)
+        slot_of[on_grid] = ends - candidates.sizes[on_grid]
+        slots, widths = slot_of[candidates.owner], candidates.sizes[candidates.owner]
+        off_grid = candidates.kinds == OFF_GRID
+        slots[off_grid] = width + 2 * np.arange(int(off_grid.sum()))
+        widths[off_grid] = 2
+        kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
+        scores = np.zeros(len(candidates))
+        split_scores(counts, slots, widths, kinds, candidates.codes, self.criterion.code, scores)
+        return scores
+
+
+def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
+    """Return the positions, in `candidates.attributes`, of those that some candidate reads codes of."""
+    used = np.zeros(len(candidates.attributes), dtype=np.bool_)
+    used[candidates.owner[candidates.kinds != OFF_GRID]] = True
+    return np.flatnonzero(used)
+
+
+@final
+@attrs.frozen
+class ThresholdScores(Query):
+    """The score of every threshold in an interval of a numeric attribute: constant between its values.
+
+    The interval is given at run time (`lower`, `upper`): the part of the public range that the path leaves.
+    """
+
+    name = "threshold-scores"
+    integer = False
+    criterion: Criterion
+    target: Attribute
+    attribute: Attribute
+    row_bound: int | None
+    exact_rows: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name criterion, attribute and class."""
+        return f"{self.criterion.name} score of each threshold of {self.attribute.name} for {self.target.name}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attribute and the class."""
+        return (self.attribute.name, self.target.name)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `Criterion.sensitivity`: it holds at every threshold."""
+        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Return this block's values and classes, shape (2, rows)."""
+        return np.stack([block.values(self.attribute.name), block.codes(self.target.name).astype(np.float64)])
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PiecewiseScores:
+        """Sort the values of all blocks and score the pieces between them."""
+        from dpframework_trees.kernels import threshold_scores
+
+        values, codes = np.concatenate(engine.map(rows, self.count), axis=1)
+        classes = codes.astype(np.int64)
+        known = ~np.isnan(values)
+        missing = np.bincount(classes[~known], minlength=self.target.size)
+        order = np.argsort(values[known], kind="stable")
+        ordered = np.clip(values[known][order], inputs["lower"], inputs["upper"])
+        scores = np.zeros(len(ordered) + 1)
+        threshold_scores(ordered, classes[known][order], missing, self.criterion.code, scores)
+        return PiecewiseScores(np.concatenate([[inputs["lower"]], ordered, [inputs["upper"]]]), scores)
+
+
+@final
+@attrs.frozen
+class CodesByClass(Query):
+    """The number of rows with each value of an attribute and each class; the attribute is given at run time."""
+
+    name = "codes-by-class"
+    target: Attribute
+
+    @property
+    def text(self) -> str:
+        """Name the class."""
+        return f"joint histogram of an attribute and {self.target.name}"
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Counts of disjoint cells."""
+        return histogram_sensitivities(2 * self.target.size)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (codes, classes)."""
+        attribute: Attribute = inputs["attribute"]
+        cell = block.codes(attribute.name).astype(np.int64) * self.target.size + block.codes(self.target.name)
+        return np.bincount(cell, minlength=attribute.size * self.target.size).reshape(attribute.size, -1)
+
+
+def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criterion: Criterion) -> NDArray[np.float64]:
+    """Score candidates from released tables of codes by class: post-processing.
+
+    Parameters
+    ----------
+    candidates
+        EQUALS, BELOW and MULTIWAY candidates.
+    tables
+        For each of their attributes, non-negative noisy counts, shape (codes, classes).
+    criterion
+        What to score.
+    """
+    from dpframework_trees.kernels import child_score
+
+    scores = np.zeros(len(candidates))
+    for k in range(len(candidates)):
+        attribute = candidates.schema.attributes[candidates.attributes[candidates.owner[k]]]
+        table = tables[attribute.name]
+        match int(candidates.kinds[k]):
+            case kind if kind in (EQUALS, BELOW):
+                codes = np.arange(len(table))
+                held = codes == candidates.codes[k] if kind == EQUALS else codes <= candidates.codes[k]
+                sides = [table[held].sum(axis=0), table[~held].sum(axis=0)]
+            case _:
+                sides = list(table)
+        scores[k] = sum(child_score(side, criterion.code) for side in sides)
+    return scores

@@ -1,0 +1,177 @@
+"""Queries about whole trees: scores of all complete trees, and tables of the leaves of released ones."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.queries import Query, Sensitivity, histogram_sensitivities
+from dpframework.tables import Block
+from dpframework_trees.complete import CompleteTree
+from dpframework_trees.criteria import Criterion
+from dpframework_trees.sampling import TreeData
+from dpframework_trees.splits import Candidates
+
+
+def packed(block: Block, candidates: Candidates, target: Attribute | None) -> NDArray[np.uint64]:
+    """Return one bit a row for each test that holds, then for each class, shape (tests + classes, words)."""
+    from dpframework_trees.kernels import pack_classes, pack_tests
+
+    classes = 0 if target is None else target.size
+    words = np.zeros((len(candidates) + classes, (len(block.index) + 63) // 64), dtype=np.uint64)
+    attributes = candidates.attributes[candidates.owner]
+    pack_tests(block.matrix, block.index, attributes, candidates.kinds, candidates.codes, words[: len(candidates)])
+    if target is not None:
+        pack_classes(block.codes(target.name), words[len(candidates) :])
+    return words
+
+
+@final
+@attrs.frozen
+class TreeScores(Query):
+    """The score of every complete tree of a depth: the sum of a criterion over its leaves.
+
+    Its answer is not the scores, of which there are too many, but what a tree sampler computes them from.
+
+    Attributes
+    ----------
+    criterion
+        What is scored.
+    target
+        The class attribute.
+    tests
+        What each node may ask.
+    depth
+        The number of levels.
+    row_bound, exact_rows
+        See `SplitScores`.
+    """
+
+    name = "tree-scores"
+    integer = False
+    criterion: Criterion
+    target: Attribute
+    tests: Candidates
+    depth: int
+    row_bound: int | None
+    exact_rows: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name criterion, class and depth."""
+        return f"{self.criterion.name} score of each tree of depth {self.depth} for {self.target.name}"
+
+    @property
+    def answer_length(self) -> int:
+        """The number of trees."""
+        return int(len(self.tests) ** (2**self.depth - 1))
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `Criterion.sensitivity`: a row is in one leaf of each tree, as in one child of each split."""
+        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
+
+    def coordinates(self, answer: TreeData) -> NDArray[np.float64]:
+        """Return the scores of all trees, or of some if they are more than 2000."""
+        trees = np.random.default_rng(0).integers(0, len(self.tests), (2000, 2**self.depth - 1))
+        if self.answer_length <= len(trees):
+            trees = np.array(list(itertools.product(range(len(self.tests)), repeat=trees.shape[1])))
+        return np.array([answer.score(tests) for tests in trees])
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
+        """Return this block's rows as bits (see `packed`)."""
+        return packed(block, self.tests, self.target)
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData:
+        """Put the blocks' bits side by side."""
+        words = np.concatenate(engine.map(rows, self.count), axis=1)
+        return TreeData(words[: len(self.tests)], words[len(self.tests) :], self.depth, self.criterion.code)
+
+
+@attrs.frozen
+class _LeafTable(Query):
+    """The number of rows in each cell of a table whose rows are the leaves of a released tree.
+
+    The tree is given at run time.
+    """
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The numbers of leaves and of columns."""
+
+    @abc.abstractmethod
+    def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the leaf and the column of each row of a block, shape (rows,) each."""
+
+    @property
+    def answer_length(self) -> int:
+        """The number of cells."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Counts of disjoint cells."""
+        return histogram_sensitivities(self.answer_length)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (leaves, columns)."""
+        leaves, columns = self.cells(block, **inputs)
+        return np.bincount(leaves * self.shape[1] + columns, minlength=self.answer_length).reshape(self.shape)
+
+
+@final
+@attrs.frozen
+class LeavesByClass(_LeafTable):
+    """The number of rows in each leaf of a released tree, with each class; the tree is given at run time."""
+
+    name = "leaves-by-class"
+    target: Attribute
+    leaves: int
+
+    @property
+    def text(self) -> str:
+        """Name the class."""
+        return f"joint histogram of a tree's leaves and {self.target.name}"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of leaves and of classes."""
+        return self.leaves, self.target.size
+
+    def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the leaf and the class of each row."""
+        tree: CompleteTree = inputs["tree"]
+        return tree.leaf_codes(block), block.codes(self.target.name)
+
+
+@final
+@attrs.frozen
+class JointLeaves(_LeafTable):
+    """The number of rows in each pair of leaves of two released trees; the trees are given at run time."""
+
+    name = "joint-leaves"
+    left: int
+    right: int
+
+    @property
+    def text(self) -> str:
+        """Say how many leaves there are."""
+        return f"joint histogram of {self.left} left and {self.right} right leaves"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of leaves of either tree."""
+        return self.left, self.right
+
+    def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the leaf of either tree that each row falls in."""
+        left: CompleteTree = inputs["left"]
+        right: CompleteTree = inputs["right"]
+        return left.leaf_codes(block), right.leaf_codes(block)

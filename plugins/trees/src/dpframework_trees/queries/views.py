@@ -1,0 +1,145 @@
+"""Queries about two views: which tests are associated, and scores of all pairs of complete trees."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.queries import CandidateScores, Norm, Query, Sensitivity
+from dpframework.tables import Block
+from dpframework_trees.pairing import PairData, PairScore
+from dpframework_trees.queries.trees import packed
+from dpframework_trees.splits import Candidates, Split
+
+
+@final
+@attrs.frozen
+class Associations(CandidateScores):
+    """How well each test of one view is associated with its best partner of the other view.
+
+    The score of a test t is the largest abs(n_tu - n_t n_u / n) over tests u of the other view: by how many rows their
+    common support exceeds, or falls short of, that of independent tests. Near n / 4 for a test that holds for half of
+    the rows and has an equal, or a negation, on the other side; near 0 for tests that hold for few or nearly all.
+
+    Attributes
+    ----------
+    tests
+        What is scored; at run time, `candidates` says which of them are still to be had.
+    others
+        The tests of the other view.
+    """
+
+    name = "associations"
+    tests: Candidates
+    others: Candidates
+
+    @property
+    def text(self) -> str:
+        """Say what is scored."""
+        return f"association of each of {len(self.tests)} tests with its best of {len(self.others)} of the other view"
+
+    @property
+    def answer_length(self) -> int:
+        """The number of tests."""
+        return len(self.tests)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """1 under either relation.
+
+        Let a and b be the shares of rows that t and u hold for, and let a row be added for which they hold or not,
+        x, y in {0, 1}. Then n_tu - n_t n_u / n changes by n / (n + 1) (x - a) (y - b), which lies in (-1, 1). When a
+        row (x, y) is replaced by (x', y'), it changes by the change of x y, less a (y' - y) + b (x' - x) + (x' - x)
+        (y' - y) / n: in (-1, 1) for each of the nine cases. The largest absolute value of several numbers changes by
+        no more than the one that changes most.
+        """
+        source = "n times a covariance of two tests changes by less than 1: derived in queries/views.py"
+        return (Sensitivity(Norm.LINF, 1, 1, source=source),)
+
+    def candidates(self, **inputs: Any) -> Sequence[Split]:
+        """Return the tests that the query is given."""
+        given: Candidates = inputs["candidates"]
+        return given
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
+        """Return this block's rows as bits: tests, tests of the other view, all rows."""
+        from dpframework_trees.kernels import pack_classes
+
+        everyone = np.zeros((1, (len(block.index) + 63) // 64), dtype=np.uint64)
+        pack_classes(np.zeros(len(block.index), dtype=np.int64), everyone)
+        given: Candidates = inputs["candidates"]
+        return np.concatenate([packed(block, given, None), packed(block, self.others, None), everyone])
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> NDArray[np.float64]:
+        """Score the tests that are given."""
+        from dpframework_trees.kernels import best_associations
+
+        words = np.concatenate(engine.map(rows, functools.partial(self.count, **inputs)), axis=1)
+        given = len(inputs["candidates"])
+        scores = np.zeros(given)
+        best_associations(words[:given], words[given:-1], words[-1], np.arange(given), scores)
+        return scores
+
+
+@final
+@attrs.frozen
+class TreePairScores(Query):
+    """The score of every pair of complete trees: the first for a class, the second for the leaves of the first.
+
+    Its answer is what a sampler of pairs computes scores from.
+
+    Attributes
+    ----------
+    score
+        How the two trees' scores are put together (see `pairing`).
+    target
+        The class attribute, of the second tree's view.
+    first, second
+        The tests that each tree may ask.
+    depth
+        The number of levels of either tree.
+    """
+
+    name = "tree-pair-scores"
+    integer = False
+    score: PairScore
+    target: Attribute
+    first: Candidates
+    second: Candidates
+    depth: int
+    rows: int | None
+
+    @property
+    def text(self) -> str:
+        """Name the score, the class and the depth."""
+        return f"{self.score.text} of each pair of trees of depth {self.depth} for {self.target.name}"
+
+    @property
+    def answer_length(self) -> int:
+        """The number of pairs."""
+        return int((len(self.first) * len(self.second)) ** (2**self.depth - 1))
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `PairScore.sensitivity`."""
+        return (self.score.sensitivity(self.rows),)
+
+    def coordinates(self, answer: PairData) -> NDArray[np.float64]:
+        """Return the scores of some pairs: of all, if they are few."""
+        return np.array([answer.score(*pair) for pair in answer.some_pairs(2000)])
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
+        """Return this block's rows as bits: the tests of both trees, then the classes."""
+        return np.concatenate([packed(block, self.first, None), packed(block, self.second, self.target)])
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData:
+        """Put the blocks' bits side by side."""
+        words = np.concatenate(engine.map(rows, self.count), axis=1)
+        tests, of_first = len(self.first) + len(self.second), len(self.first)
+        return PairData(words[:of_first], words[of_first:tests], words[tests:], self.depth, self.score)

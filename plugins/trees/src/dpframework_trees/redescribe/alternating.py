@@ -1,0 +1,194 @@
+"""Alternating trees: each on the other view than the last one, for the leaves of that as classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import (
+    Attribute,
+    Cases,
+    Categorical,
+    Schema,
+    View,
+    one_of,
+    whole_number,
+)
+from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
+from dpframework.plan import FromRelease, Node, parallel, sequential, step
+from dpframework.results import Redescription
+from dpframework.run import Example, PrivateTable
+from dpframework_trees.complete import CompleteTree
+from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, criterion_named
+from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
+from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
+from dpframework_trees.splits import Candidates, cut_of
+
+
+@attrs.frozen
+class _Alternating(TreeRedescriptions):
+    """Trees on either view in turn, each for the leaves of the last one.
+
+    Parameters
+    ----------
+    rounds
+        How many trees follow the first one: each gives redescriptions together with the one before.
+    """
+
+    rounds: int = attrs.field(default=1, validator=whole_number(most=100))
+
+    @property
+    def criterion(self) -> Criterion:
+        """What scores a leaf."""
+        return criterion_named("norm") if self.sensitivity == "tight" else PUBLISHED_GINI
+
+    def share(self, schema: Schema) -> Fraction:
+        """Return what each selection, tree and table of a start may cost."""
+        parts = 2 * self.rounds + 1 + (not isinstance(self.starts, tuple))
+        return self.epsilon / (self.number(schema) * parts)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan, for each start, its selection, a tree, then `rounds` times a tree and a table."""
+        starts, scopes = self.starts_on(schema), []
+        tests, share = self.tests(schema), self.share(schema)
+        for start in starts:
+            view, target = OTHER[start.view], start.target
+            parts = self.selection(tests, start, share)
+            for i in range(self.rounds + 1):
+                parts.append(self.tree_plan(f"tree {i + 1}", share, tests[view], target, schema.row_bound))
+                if i:
+                    counts = JointLeaves(2**self.max_depth, 2**self.max_depth)
+                    parts.append(step(f"leaves {i}", counts, DiscreteLaplace(share), uses=self.tree_steps(i)))
+                target, view = self.leaves_attribute(i + 1), OTHER[view]
+            scopes.append(sequential(*parts, name=start.scope))
+        return sequential(*scopes)
+
+    @property
+    def derived_names(self) -> tuple[str, ...]:
+        """The names of the attributes that are derived."""
+        return (STARTING_TEST, *(self.leaves_attribute(k + 1).name for k in range(self.rounds)))
+
+    def leaves_attribute(self, number: int) -> Attribute:
+        """Return the derived attribute that says which leaf of a tree a row is in."""
+        return Categorical(f"leaf of tree {number}", [str(k + 1) for k in range(2**self.max_depth)])
+
+    def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
+        """Plan one tree."""
+        raise NotImplementedError
+
+    def tree_steps(self, i: int) -> list[str]:
+        """Return the names of the steps or scopes that release the trees i and i + 1."""
+        return [f"tree {i}", f"tree {i + 1}"]
+
+    def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
+        """Release one tree."""
+        raise NotImplementedError
+
+    def mine_from(
+        self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
+    ) -> list[tuple[list[Redescription], int]]:
+        """Alternate."""
+        view = OTHER[start.view]
+        trees: dict[View, CompleteTree] = {}
+        found = []
+        for i in range(self.rounds + 1):
+            trees[view] = self.grow(table, f"tree {i + 1}", tests[view])
+            if i:
+                found.append(self.extracted(table, f"leaves {i}", trees))
+            if i < self.rounds:
+                target = self.leaves_attribute(i + 1)
+                leaves = [trees[view].description(leaf) for leaf in range(2**self.max_depth - 1)]
+                table = table.derive(target, Cases(leaves))
+            view = OTHER[view]
+        return found
+
+
+@final
+@attrs.frozen
+class AltExpM(_Alternating):
+    """Redescriptions from alternating trees grown level by level (Mihelčić and Miettinen 2023, AltExpM).
+
+    Every level of a tree gets an equal share of its budget; siblings are released in parallel.
+    """
+
+    name = "alt-expm"
+
+    def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
+        """Plan the levels of a tree, the siblings of each in parallel."""
+        scores = SplitScores(self.criterion, target, len(tests), rows)
+        epsilon = share / self.max_depth
+        tight = self.sensitivity == "tight"
+        selector: PureMechanism = PermuteAndFlip(epsilon) if tight else Exponential(epsilon)
+        split = step("split", scores, selector, threshold=rows)
+        node: Node = split
+        for _ in range(self.max_depth - 1):
+            node = sequential(split, parallel(node, by=FromRelease("split")))
+        return sequential(node, name=name)
+
+    def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
+        """Release the tests of each level."""
+        chosen = np.zeros(2**self.max_depth - 1, dtype=np.int64)
+        parts = {0: table.scope(name)}
+        for node in range(len(chosen)):
+            part = parts.pop(node)
+            # a choice among one needs no release
+            split: Any = tests[0] if len(tests) == 1 else part.release("split", candidates=tests)
+            chosen[node] = tests.position(split)
+            if 2 * node + 1 < len(chosen):
+                parts[2 * node + 1], parts[2 * node + 2] = part.partition(cut_of(split))
+        return CompleteTree(tests, chosen)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the tight and the published settings, two levels deep, and several starts and rounds."""
+        return {
+            "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"])),
+            "published": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"], sensitivity="published")),
+            "rounds": Example(EXAMPLE_SCHEMA, cls(3, starts=2, rounds=2, max_depth=1)),
+        }
+
+
+@final
+@attrs.frozen
+class AltMCMC(_Alternating):
+    """Redescriptions from alternating trees, each sampled as a whole (Mihelčić and Miettinen 2023, AltMCMC).
+
+    Parameters
+    ----------
+    sampler
+        "exact" draws from the distribution that the claim is about; "mcmc" walks towards it (Bai et al. 2017), for
+        trees that are too many for the exact one, and assumes that `iterations` steps get there.
+    iterations
+        Of a walk.
+    """
+
+    name = "alt-mcmc"
+    sampler: str = attrs.field(default="exact", validator=one_of(("exact", "mcmc")))
+    iterations: int = attrs.field(default=10_000, validator=whole_number())
+
+    def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
+        """Plan one release of a whole tree."""
+        scores = TreeScores(self.criterion, target, tests, self.max_depth, rows)
+        if self.sampler == "exact":
+            require_feasible(len(tests), self.max_depth)
+            return step(name, scores, ExactTrees(share), threshold=rows)
+        return step(name, scores, MarkovChainTrees(share, self.iterations), threshold=rows)
+
+    def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
+        """Release a whole tree."""
+        return CompleteTree(tests, table.release(name))
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return both samplers, and the published sensitivity."""
+        return {
+            "exact": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"])),
+            "mcmc": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"], sampler="mcmc", iterations=2000, max_depth=1)),
+            "published": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"], sensitivity="published", max_depth=1)),
+            "rounds": Example(EXAMPLE_SCHEMA, cls(3, starts=2, rounds=2, max_depth=1)),
+        }

@@ -1,0 +1,235 @@
+"""What the miners of redescriptions share: what their trees start from, the tests of either view, and the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import (
+    Attribute,
+    Boolean,
+    Cases,
+    Categorical,
+    Description,
+    InputError,
+    Literal,
+    Numeric,
+    Schema,
+    View,
+    is_whole_number,
+    named_once,
+    nearest,
+    one_of,
+    positive,
+    whole_number,
+)
+from dpframework.mechanisms import PermuteAndFlip
+from dpframework.plan import Node, step
+from dpframework.results import Redescription, Redescriptions
+from dpframework.run import Miner, PrivateTable
+from dpframework_trees.complete import CompleteTree
+from dpframework_trees.estimates import noise_variance
+from dpframework_trees.extraction import Constraints, extract
+from dpframework_trees.queries import Associations
+from dpframework_trees.splits import Candidates
+
+SENSITIVITIES = ("tight", "published")
+STARTING_TEST = "starting test"
+ROWS_OF_TWO_STARTS, SOME_ROWS = 750, 2_500  # see `TreeRedescriptions.number`
+OTHER = {View.LEFT: View.RIGHT, View.RIGHT: View.LEFT}
+
+
+def _starts(value: int | Iterable[str] | None) -> int | tuple[str, ...] | None:
+    if value is None:
+        return None
+    many = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
+    if is_whole_number(value):
+        return value
+    if not many or not all(isinstance(name, str) for name in many):
+        raise InputError(f"starts is {value!r}; give a positive number of tests, or a list of attributes' names")
+    named_once("starts", many)
+    return many
+
+
+def _constraints(value: Constraints | Mapping[str, float]) -> Constraints:
+    if isinstance(value, Constraints):
+        return value
+    known = [a.name for a in attrs.fields(Constraints)]
+    for name in value:
+        if name not in known:
+            raise InputError(f"constraint {name!r} is unknown; {nearest(str(name), known)}")
+    return Constraints(**value)
+
+
+@final
+@attrs.frozen
+class Start:
+    """What a pair of trees starts from: an attribute given by name, or the two sides of a test that is selected.
+
+    Attributes
+    ----------
+    position
+        Its place among the starts.
+    view
+        The view that it is of.
+    target
+        The classes that it makes.
+    selected
+        Whether it is a test to be selected.
+    """
+
+    position: int
+    view: View
+    target: Attribute
+    selected: bool
+
+    @property
+    def scope(self) -> str:
+        """The name of its scope in the plan."""
+        return f"start {self.position + 1}"
+
+
+@attrs.frozen
+class TreeRedescriptions(Miner):
+    """What the three miners share.
+
+    Parameters
+    ----------
+    epsilon
+        The budget.
+    starts
+        What the trees start from: a number of tests, selected for their association with the other view (half of them
+        from either view, the left first), or names of attributes. Without it, two tests where the budget can carry
+        them, else one (see `number`).
+    max_depth
+        Of every tree.
+    constraints
+        See `extraction.Constraints`.
+    sensitivity
+        "tight", or "published" for the paper's scores and their sensitivities.
+    """
+
+    epsilon: Fraction = attrs.field(converter=positive)
+    starts: int | tuple[str, ...] | None = attrs.field(default=None, converter=_starts)
+    max_depth: int = attrs.field(default=2, validator=whole_number(most=6))
+    constraints: Constraints = attrs.field(factory=Constraints, converter=_constraints)
+    sensitivity: str = attrs.field(default="tight", validator=one_of(SENSITIVITIES))
+
+    @property
+    def derived_names(self) -> tuple[str, ...]:
+        """The names of the attributes that are derived."""
+        return (STARTING_TEST,)
+
+    def number(self, schema: Schema) -> int:
+        """Return how many starts there are.
+
+        By default two if epsilon times the rows that the schema allows is 750 or more: then the noise on a cell of
+        the alternating miners' tables stays within some 3 % of the rows (95 %). Where the schema says nothing of rows,
+        as if there were 2,500.
+        """
+        if self.starts is None:
+            return 2 if self.epsilon * (schema.row_bound or SOME_ROWS) >= ROWS_OF_TWO_STARTS else 1
+        return self.starts if isinstance(self.starts, int) else len(self.starts)
+
+    def starts_on(self, schema: Schema) -> list[Start]:
+        """Return the starts.
+
+        Raises
+        ------
+        InputError
+            If a view has no attribute, or a starting attribute has one value only or no view.
+        """
+        for view in View:
+            if not schema.view(view):
+                raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+        for name in self.derived_names:
+            if name in schema:
+                raise InputError(f"attribute '{name}' has the name of one that the miner derives; rename it")
+        if not isinstance(self.starts, tuple):
+            sides = Categorical(STARTING_TEST, ["holds", "does not hold"])
+            return [Start(k, (View.LEFT, View.RIGHT)[k % 2], sides, selected=True) for k in range(self.number(schema))]
+        found = []
+        for k, name in enumerate(self.starts):
+            attribute = schema[name]
+            if attribute.size < 2:
+                raise InputError(f"the starting attribute '{name}' has one value only; choose another")
+            if attribute.view is None:
+                raise InputError(f"the starting attribute '{name}' belongs to no view")
+            found.append(Start(k, attribute.view, attribute, selected=False))
+        return found
+
+    def selection(self, tests: Mapping[View, Candidates], start: Start, epsilon: Fraction) -> list[Node]:
+        """Plan the selection of a starting test; nothing where the start is an attribute given by name."""
+        if not start.selected:
+            return []
+        scores = Associations(tests[start.view], tests[OTHER[start.view]])
+        return [step("start", scores, PermuteAndFlip(epsilon))]
+
+    def begun(self, table: PrivateTable, tests: Candidates, start: Start, taken: list[Literal]) -> PrivateTable:
+        """Release a starting test, other than those taken, and derive the class that it makes."""
+        if not start.selected:
+            return table
+        left = tests.without_tests(taken)
+        chosen = left[0] if len(left) == 1 else table.release("start", candidates=left)
+        assert isinstance(chosen, Literal)
+        taken.append(chosen)
+        return table.derive(start.target, Cases([chosen]))
+
+    def tests(self, schema: Schema) -> dict[View, Candidates]:
+        """Return the binary tests of either view.
+
+        Raises
+        ------
+        InputError
+            If a view has none.
+        """
+        tests = {}
+        for view in View:
+            names = [a.name for a in schema.view(view)]
+            tests[view] = Candidates.of_schema(schema, names, multiway=False, cuts=True)
+            if not len(tests[view]):
+                raise InputError(
+                    f"no attribute of the {view} view has two values or a cut; nothing can be tested there"
+                )
+        return tests
+
+    def mine(self, table: PrivateTable) -> Redescriptions:
+        """Release trees and tables, start by start; the rest is post-processing."""
+        found: dict[tuple[Description, Description], Redescription] = {}
+        looked_at = 0
+        taken: list[Literal] = []
+        tests = self.tests(table.schema)
+        for start in self.starts_on(table.schema):
+            begun = self.begun(table.scope(start.scope), tests[start.view], start, taken)
+            for redescriptions, number in self.mine_from(begun, tests, start):
+                looked_at += number
+                for one in redescriptions:
+                    sides = one.left, one.right
+                    if sides not in found or found[sides].support.variance > one.support.variance:
+                        found[sides] = one
+        return Redescriptions(found.values(), looked_at)
+
+    def mine_from(
+        self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
+    ) -> list[tuple[list[Redescription], int]]:
+        """Return what one starting attribute gives, pair of trees by pair of trees."""
+        raise NotImplementedError
+
+    def extracted(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:
+        """Release the table of leaves by leaves, and return its redescriptions."""
+        counts = np.asarray(table.release(name, left=trees[View.LEFT], right=trees[View.RIGHT]))
+        return extract(trees, counts, noise_variance(table.calibration(name)), self.constraints)
+
+
+EXAMPLE_SCHEMA = Schema(
+    [
+        Boolean("wolf", view=View.LEFT),
+        Boolean("moose", view=View.LEFT),
+        Numeric("rain", 0, 8, cuts=[3, 5], view=View.RIGHT),
+        Categorical("zone", ["north", "middle", "south"], view=View.RIGHT),
+    ]
+)
