@@ -74,6 +74,13 @@ def best(epsilon: Any) -> Step:
     return dpf.step("best", dpf.queries.Histogram(SCHEMA["c"]), PermuteAndFlip(epsilon))
 
 
+class Eventful(DiscreteLaplace):
+    """Tells PLD accounting something that is no event."""
+
+    def dp_event(self, *args: Any) -> Any:
+        return "an event"
+
+
 A, NOT_A = dpf.Equals("a", "true"), dpf.Equals("a", "false")
 BOTH = (ADD, REPLACE)
 
@@ -255,6 +262,10 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             (dpf.sequential(dpf.repeat(3, asked(ToldToo())), dpf.sequential(asked(told(1)), name="s")), {}),
             (dpf.sequential(dpf.repeat(3, asked(told(2))), dpf.sequential(asked(told(1)), name="s")), {}),
         ),
+    ],
+    "DP020": [
+        ("warning", "'pld' cannot total the plan .InputError: PLD accounting knows no str",
+         (asked(told(1), Eventful(1)), {"delta": "1e-6"}), (asked(told(1), Eventful(1)), {})),
     ],
 }  # fmt: skip
 

@@ -132,6 +132,18 @@ class Tight(dpf.accountant.pure.AdditiveAccountant):
     amount = loss = lambda self, amount: None  # type: ignore[assignment]
 
 
+class SecondPure(Tight):
+    """An accountant whose name is taken."""
+
+    name = "pure"
+
+
+class Unnamed(Tight):
+    """An accountant without a name."""
+
+    name = ""
+
+
 class Far(dpf.Engine):
     """An engine of another name."""
 
@@ -214,6 +226,8 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         bringing("dpframework_mechanisms", attrs.make_class("Mine", [], bases=(Flip,), class_body={"name": "laplace"})),
         "'laplace' is already brought by 'dpframework'",
     ),
+    "taken accountant": (bringing("dpframework_accountants", SecondPure), "'pure' is already brought by 'dpframework'"),
+    "nameless accountant": (bringing("dpframework_accountants", Unnamed), "'Unnamed' has no name; set name"),
     "check that is none": (bringing("dpframework_checks", len), "brings builtin_function_or_method, not Check"),
     "observer that is a class": (bringing("dpframework_observers", dpf.Observer), "brings type, not Observer"),
 }  # fmt: skip

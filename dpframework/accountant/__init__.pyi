@@ -1,11 +1,13 @@
-from .base import Accountant as Accountant
-from .notions import (
+from .accounted import (
     BUILT_IN as BUILT_IN,
-    accountants as accountants,
-    totals as totals,
+    AccountedPlan as AccountedPlan,
 )
+from .base import Accountant as Accountant
 from .pld import PLDAccountant as PLDAccountant
-from .pure import PureAccountant as PureAccountant
+from .pure import (
+    AdditiveAccountant as AdditiveAccountant,
+    PureAccountant as PureAccountant,
+)
 from .zcdp import (
     ZCDPAccountant as ZCDPAccountant,
     zcdp_to_epsilon as zcdp_to_epsilon,

@@ -37,7 +37,12 @@ class Accountant(abc.ABC, Generic[A]):
     epsilon
         The budget; None for no limit (totals only).
     delta
-        The delta of the budget; an accountant of pure epsilon accepts 0 only.
+        The delta of the budget: one that `delta_for` admits.
+
+    Raises
+    ------
+    InputError
+        If the delta is not one that the notion's totals can hold at.
     """
 
     name: ClassVar[str]
@@ -48,11 +53,27 @@ class Accountant(abc.ABC, Generic[A]):
         self.delta = exact(delta, "delta")
         if self.delta >= 1:
             raise InputError(f"delta is {decimal_text(self.delta)}; it must be below 1")
+        admitted = self.delta_for(self.delta)
+        if admitted is None:
+            raise InputError(f"{self.name} accounting needs a delta above {decimal_text(self.delta)}")
+        if admitted != self.delta:
+            raise InputError(
+                f"{self.name} accounting has no delta of {decimal_text(self.delta)}: its totals hold at "
+                f"{decimal_text(admitted)}; give that, or use another accounting"
+            )
         self._charged: list[A] = []
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
         self._process: int | None = os.getpid()  # None: a copy, in another process than the one with the budget
         _LIVE[self._token] = self
+
+    @classmethod
+    def delta_for(cls, delta: Fraction) -> Fraction | None:
+        """Return the delta that the notion's totals hold at in a study of a delta; None if that is too small for it.
+
+        By default the study's own.
+        """
+        return delta
 
     @abc.abstractmethod
     def amount(self, calibration: Calibration | None) -> A:

@@ -19,9 +19,8 @@ import attrs
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.accountant.zcdp import require_delta
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, ByRelation, PrivacyLoss, Relation, converted_above, float_above
+from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above, float_above
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
 
@@ -41,9 +40,10 @@ class PLDAccountant(Accountant[Events]):
 
     name: ClassVar[str] = "pld"
 
-    def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
-        super().__init__(relation, epsilon=epsilon, delta=delta)
-        require_delta(self.delta, self.name)
+    @classmethod
+    def delta_for(cls, delta: Fraction) -> Fraction | None:
+        """Return the study's delta, which must be above 0: at 0 the pure accountant is exact."""
+        return delta or None
 
     def amount(self, calibration: Calibration | None) -> Events:
         """Return the step's events."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import ClassVar, final
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, ByRelation, PrivacyLoss, Relation
+from dpframework.facts.privacy import ByRelation, PrivacyLoss
 from dpframework.mechanisms.base import Calibration
 
 UNCLAIMED = ByRelation(None, None)
@@ -40,10 +40,10 @@ class PureAccountant(AdditiveAccountant):
 
     name: ClassVar[str] = "pure"
 
-    def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
-        super().__init__(relation, epsilon=epsilon, delta=delta)
-        if self.delta:
-            raise InputError("pure accounting has no delta; use zcdp or pld accounting")
+    @classmethod
+    def delta_for(cls, delta: Fraction) -> Fraction | None:
+        """Return 0: a pure loss holds in every study."""
+        return Fraction(0)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's epsilon under each relation."""

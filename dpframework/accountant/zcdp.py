@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
-from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, ByRelation, PrivacyLoss, Relation, converted_above
+from dpframework.facts.privacy import ByRelation, PrivacyLoss, converted_above
 from dpframework.mechanisms.base import Calibration
 
 
@@ -23,9 +22,10 @@ class ZCDPAccountant(AdditiveAccountant):
 
     name: ClassVar[str] = "zcdp"
 
-    def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
-        super().__init__(relation, epsilon=epsilon, delta=delta)
-        require_delta(self.delta, self.name)
+    @classmethod
+    def delta_for(cls, delta: Fraction) -> Fraction | None:
+        """Return the study's delta, which must be above 0: rho has no finite epsilon at 0."""
+        return delta or None
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's rho under each relation."""
@@ -37,12 +37,6 @@ class ZCDPAccountant(AdditiveAccountant):
         if rho is None:
             return None
         return PrivacyLoss(epsilon=zcdp_to_epsilon(rho, self.delta), rho=rho, delta=self.delta)
-
-
-def require_delta(delta: Fraction, name: str) -> None:
-    """Refuse a delta of 0, at which the notion of loss has no finite epsilon."""
-    if delta == 0:
-        raise InputError(f"{name} accounting needs a delta above 0")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
 from dpframework.plan.nodes import Node, scopes
 from dpframework.plan.plan import Plan
@@ -64,9 +65,9 @@ class Check:
 
     code: str = attrs.field(validator=_code)
     title: str
-    examine: Callable[[Plan], Iterable[tuple[Severity, str]]]
+    examine: Callable[[AccountedPlan], Iterable[tuple[Severity, str]]]
 
-    def findings(self, plan: Plan) -> Iterator[Finding]:
+    def findings(self, plan: AccountedPlan) -> Iterator[Finding]:
         """Yield what the check finds in a plan."""
         for severity, message in self.examine(plan):
             yield Finding(self.code, severity, message)

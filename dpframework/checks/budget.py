@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dpframework.accountant import totals
+from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Check, Severity
 from dpframework.facts.privacy import decimal_text
 from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
 
 
-def _over_budget(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    known = totals(plan, plan.budget.delta)
-    if not known:
-        return  # DP002, DP004 and DP010 say why there is no total
-    smallest = next(iter(known.values())).epsilon
-    assert smallest is not None
-    if smallest > plan.budget.epsilon:
+def _smallest_total(plan: AccountedPlan) -> Fraction | None:
+    return next((loss.epsilon for loss in plan.totals().values()), None)
+
+
+def _over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    smallest = _smallest_total(plan)  # where there is none, DP002, DP004 and DP010 say why
+    if smallest is not None and smallest > plan.budget.epsilon:
         yield (
             Severity.ERROR,
             f"the plan's total epsilon is {decimal_text(smallest)} under {plan.relation}, "
@@ -26,9 +26,8 @@ def _over_budget(plan: Plan) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _left_over(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    known = totals(plan, plan.budget.delta)
-    smallest = next(iter(known.values())).epsilon if known else None
+def _left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    smallest = _smallest_total(plan)
     if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
         yield Severity.INFO, f"epsilon {left} of the budget is not planned; larger epsilons would give better results"
@@ -62,8 +61,17 @@ def _nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:
         yield Severity.ERROR, "the plan makes no release; add a step"
 
 
+def _accountant_fails(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    for name, reason in plan.failures().items():
+        yield (
+            Severity.WARNING,
+            f"accountant '{name}' cannot total the plan ({reason}), so the other ones do; tell its author",
+        )
+
+
 OVER_BUDGET = Check("DP001", "over budget", _over_budget)
 NO_FINITE_TOTAL = Check("DP010", "no finite total", _no_finite_total)
 DELTA_TOO_LARGE = Check("DP011", "delta too large", _delta_too_large)
 LEFT_OVER = Check("DP012", "budget left over", _left_over)
 NOTHING_RELEASED = Check("DP013", "nothing released", _nothing_released)
+ACCOUNTANT_FAILS = Check("DP020", "accountant that fails", _accountant_fails)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dpframework.accountant import AccountedPlan
 from dpframework.checks import budget, claims, noise, structure
 from dpframework.checks.base import Check, Finding, Severity
-from dpframework.plan.plan import Plan
 
 #: The checks that are always there.
 BUILT_IN: tuple[Check, ...] = (
@@ -29,12 +29,13 @@ BUILT_IN: tuple[Check, ...] = (
     noise.NEAR_UNIFORM,
     claims.ROW_COUNT_PUBLIC,
     structure.ONE_NAME_OF_TWO_QUERIES,
+    budget.ACCOUNTANT_FAILS,
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
-def findings(plan: Plan, checks: Iterable[Check] = BUILT_IN) -> list[Finding]:
+def findings(plan: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> list[Finding]:
     """Return what all checks find in a plan, errors first, each finding once."""
     found = dict.fromkeys(finding for check in checks for finding in check.findings(plan))
     return sorted(found, key=lambda finding: (_ORDER.index(finding.severity), finding.code))

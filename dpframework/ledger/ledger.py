@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from dpframework.checks import Severity, findings
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation
@@ -20,6 +19,7 @@ from dpframework.ledger.run import LedgerRun
 from dpframework.plan.plan import Budget, Plan, hash_of
 from dpframework.plan.reading import plan_from_json
 from dpframework.study.registry import registry
+from dpframework.study.study_plan import StudyPlan
 
 
 def _text(value: str, what: str) -> str:
@@ -125,7 +125,7 @@ class Ledger:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
             transaction.append("data set", content)
 
-    def approve(self, name: str, plan: Plan, *, by: str, runs: int = 1, note: str = "") -> None:
+    def approve(self, name: str, plan: StudyPlan, *, by: str, runs: int = 1, note: str = "") -> None:
         """Approve runs of one plan: of exactly this content, by its hash.
 
         Parameters
@@ -152,7 +152,7 @@ class Ledger:
             raise InputError(f"runs is {runs!r}; a positive whole number is needed")
         approval = {"data_set": name, "plan": plan.hash, "by": _text(by, "by"), "runs": runs}
         approval["note"] = _text(note, "the note") if note else ""
-        refused = [f for f in findings(plan, registry().checks) if f.severity is Severity.ERROR]
+        refused = plan.refusals()
         if refused:
             raise PlanRefused("; ".join(str(finding) for finding in refused))
         with self._chain.writing() as transaction:

@@ -168,7 +168,10 @@ class DataSet:
 
     @property
     def accountant(self) -> AdditiveAccountant:
-        """The accountant whose rules compose the runs: pure without delta, zCDP with one."""
+        """The accountant whose rules compose the runs: pure without delta, zCDP with one.
+
+        Never a plugin's: a charge must mean the same wherever the ledger is read.
+        """
         kind = ZCDPAccountant if self.delta else PureAccountant
         return kind(self.relation, epsilon=self.epsilon, delta=self.delta)
 

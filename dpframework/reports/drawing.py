@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.accountant import totals
+from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
 from dpframework.plan.graph import label_of, plan_graph
 from dpframework.plan.nodes import Node, Post
-from dpframework.plan.plan import Plan
 from dpframework.reports.difference import Difference, Mark, Merged, Side, loss_of
 
 
@@ -20,27 +19,27 @@ def _loss_text(loss: PrivacyLoss | None) -> str:
     return "no pure epsilon"
 
 
-def tree(plan: Plan) -> str:
+def tree(plan: AccountedPlan) -> str:
     """Return the plan as a tree of text: each composition and step with its loss, and the total."""
     lines = [f"{label_of(plan.root)}  [{_loss_of(plan.root, plan)}]", *_branches(plan.root, plan, "")]
     return "\n".join([*lines, "", total_line(plan)])
 
 
-def _loss_of(node: Node, plan: Plan) -> str:
+def _loss_of(node: Node, plan: AccountedPlan) -> str:
     return "free" if isinstance(node, Post) else _loss_text(loss_of(node, plan))
 
 
-def _branches(node: Node, plan: Plan, indent: str) -> Iterator[str]:
+def _branches(node: Node, plan: AccountedPlan, indent: str) -> Iterator[str]:
     for k, child in enumerate(node.children):
         last = k == len(node.children) - 1
         yield f"{indent}{'└─' if last else '├─'} {label_of(child)}  [{_loss_of(child, plan)}]"
         yield from _branches(child, plan, indent + ("   " if last else "│  "))
 
 
-def total_line(plan: Plan) -> str:
+def total_line(plan: AccountedPlan) -> str:
     """Return one line: the smallest valid total, its accounting, and the budget."""
     budget = f"budget {decimal_text(plan.budget.epsilon)}"
-    known = totals(plan, plan.budget.delta)
+    known = plan.totals()
     if not known:
         return f"total: none is valid under {plan.relation} ({budget})"
     name, loss = next(iter(known.items()))
@@ -48,7 +47,7 @@ def total_line(plan: Plan) -> str:
     return f"total: {_loss_text(loss)}{delta} under {plan.relation}, {name} accounting ({budget})"
 
 
-def mermaid(plan: Plan) -> str:
+def mermaid(plan: AccountedPlan) -> str:
     """Return the plan as a Mermaid flowchart: solid arrows compose, dotted arrows use."""
     graph = plan_graph(plan)
     lines = ["flowchart TD"]
@@ -60,7 +59,7 @@ def mermaid(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dot(plan: Plan) -> str:
+def dot(plan: AccountedPlan) -> str:
     """Return the plan in Graphviz's DOT: solid arrows compose, dashed arrows use."""
     graph = plan_graph(plan)
     lines = ["digraph plan {", "    node [fontname=sans];"]

@@ -10,8 +10,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import accountants, totals
-from dpframework.accountant.pure import AdditiveAccountant
+from dpframework.accountant import AccountedPlan, PureAccountant, ZCDPAccountant
 from dpframework.checks import Severity
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text, exact, readable
@@ -211,11 +210,9 @@ def _exact(node: Node, plan: Plan) -> tuple[tuple[str, Fraction], ...]:
     """Return what a node costs as exact amounts: epsilon, and rho where that is accounted or alone finite."""
     if isinstance(node, Post):
         return ()
-    found: dict[str, Fraction | None] = {}
-    for accountant in accountants(plan, plan.budget.delta):
-        if isinstance(accountant, AdditiveAccountant):
-            notion = "epsilon" if accountant.name == "pure" else "rho"
-            found[notion] = accountant.amount_of(node, plan).under(plan.relation)
+    found = {"epsilon": PureAccountant(plan.relation).amount_of(node, plan).under(plan.relation)}
+    if delta := ZCDPAccountant.delta_for(plan.budget.delta):
+        found["rho"] = ZCDPAccountant(plan.relation, delta=delta).amount_of(node, plan).under(plan.relation)
     alone = loss_of(node, plan) if found["epsilon"] is None else None
     if alone is not None and alone.epsilon is None:
         found["rho"] = alone.rho
@@ -239,10 +236,9 @@ def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
     """Return what each part of the study would cost alone under each accounting, and the whole plan, last."""
     root = plan.root
     parts = list(root.children) if isinstance(root, Sequential) else []
-    known = accountants(plan, plan.budget.delta)
     named = [(getattr(part, "name", None) or label_of(part), part) for part in parts]
     return [
-        (name, {a.name: loss_text(a.loss(a.amount_of(node, plan))) for a in known})
+        (name, {notion: loss_text(loss) for notion, loss in plan.losses(node).items()})
         for name, node in [*named, ("the whole plan", root)]
     ]
 
@@ -278,13 +274,13 @@ def loss_text(loss: PrivacyLoss | None) -> str:
     return f"epsilon {readable(loss.epsilon)}" + (f", delta {float(loss.delta):g}" if loss.delta else "")
 
 
-def public_facts(plan: Plan) -> list[tuple[str, str]]:
+def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
     """Return what heads a report: the relation, the budget, and the total under each accounting."""
     neighbours = {
         Relation.ADD_OR_REMOVE_ONE: "tables that differ by one row's presence",
         Relation.REPLACE_ONE: "tables of one public size that differ in one row",
     }[plan.relation]
-    known = totals(plan, plan.budget.delta)
+    known = plan.totals()
     rows = [
         ("relation", f"{plan.relation} ({neighbours})"),
         ("budget", loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta))),

@@ -69,6 +69,12 @@ class Registry:
         self.checks: list[Check] = [*checks.BUILT_IN, *self._objects("dpframework_checks", Check)]
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
 
+    @property
+    def accountant_kinds(self) -> tuple[type[Accountant[Any]], ...]:
+        """The accountant classes: the built-in ones first, which win a tie, then those of plugins."""
+        kinds = (brought.component for brought in self.accountants.values())
+        return (*accountant.BUILT_IN, *(kind for kind in kinds if kind not in accountant.BUILT_IN))
+
     def _load(self, found: Iterable[EntryPoint]) -> None:
         seen: dict[str, EntryPoint] = {}
         for point in found:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, final
 
-from dpframework.accountant import Accountant, accountants
+from dpframework.accountant import Accountant
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused, RunStopped
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
@@ -133,11 +133,7 @@ class Study:
 
     def accountant(self, plan: StudyPlan) -> Accountant[Any]:
         """Return an accountant with the study's budget, of the notion of loss with the plan's smallest total."""
-        smallest = next(iter(plan.totals()), None)
-        for unlimited in accountants(plan, self.budget.delta):
-            if unlimited.name == smallest:
-                return type(unlimited)(self.relation, epsilon=self.budget.epsilon, delta=unlimited.delta)
-        raise PlanRefused(f"the plan has no valid total under {self.relation}; check() says why")
+        return plan.accountant()
 
     def run(
         self,

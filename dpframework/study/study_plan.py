@@ -6,13 +6,10 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import totals
+from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.checks import Finding, Severity, findings
-from dpframework.facts.errors import PlanRefused
-from dpframework.facts.privacy import PrivacyLoss
 from dpframework.mechanisms.base import Preview
 from dpframework.plan.graph import plan_graph
-from dpframework.plan.plan import Plan
 from dpframework.plan.preview import previews
 from dpframework.plan.reading import plan_from_json
 from dpframework.study.registry import registry
@@ -20,7 +17,7 @@ from dpframework.study.registry import registry
 
 @final
 @attrs.frozen(eq=False)
-class StudyPlan(Plan):
+class StudyPlan(AccountedPlan):
     """A plan with what an auditor asks of it: totals, findings, previews. `dpframework.reports` draws it.
 
     Examples
@@ -34,22 +31,10 @@ class StudyPlan(Plan):
     PrivacyLoss(epsilon=0.5)
     """
 
-    def total(self) -> PrivacyLoss:
-        """Return the smallest valid total.
-
-        Raises
-        ------
-        PlanRefused
-            If some step has no valid claim under the plan's relation; `check` says which.
-        """
-        known = self.totals()
-        if not known:
-            raise PlanRefused(f"the plan has no valid total under {self.relation}; check() says why")
-        return next(iter(known.values()))
-
-    def totals(self) -> dict[str, PrivacyLoss]:
-        """Return the total in each notion of loss that has one, the smallest first."""
-        return totals(self, self.budget.delta)
+    @property
+    def accountants(self) -> tuple[type[Accountant[Any]], ...]:
+        """The installed accountants, which total it."""
+        return registry().accountant_kinds
 
     def check(self) -> list[Finding]:
         """Return what the installed checks find, errors first."""

@@ -8,8 +8,8 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.plan.plan import Plan
 
 
 class Mark(enum.StrEnum):
@@ -103,8 +103,8 @@ class Difference:
         The merged tree.
     """
 
-    before: Plan
-    after: Plan
+    before: AccountedPlan
+    after: AccountedPlan
     headlines: tuple[str, ...]
     changes: tuple[Change, ...]
     root: Merged

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
-from dpframework.plan.plan import Plan
 from dpframework.reports.difference import nodes, whole
 from dpframework.reports.difference.alignment import aligned
 from dpframework.reports.difference.base import Change, Difference, Topic
 
 
-def difference(before: Plan, after: Plan, checks: Iterable[Check] = BUILT_IN) -> Difference:
+def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> Difference:
     """Return what changes from one plan to another.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dpframework.accountant import totals
+from dpframework.accountant import AccountedPlan
 from dpframework.checks import Finding, Severity
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
@@ -12,10 +12,10 @@ from dpframework.plan.plan import Plan
 from dpframework.reports.difference.wording import changed, from_to, loss_words, quoted
 
 
-def total_headline(before: Plan, after: Plan) -> str:
+def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
     """Say whether the total rises, falls or stays, or why that cannot be said."""
-    old = next(iter(totals(before, before.budget.delta).values()), None)
-    new = next(iter(totals(after, after.budget.delta).values()), None)
+    old = next(iter(before.totals().values()), None)
+    new = next(iter(after.totals().values()), None)
     if old is None and new is None:
         return "neither plan has a valid total"
     if old is None or new is None:
@@ -26,7 +26,7 @@ def total_headline(before: Plan, after: Plan) -> str:
             f"the total was {loss_words(old)} under {before.relation} and is {loss_words(new)} under "
             f"{after.relation}: claims about different neighbours, which cannot be compared"
         )
-    assert old.epsilon is not None  # `totals` holds finite ones only
+    assert old.epsilon is not None  # `AccountedPlan.totals` holds finite ones only
     assert new.epsilon is not None
     if old == new:
         return f"the total stays at {loss_words(new)}, under {after.relation}"
@@ -59,9 +59,9 @@ def _codes(found: Iterable[Finding]) -> str:
     return ", ".join(dict.fromkeys(finding.code for finding in found))
 
 
-def total_changes(before: Plan, after: Plan) -> Iterator[str]:
+def total_changes(before: AccountedPlan, after: AccountedPlan) -> Iterator[str]:
     """Compare the totals of each notion of loss."""
-    old, new = totals(before, before.budget.delta), totals(after, after.budget.delta)
+    old, new = before.totals(), after.totals()
     for name in dict.fromkeys((*old, *new)):
         had, has = old.get(name), new.get(name)
         if had is None or has is None:
