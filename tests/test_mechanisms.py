@@ -513,6 +513,33 @@ def test_the_scale_covers_rounding_and_is_rounded_up(added: Fraction, answer_len
         ) ** 2
 
 
+SELECTIONS = st.sampled_from([Exponential(1), PermuteAndFlip(1)])
+
+
+@given(mechanism=SELECTIONS, added=st.fractions(Fraction(1, 10**6), 10**9), monotonic=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_the_scale_of_a_selection_covers_rounding(mechanism: Mechanism, added: Fraction, monotonic: bool) -> None:
+    """Two scores are rounded before and after: their difference moves by two steps more, and two are for doubles."""
+    of = facts(sensitivity("linf", added, monotonic=monotonic), integer=False, answer_length=3)
+    calibration = calibrated(mechanism, of)
+    assert calibration.scale >= added * (1 if monotonic else 2) + 4 * calibration.unit
+
+
+@pytest.mark.parametrize("mechanism", [Exponential(1), PermuteAndFlip(1)])
+def test_rounded_scores_lose_no_more_than_is_claimed(mechanism: Mechanism) -> None:
+    """One score rises and one falls by the sensitivity, 0.7, and rounding takes both a step further."""
+    of = facts(sensitivity("linf", "0.7"), integer=False, answer_length=2)
+    calibration = calibrated(mechanism, of)
+    unit = float(calibration.unit)
+    worst = 0.0
+    for low, high in itertools.product(np.linspace(0, unit, 9), repeat=2):
+        before, after = np.array([low, high + 60]), np.array([low + 0.7, high + 60 - 0.7])
+        for chosen in (0, 1):
+            moved = [mechanism.log_density(answer, chosen, calibration) for answer in (before, after)]
+            worst = max(worst, abs(moved[0] - moved[1]))
+    assert 1 - 1e-5 <= worst <= 1
+
+
 def test_large_answers_are_clamped_not_wrapped_around() -> None:
     """An int64 that overflows would jump from one end to the other between neighbours."""
     real = calibrated(Laplace(1), facts(sensitivity("l1", 1), integer=False))

@@ -180,6 +180,29 @@ def test_derived_attributes_are_counted_and_cut_by(opened: Callable[..., Any]) -
         assert run.spent == dpf.PrivacyLoss(epsilon=2 * SURE)
 
 
+def test_an_attribute_derived_in_a_part_is_that_of_the_parts_rows(opened: Callable[..., Any]) -> None:
+    """Codes are given for the rows of a part, and stand at their places among all rows."""
+    group = dpf.Boolean("not young")
+    cases = dpf.Cases([dpf.Below("age", 60)])  # code 0; the rest, missing ones included, is code 1
+    part = dpf.sequential(
+        dpf.step("h", dpf.queries.Histogram(group), DiscreteLaplace(SURE)),
+        dpf.parallel(dpf.step("k", dpf.queries.Histogram(SCHEMA["order"]), DiscreteLaplace(SURE)), by=group),
+    )
+    for engine in (dpf.InMemory(), dpf.Threads(3)):
+        table, _ = opened(dpf.parallel(part, by=SCHEMA["ill"]), TABLE, engine=engine)
+        found = []
+        for one in table.partition("ill"):
+            derived = one.derive(group, cases)
+            counts = derived.release("h").tolist()
+            found.append((counts, [inner.release("k").tolist() for inner in derived.partition("not young")]))
+        expected = []
+        for ill in (0, 1):
+            rows = [(order, age) for order, age, sick in zip(*CODES, strict=True) if sick == ill]
+            orders = [[order for order, age in rows if (age < 2) == (case == 0)] for case in (0, 1)]
+            expected.append(([len(o) for o in orders], [np.bincount(o, minlength=4).tolist() for o in orders]))
+        assert found == expected
+
+
 def test_a_derived_attribute_needs_a_name_and_codes_of_its_own(opened: Callable[..., Any]) -> None:
     table, _ = opened(counting(), TABLE)
     with pytest.raises(dpf.InputError, match="exists"):
