@@ -454,6 +454,14 @@ def test_no_walk_through_a_plan_loses_more_than_its_total(
     assert lost <= (run.spent.epsilon or 0) <= (total.epsilon or 0)
 
 
+def test_a_budget_cannot_be_assigned() -> None:
+    accountant = PureAccountant(ADD, epsilon=1)
+    for name, value in (("epsilon", Fraction(100)), ("delta", Fraction(1, 2)), ("relation", dpf.Relation.REPLACE_ONE)):
+        with pytest.raises(AttributeError):
+            setattr(accountant, name, value)
+    assert accountant.epsilon == 1
+
+
 # --- one budget, however it is copied -------------------------------------------------------------------------------
 
 

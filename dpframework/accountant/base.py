@@ -48,9 +48,9 @@ class Accountant(abc.ABC, Generic[A]):
     name: ClassVar[str]
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
-        self.relation = Relation.parse(relation)
-        self.epsilon = exact_or_none(epsilon)
-        self.delta = exact(delta, "delta")
+        self._relation = Relation.parse(relation)
+        self._epsilon = exact_or_none(epsilon)
+        self._delta = exact(delta, "delta")
         if self.delta >= 1:
             raise InputError(f"delta is {decimal_text(self.delta)}; it must be below 1")
         admitted = self.delta_for(self.delta)
@@ -66,6 +66,21 @@ class Accountant(abc.ABC, Generic[A]):
         self._token = uuid.uuid4().hex
         self._process: int | None = os.getpid()  # None: a copy, in another process than the one with the budget
         _LIVE[self._token] = self
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbouring relation that its totals hold for."""
+        return self._relation
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The budget, which cannot be assigned: a new one is another accountant. None for no limit."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of the budget."""
+        return self._delta
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
@@ -150,11 +165,7 @@ class Accountant(abc.ABC, Generic[A]):
             As `open` does.
         """
         with self._lock:
-            if self._process != os.getpid():
-                raise PlanRefused(
-                    "this accountant is a copy from another process and cannot spend its budget; "
-                    "run where the accountant was made, or give each process its own share"
-                )
+            self.require_process()
             if plan.relation is not self.relation:
                 raise PlanRefused(f"the plan holds under {plan.relation}, the accountant's relation is {self.relation}")
             amount = self.amount_of(plan.root, plan)
@@ -167,6 +178,20 @@ class Accountant(abc.ABC, Generic[A]):
                 f"the budget is {decimal_text(self.epsilon)}"
             )
         return amount
+
+    def require_process(self) -> None:
+        """Refuse another process than the one that holds the budget.
+
+        Raises
+        ------
+        PlanRefused
+            If this accountant was unpickled or forked into another process.
+        """
+        if self._process != os.getpid():
+            raise PlanRefused(
+                "this accountant is a copy from another process and cannot spend its budget; "
+                "run where the accountant was made, or give each process its own share"
+            )
 
     def __copy__(self) -> Accountant[A]:
         """Return itself: a copy shares the budget."""

@@ -1,6 +1,7 @@
 """The miners in all their variants, through the conformance suite that any plugin's miner goes through."""
 
 from dpframework_trees import DPID3, DPTree
+from dpframework_trees.choosing import TreeChoice
 
 from dpframework.verify.conformance import MinerConformance
 
@@ -11,3 +12,7 @@ class TestDPID3(MinerConformance):
 
 class TestDPTree(MinerConformance):
     miner = DPTree
+
+
+class TestTreeChoice(MinerConformance):
+    miner = TreeChoice

@@ -1,16 +1,19 @@
 """The scikit-learn estimators: scikit-learn's own checks, schemas, and shared budgets."""
 
+import multiprocessing
+import os
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from dpframework_trees.columns import PrivacyWarning
-from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
+from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivateTreeSearch
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpframework as dpf
@@ -123,13 +126,86 @@ def test_a_clone_shares_its_accountants_budget():
     assert budget.spent.epsilon == 1
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:this fit follows")
 def test_cross_validation_on_one_budget_stops_when_it_is_spent():
     X, y = people()
     budget = dpf.PureAccountant("add-or-remove-one", epsilon=2)
     tree = DPID3Classifier(epsilon=1, schema=SCHEMA, accountant=budget)
     scores = cross_val_score(tree, X, y, cv=3, error_score=np.nan)
     assert np.isnan(scores).tolist() == [False, False, True]
+
+
+def searched(**options):
+    X, y = people()
+    tree = DPID3Classifier(epsilon=1, schema=SCHEMA, **options)
+    return GridSearchCV(tree, {"max_depth": [1, 2]}, cv=2, n_jobs=None if options else 2).fit(X, y).best_estimator_
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_exact_scores_chose_does_not_call_itself_private(shared):
+    """In this process, where clones share an accountant, and in others, of which nothing comes back."""
+    options = {"accountant": dpf.PureAccountant("add-or-remove-one", epsilon=10)} if shared else {}
+    with pytest.warns(PrivacyWarning, match="PrivateTreeSearch chooses privately"):
+        assert not searched(**options).private_
+
+
+def test_fits_and_predictions_that_choose_nothing_stay_private():
+    X, y = people()
+    tree = DPID3Classifier(epsilon=1, schema=SCHEMA)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tree.fit(X, y).private_
+        tree.predict(X)
+        assert tree.fit(X, y).private_  # again with the same parameters
+        assert DPID3Classifier(epsilon=1, schema=SCHEMA).fit(X, y).private_  # no clone of it
+        assert clone(DPID3Classifier(epsilon=1, schema=SCHEMA)).fit(X, y).private_
+        again = pickle.loads(pickle.dumps(tree))
+        assert again.private_
+        assert tree.fit(X, y).private_
+
+
+def test_a_private_search_costs_its_epsilon_and_finds_what_is_there():
+    X, y = people(4000)
+    grid = {"max_depth": [1, 2, 3], "criterion": ["norm", "gini"]}
+    search = PrivateTreeSearch(
+        "6.5", estimator=DPID3Classifier(), param_grid=grid, schema=SCHEMA, choice_share="0.2"
+    ).fit(X, y)
+    assert search.private_
+    assert search.plan_.total().epsilon == Fraction("6.5")
+    assert search.best_params_["max_depth"] > 1
+    assert (search.predict(X) == y).mean() > 0.9
+    steps = {step.name: step for step in search.plan_.steps()}
+    assert steps["choice"].mechanism.epsilon == Fraction("1.3")
+
+
+def test_a_private_search_refuses_what_it_cannot_search():
+    X, y = people(50)
+    for parameters, sentence in (
+        ({"estimator": None}, "DPID3Classifier or a DPTreeClassifier"),
+        ({"estimator": DPID3Classifier(), "choice_share": 1}, "between 0 and 1"),
+        ({"estimator": DPID3Classifier(), "param_grid": {"max_depth": []}}, "no candidate|empty"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            PrivateTreeSearch(schema=SCHEMA, **parameters).fit(X, y)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fit_in_a_fork_is_refused_before_it_touches_the_rows():
+    """polars hangs in a fork: whoever waits there for a refusal would wait for ever."""
+    X, y = people()
+    budget = dpf.PureAccountant("add-or-remove-one", epsilon=2)
+    tree = DPID3Classifier(epsilon=1, schema=SCHEMA, accountant=budget).fit(X, y)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        refused = pool.apply_async(_refusal, (tree, X, y)).get(timeout=60)
+    assert "copy from another process" in refused
+
+
+def _refusal(tree, X, y):
+    try:
+        tree.fit(X, y)
+    except dpf.PlanRefused as error:
+        return str(error)
+    return "it was fitted"
 
 
 def test_a_fitted_estimator_survives_pickle_with_its_budget():

@@ -8,7 +8,7 @@ from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
     from dpframework_trees.dptree import DPTree
-    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, TreeClassifier
+    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivateTreeSearch, TreeClassifier
     from dpframework_trees.id3 import DPID3
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
@@ -20,6 +20,7 @@ __all__ = [
     "DPTree",
     "DPTreeClassifier",
     "MCMCTreePair",
+    "PrivateTreeSearch",
     "TreeClassifier",
 ]
 
@@ -56,7 +57,7 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees import redescribe
 
         return getattr(redescribe, name)
-    if name in ("DPID3Classifier", "DPTreeClassifier", "TreeClassifier"):
+    if name in ("DPID3Classifier", "DPTreeClassifier", "PrivateTreeSearch", "TreeClassifier"):
         # scikit-learn is an extra and slow to import: only who asks for an estimator needs it and waits for it
         try:
             from dpframework_trees import estimator

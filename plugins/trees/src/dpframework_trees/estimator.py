@@ -8,18 +8,21 @@ from typing import Any, ClassVar, Self, final
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.facts import InputError, Relation, Schema
+from dpframework.facts import InputError, Relation, Schema, exact, positive
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import table_from_columns
+from dpframework_trees.choosing import TreeChoice
 from dpframework_trees.columns import Columns, ordered_classes, texts
 from dpframework_trees.dptree import DPTree
+from dpframework_trees.families import Family
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 
@@ -62,7 +65,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
     plan_
         The plan of the fit.
     private_
-        Whether the fit is covered by its claim: a public schema and no random_state. The claim is about the table
+        Whether the fit is covered by its claim: a public schema, no random_state, and parameters that were not chosen
+        by exact scores: a fit after predictions of another clone, as in scikit-learn's searches, is not covered (see
+        `PrivateTreeSearch` for a search that is). The claim is about the table
         that `fit` is given: a transformer that learnt from the private rows before (a scaler in a pipeline) is
         outside of it. Public cuts make scaling needless.
     schema_
@@ -96,6 +101,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         PlanRefused
             If the fit does not fit what is left of the accountant's budget.
         """
+        if self.accountant is not None:
+            self.accountant.require_process()  # before the rows are touched: a fork may hang in what reads them
+        chosen = self._family.chosen_by_scores(self)
         columns = self._columns(X, reset=True)
         classes = self._classes(y)
         if len(classes) != len(columns[0]):
@@ -109,11 +117,15 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
         study.add("tree", self._miner(target))
         results = study.run(table, seed=self._seed(), accountant=self.accountant)
-        self.tree_ = results["tree"].tree
+        self._keep(results["tree"])
         self.plan_ = results.plan
-        self.private_ = results.private
+        self.private_ = results.private and not chosen
         self.schema_ = schema
         return self
+
+    def _keep(self, result: Any) -> None:
+        """Keep what a fit found."""
+        self.tree_ = result.tree
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
@@ -123,6 +135,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of `classes_`."""
         check_is_fitted(self)
+        self._family.predicted(self)
         columns = self._columns(X, reset=False)
         features = self.schema_.select([name for name in self.schema_.names if name != self._target])
         table = table_from_columns(
@@ -180,6 +193,25 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         if self.random_state is None:
             return None
         return int(check_random_state(self.random_state).randint(2**31))
+
+    @property
+    def _family(self) -> Family:
+        """The estimators that are clones of one another."""
+        family: Family = self.__dict__.setdefault("_clones", Family())
+        return family
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a clone, which remembers whose it is."""
+        family = self._family
+        twin: Self = super().__sklearn_clone__()
+        twin.__dict__["_clones"] = family
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled; what other processes do with an estimator is not known here."""
+        self._family.sent(fitted=hasattr(self, "tree_"))
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
     def __sklearn_tags__(self) -> Any:
         """Accept missing values, texts and categories."""
@@ -262,3 +294,64 @@ class DPTreeClassifier(TreeClassifier):
 
     def _assumed(self) -> tuple[str, ...]:
         return {"exact": ExactTrees.assumptions, "mcmc": MarkovChainTrees.assumptions}.get(self.sampler, ())
+
+
+@final
+@_estimator
+class PrivateTreeSearch(TreeClassifier):
+    """Grid search on one budget: every candidate's fit and the choice itself are paid from `epsilon`.
+
+    Each candidate gets the same share of what the choice leaves; the tree with the most correct predictions on the
+    rows is selected privately (see `dpframework_trees.choosing`).
+
+    Parameters
+    ----------
+    estimator
+        A `DPID3Classifier` or `DPTreeClassifier`; its own epsilon, schema, accountant and random_state are not used.
+    param_grid
+        Lists of values to try, by the estimator's parameters, as scikit-learn's searches take them.
+    choice_share
+        The share of the budget that the choice gets.
+
+    Attributes
+    ----------
+    best_params_
+        The parameters that were chosen.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
+    >>> X = [[i % 10] for i in range(1000)]
+    >>> y = ["yes" if 2 <= i % 10 < 6 else "no" for i in range(1000)]
+    >>> grid = {"max_depth": [1, 2]}
+    >>> search = PrivateTreeSearch(10, estimator=DPID3Classifier(), param_grid=grid, schema=schema, random_state=0)
+    >>> search.fit(X, y).best_params_
+    {'max_depth': 2}
+    """
+
+    estimator: Any = attrs.field(default=None, kw_only=True)
+    param_grid: Any = attrs.field(default=None, kw_only=True)
+    choice_share: float | str = attrs.field(default=0.1, kw_only=True)
+
+    def _candidates(self) -> list[TreeClassifier]:
+        if not isinstance(self.estimator, TreeClassifier) or isinstance(self.estimator, PrivateTreeSearch):
+            raise InputError("estimator must be a DPID3Classifier or a DPTreeClassifier")
+        return [clone(self.estimator).set_params(**parameters) for parameters in ParameterGrid(self.param_grid or {})]
+
+    def _miner(self, target: str) -> Miner:
+        """Return the choice among the candidates."""
+        share, budget = exact(self.choice_share, "choice_share"), positive(self.epsilon)
+        if not 0 < share < 1:
+            raise InputError(f"choice_share is {self.choice_share!r}; a number between 0 and 1 is needed")
+        candidates = self._candidates()
+        each = budget * (1 - share) / len(candidates)
+        miners = [candidate.set_params(epsilon=each)._miner(target) for candidate in candidates]
+        return TreeChoice(target, miners, budget * share)
+
+    def _assumed(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for candidate in self._candidates() for name in candidate._assumed()))
+
+    def _keep(self, result: Any) -> None:
+        super()._keep(result)
+        self.best_params_ = list(ParameterGrid(self.param_grid or {}))[result.position]

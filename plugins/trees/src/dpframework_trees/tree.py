@@ -133,6 +133,12 @@ class DecisionTree:
         _route(self.root, block, found)
         return found
 
+    def codes(self, block: Block) -> NDArray[np.int64]:
+        """Return the code of the most probable class of each row of a block, shape (rows,)."""
+        found = np.empty((block.matrix.shape[1], self.target.size))
+        _route(self.root, block, found)
+        return np.asarray(found[block.index].argmax(axis=1))
+
     def rules(self) -> list[Rule]:
         """Return one rule a leaf, in tree order."""
         return list(_rules(self.root, (), self.target, self.schema))

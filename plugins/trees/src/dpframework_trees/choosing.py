@@ -1,0 +1,148 @@
+"""A private choice among tree miners: one budget for all of them, and for the choice.
+
+A search that compares exact scores on the private rows chooses by what no noise covers: one row more can change which
+parameters win. Here each candidate releases its tree at its share of the budget, and the tree with the most correct
+predictions is selected by permute-and-flip. Claim: pure epsilon by sequential composition (McSherry 2009, Theorem 3);
+trees that cost no rows of their own are compared on the rows that they were grown from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
+from dpframework.mechanisms import PermuteAndFlip
+from dpframework.plan import Node, sequential, step
+from dpframework.queries import CandidateScores, Norm, Sensitivity
+from dpframework.run import Example, Miner, PrivateTable
+from dpframework.tables import Block
+from dpframework_trees.dptree import DPTree
+from dpframework_trees.id3 import DPID3
+from dpframework_trees.tree import DecisionTree, TreeResult
+
+
+@final
+@attrs.frozen
+class CorrectPredictions(CandidateScores):
+    """For each of some released trees, the number of rows whose class it predicts.
+
+    Attributes
+    ----------
+    target
+        The class.
+    number
+        How many trees there are.
+    """
+
+    name = "correct-predictions"
+    integer = True
+    target: Attribute
+    number: int
+
+    @property
+    def text(self) -> str:
+        """Name the class."""
+        return f"correct predictions of {self.target.name} by {self.number} trees"
+
+    @property
+    def answer_length(self) -> int:
+        """One number a tree."""
+        return self.number
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """A row is predicted correctly or not: adding it raises each number by 0 or 1, replacing it moves it by 1."""
+        return (Sensitivity(Norm.LINF, 1, 1, monotonic=True, source="a row is predicted correctly or not"),)
+
+    def candidates(self, **inputs: Any) -> Sequence[int]:
+        """Return the positions of the trees, which are given as `trees`."""
+        trees = inputs["trees"]
+        if len(trees) != self.number:
+            raise InputError(f"{len(trees)} trees were given where {self.number} are planned")
+        return range(self.number)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (number,)."""
+        trees: Sequence[DecisionTree] = inputs["trees"]
+        classes = block.codes(self.target.name)
+        return np.array([int((tree.codes(block) == classes).sum()) for tree in trees], dtype=np.int64)
+
+
+@final
+@attrs.frozen
+class ChosenTree:
+    """The tree that was chosen.
+
+    Attributes
+    ----------
+    position
+        Which of the candidates it is.
+    tree
+        The tree.
+    """
+
+    position: int
+    tree: DecisionTree
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"position": self.position, **TreeResult(self.tree).to_dict()}
+
+
+def _miners(given: Iterable[Miner]) -> tuple[Miner, ...]:
+    miners = tuple(given)
+    if not miners:
+        raise InputError("there is no candidate to choose from; give one set of parameters or more")
+    return miners
+
+
+@final
+@attrs.frozen
+class TreeChoice(Miner):
+    """Several tree miners on one budget, and of their trees the one with the most correct predictions.
+
+    Parameters
+    ----------
+    target
+        The class attribute of all of them.
+    miners
+        The candidates, each with its own epsilon.
+    epsilon
+        The budget of the choice alone.
+    """
+
+    name = "tree-choice"
+    target: str
+    miners: tuple[Miner, ...] = attrs.field(converter=_miners)
+    epsilon: Fraction = attrs.field(converter=positive)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return a choice among two miners."""
+        schema = Schema([Numeric("size", 0, 8, cuts=[4]), Boolean("ripe"), Categorical("grade", ["good", "bad"])])
+        candidates = [DPID3("grade", 1, max_depth=1), DPTree("grade", 1, max_depth=1, sampler="greedy")]
+        return {"default": Example(schema, cls("grade", candidates, 1))}
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan each candidate, then the choice."""
+        grown = [sequential(miner.plan(schema), name=_scope(k)) for k, miner in enumerate(self.miners)]
+        scores = CorrectPredictions(schema[self.target], len(self.miners))
+        return sequential(
+            *grown, step("choice", scores, PermuteAndFlip(self.epsilon), uses=map(_scope, range(len(grown))))
+        )
+
+    def mine(self, table: PrivateTable) -> ChosenTree:
+        """Grow each tree, and choose."""
+        trees = [miner.mine(table.scope(_scope(k))).tree for k, miner in enumerate(self.miners)]
+        chosen = int(table.release("choice", trees=trees))
+        return ChosenTree(chosen, trees[chosen])
+
+
+def _scope(position: int) -> str:
+    return f"candidate {position + 1}"

@@ -1,0 +1,52 @@
+"""Which estimators are clones of one another, and what was learnt from them: what a search by scores leaves behind."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import attrs
+
+from dpframework_trees.columns import PrivacyWarning
+
+
+@attrs.define(eq=False)
+class Family:
+    """Estimators that are clones of one another.
+
+    scikit-learn's searches fit clones, compare their predictions with the classes, exactly, and fit one more clone with
+    the parameters that did best. What that last fit is asked for depends on the private rows in a way that no noise
+    covers, and its claim does not hold for it.
+    """
+
+    looked_at: int | None = None  # the first of them that predicted, by identity
+    by_others_too: bool = False  # whether another one did
+    in_other_processes: bool = False  # whether one was sent away before it was fitted
+
+    def predicted(self, estimator: Any) -> None:
+        """Note that an estimator has predicted."""
+        if self.looked_at is None:
+            self.looked_at = id(estimator)
+        elif self.looked_at != id(estimator):
+            self.by_others_too = True
+
+    def sent(self, *, fitted: bool) -> None:
+        """Note that an estimator was pickled, as it is for another process."""
+        self.in_other_processes |= not fitted
+
+    def chosen_by_scores(self, estimator: Any) -> bool:
+        """Tell whether the parameters of a fit may have been chosen by scores of other clones, and warn if so."""
+        others = self.by_others_too or self.looked_at not in (None, id(estimator))
+        if others or self.in_other_processes:
+            warnings.warn(
+                "this fit follows predictions of other clones, as in a search by exact scores: its parameters may tell "
+                "of the rows, so it is not private; PrivateTreeSearch chooses privately",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+            return True
+        return False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Family:
+        """Return itself: a copy of an estimator is one of its clones."""
+        return self
