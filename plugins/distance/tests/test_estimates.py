@@ -11,7 +11,7 @@ from dpframework_distance.estimates import (
     NoisyPair,
     as_published,
     distances_between,
-    histograms,
+    marginals_from,
     noise_variance,
     on_simplex,
     points_from,
@@ -47,7 +47,7 @@ def test_distances_are_equation_1():
 
 
 def test_without_noise_the_estimates_are_the_shares():
-    marginals = histograms([PAIR], None)
+    marginals = marginals_from([PAIR], None)
     for target in ("y", "x"):
         found = shrunk(PAIR, target, marginals)
         assert found.shares == pytest.approx(as_published(PAIR, target).shares, abs=1e-9)
@@ -58,7 +58,7 @@ def test_estimates_are_shares_whatever_the_noise():
     rng = np.random.default_rng(0)
     for scale in (1, 30, 1000):
         pair = NoisyPair("y", "x", COUNTS + rng.laplace(0, scale, COUNTS.shape), 2.0 * scale**2)
-        marginals = histograms([pair], 86)
+        marginals = marginals_from([pair], 86)
         for target in ("y", "x"):
             given = shrunk(pair, target, marginals)
             assert (given.shares >= 0).all()
@@ -77,7 +77,7 @@ def test_where_there_is_only_noise_the_columns_are_more_alike():
     for seed in range(20):
         noise = np.random.default_rng(seed).laplace(0, 20, (3, 10))
         pair = NoisyPair("y", "x", independent + noise, 800.0)
-        both = shrunk(pair, "y", histograms([pair], 3000)), as_published(pair, "y")
+        both = shrunk(pair, "y", marginals_from([pair], 3000)), as_published(pair, "y")
         errors.append([np.abs(given.shares - expected).mean() for given in both])
     ours, published = np.mean(errors, axis=0)
     assert ours < 0.9 * published
@@ -86,15 +86,15 @@ def test_where_there_is_only_noise_the_columns_are_more_alike():
 def test_marginals_are_pooled_over_tables_by_their_noise():
     first = NoisyPair("y", "x", np.array([[60.0, 0.0], [0.0, 40.0]]), 1.0)
     second = NoisyPair("y", "z", np.array([[0.0, 30.0], [70.0, 0.0]]), 9.0)
-    assert histograms([first, second], 100)["y"] == pytest.approx([57, 43], rel=1e-3)
-    assert histograms([first, second], 200)["y"].sum() == pytest.approx(200)
+    assert marginals_from([first, second], 100)["y"] == pytest.approx([57, 43], rel=1e-3)
+    assert marginals_from([first, second], 200)["y"].sum() == pytest.approx(200)
 
 
 def test_histograms_of_nothing_but_noise_are_level():
     """And those of little noise are left as they are."""
     counts = np.array([[90.0, 0.0], [4.0, 0.0], [6.0, 0.0]])
     for variance, expected in ((1e-6, [90, 4, 6]), (1e9, [100 / 3] * 3)):
-        found = histograms([NoisyPair("y", "x", counts, variance)], 100)["y"]
+        found = marginals_from([NoisyPair("y", "x", counts, variance)], 100)["y"]
         assert found == pytest.approx(expected, rel=1e-3)
         assert found.sum() == pytest.approx(100)
 
@@ -115,7 +115,7 @@ def test_values_of_which_nothing_is_known_are_equally_far_apart():
     """Not 0, as two equal shares would be: a metric of noise is then the overlap distance."""
     rng = np.random.default_rng(2)
     pair = NoisyPair("y", "x", rng.normal(0, 1e6, (4, 5)), 1e12)
-    matrix = distances_between(points_of([shrunk(pair, "y", histograms([pair], 300))]))
+    matrix = distances_between(points_of([shrunk(pair, "y", marginals_from([pair], 300))]))
     assert matrix[np.triu_indices(4, 1)] == pytest.approx(0.5 * math.sqrt(3) / 2, rel=0.01)
 
 
@@ -125,7 +125,7 @@ def test_profiles_are_distances_between_0_and_1(scale):
     for _ in range(20):
         tables = {x: rng.integers(0, 40, (3, size)) * rng.integers(0, 2, (3, 1)) for x, size in (("x", 4), ("z", 2))}
         pairs = {x: NoisyPair("y", x, t + rng.laplace(0, scale, t.shape), 2 * scale**2) for x, t in tables.items()}
-        estimate = functools.partial(shrunk, marginals=histograms(list(pairs.values()), 100))
+        estimate = functools.partial(shrunk, marginals=marginals_from(list(pairs.values()), 100))
         for given in (estimate, as_published):
             matrix = distances_between(points_from(pairs, "y", given, True))
             assert matrix.shape == (3, 3)

@@ -6,8 +6,12 @@ the paper's section 3. Positions of attributes throughout; su[x, y] is the symme
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+
+from dpframework_distance.estimates import NoisyPair
 
 Matrix = NDArray[np.float64]
 
@@ -69,4 +73,16 @@ def su_matrix(entropies: NDArray[np.float64], joint: Matrix) -> Matrix:
     for a in range(number):
         for b in range(a + 1, number):
             su[a, b] = su[b, a] = symmetric_uncertainty(entropies[a], entropies[b], joint[a, b])
+    return su
+
+
+def su_of_histograms(pairs: Iterable[NoisyPair], names: Sequence[str]) -> Matrix:
+    """Return the symmetric uncertainties of the named attributes whose joint histograms are given, 0 for the others."""
+    position = {name: k for k, name in enumerate(names)}
+    su = np.zeros((len(names), len(names)))
+    for pair in pairs:
+        known = np.maximum(pair.counts, 0)
+        entropies = entropy_of(known.sum(axis=1)), entropy_of(known.sum(axis=0)), entropy_of(known.ravel())
+        a, b = position[pair.first], position[pair.second]
+        su[a, b] = su[b, a] = symmetric_uncertainty(*entropies)
     return su

@@ -99,7 +99,7 @@ def on_simplex(values: Array, total: float) -> Array:
     return np.maximum(values - np.take_along_axis(lacking, kept - 1, axis=-1), 0.0)
 
 
-def histograms(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
+def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
     """Return each attribute's histogram as all released tables together say: non-negative, of one sum.
 
     A table's marginals are weighted by the inverse of their variance. The more noise is left in them, the closer they

@@ -16,14 +16,13 @@ What differs from the paper by default, and why (`DPDilca.published` restores th
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
-import numpy as np
 
 from dpframework.accountant import ZCDPAccountant
 from dpframework.facts import (
@@ -46,26 +45,30 @@ from dpframework.facts import (
     true_or_false,
     whole_number,
 )
-from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
-from dpframework.plan import Node, either, post, repeat, sequential, step
+from dpframework.plan import Node, post, sequential
 from dpframework.run import Example, Miner, PrivateTable
-from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
+from dpframework_distance import histograms
+from dpframework_distance.budgets import Budget
+from dpframework_distance.contexts import relevant_not_redundant, su_of_histograms
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
     NoisyPair,
     as_published,
     distances_between,
-    histograms,
-    noise_variance,
+    marginals_from,
     points_from,
     shrunk,
 )
-from dpframework_distance.queries import (
-    CommonContextScores,
-    ConditionalEntropies,
-    ContextScores,
-    Entropies,
-    PairCounts,
+from dpframework_distance.queries import PairCounts
+from dpframework_distance.selections import (
+    AllOthers,
+    Chosen,
+    Common,
+    MaxDependency,
+    MaxRelevance,
+    MeanSU,
+    Selection,
+    plan_name,
 )
 from dpframework_distance.sensitivities import RowBounds
 from dpframework_distance.subsets import require_few_cells
@@ -75,8 +78,6 @@ SIZED = ("max-dependency", "max-relevance", "common")
 SELECTIONS = ("permute-and-flip", "exponential")
 SENSITIVITIES = ("tight", "published")
 ESTIMATES = ("shrunk", "published")
-MOST_RUNGS = 32  # about, of a ladder without large steps
-LARGEST_STEP = 1.1
 
 
 @final
@@ -211,54 +212,25 @@ class DPDilca(Miner):
 
     def plan(self, schema: Schema) -> Node:
         """Plan the selection of each context, then the joint histograms of targets and contexts."""
-        learning = _Resolved.resolved(self, schema)
-        if not learning.apart:
-            return sequential(*learning.part(learning.targets, Fraction(1)))
-        each = Fraction(1, len(learning.targets))
+        resolved = _Resolved.of(self, schema)
+        if not resolved.apart:
+            return sequential(*resolved.part(resolved.targets, Fraction(1)))
+        each = Fraction(1, len(resolved.targets))
         return sequential(
-            *(sequential(*learning.part([target], each), name=learning.scope(target)) for target in learning.targets)
+            *(sequential(*resolved.part([target], each), name=resolved.scope(target)) for target in resolved.targets)
         )
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and turn them into distances by post-processing."""
-        learning = _Resolved.resolved(self, table.schema)
-        if not learning.apart:
-            contexts, released = learning.released(table, learning.targets)
-            return learning.distances(contexts, dict.fromkeys(learning.targets, released))
-        of_target = {t: learning.released(table.scope(learning.scope(t)), [t]) for t in learning.targets}
-        return learning.distances(
+        resolved = _Resolved.of(self, table.schema)
+        if not resolved.apart:
+            contexts, released = resolved.released(table, resolved.targets)
+            return resolved.distances(contexts, dict.fromkeys(resolved.targets, released))
+        of_target = {t: resolved.released(table.scope(resolved.scope(t)), [t]) for t in resolved.targets}
+        return resolved.distances(
             {t: contexts[t] for t, (contexts, _) in of_target.items()},
             {t: released for t, (_, released) in of_target.items()},
         )
-
-
-@attrs.frozen
-class _Budget:
-    """What there is to spend, and the mechanisms that spend a share of it."""
-
-    amount: Fraction
-    zcdp: bool
-    exponential: bool
-
-    def selector(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that selects at that share of the budget."""
-        if self.zcdp:  # a selection of epsilon costs epsilon**2 / 8
-            return Exponential(_root_below(8 * self.amount * share))
-        return Exponential(self.amount * share) if self.exponential else PermuteAndFlip(self.amount * share)
-
-    def counter(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that releases a histogram."""
-        return Gaussian(self.amount * share) if self.zcdp else DiscreteLaplace(self.amount * share)
-
-    def measurer(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that releases real numbers."""
-        return Gaussian(self.amount * share) if self.zcdp else Laplace(self.amount * share)
-
-
-def _root_below(square: Fraction) -> Fraction:
-    """Return a rational just below the square root."""
-    scale = 10**12
-    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
 @attrs.frozen(eq=False)
@@ -275,8 +247,8 @@ class _Resolved:
         The attributes that are looked at.
     targets
         Those whose values' distances are learned.
-    bounds
-        What is public of the number of rows; None where no entropy is needed.
+    selection
+        How contexts are chosen; None where that is done on the histograms (the baseline).
     budget
         What there is to spend.
     """
@@ -285,26 +257,19 @@ class _Resolved:
     schema: Schema
     among: tuple[Attribute, ...]
     targets: tuple[int, ...]
-    bounds: RowBounds | None
-    budget: _Budget
+    selection: Selection | None
+    budget: Budget
 
     @classmethod
-    def resolved(cls, miner: DPDilca, schema: Schema) -> _Resolved:
+    def of(cls, miner: DPDilca, schema: Schema) -> _Resolved:
         """Resolve, refusing what cannot be learned."""
         among, targets = attributes_and_targets(miner, schema)
-        others = len(among) - 1
-        sized = miner.context in SIZED
-        chosen = miner.context != "baseline" and not (sized and miner.context_size == others)
-        bounds = RowBounds.of(schema, published=miner.sensitivity == "published") if chosen else None
-        alone = targets[0] if len(targets) == 1 else None
-        require_few_cells(among, 2, alone if miner.context != "baseline" else None)
-        if chosen and miner.context in ("max-dependency", "common"):
-            require_few_cells(among, miner.context_size + 1, alone)
+        selection = _selection_of(miner, schema, among, targets)
         zcdp = miner.rho is not None
         amount = miner.rho if miner.rho is not None else miner.epsilon
         assert amount is not None  # one of the two is given
-        budget = _Budget(amount, zcdp, zcdp or miner.selection == "exponential")
-        return cls(miner, schema, among, targets, bounds, budget)
+        budget = Budget(amount, zcdp, zcdp or miner.selection == "exponential")
+        return cls(miner, schema, among, targets, selection, budget)
 
     @property
     def apart(self) -> bool:
@@ -312,161 +277,46 @@ class _Resolved:
         alone = self.miner.context not in ("baseline", "common")
         return not self.miner.sharing and len(self.targets) > 1 and alone
 
-    @property
-    def sized(self) -> bool:
-        """Whether every context has k attributes."""
-        return self.miner.context in SIZED
-
     def scope(self, target: int) -> str:
         """Return the name of a target's scope."""
-        return _plan_name(f"distances of {self.among[target].name}", target, self.among)
-
-    def step_of(self, target: int) -> str:
-        """Return the name of a target's selection."""
-        return _plan_name(f"context of {self.among[target].name}", target, self.among)
-
-    def alone(self, targets: Sequence[int]) -> int | None:
-        """Return the only target, if it is the only one of the whole plan; None where histograms are of use to more."""
-        return targets[0] if len(self.targets) == 1 and self.miner.context != "baseline" else None
+        return plan_name("distances", target, self.among)
 
     def part(self, targets: Sequence[int], share: Fraction) -> list[Node]:
         """Plan contexts and histograms of some targets, with a share of the budget."""
-        spent = self.miner.context_share if self.bounds is not None else Fraction(0)
-        selections = self.selections(targets, share * spent)
-        counted = self.histograms(targets, share * (1 - spent), [name for name, _ in selections])
-        nodes = [node for _, node in selections]
-        return [*nodes, counted, post("distances", [_table(rung) for rung in self.rungs(targets)])]
+        spent, rungs = self.miner.context_share, self._rungs(targets)
+        selections: Mapping[str, Node] = {}
+        if self.selection is not None:
+            selections = self.selection.planned(targets, self.budget, share * spent)
+        left = share * (1 - spent) if selections else share
+        # of one target alone, histograms of other pairs are never asked for, and need not be counted
+        alone = targets[0] if len(self.targets) == 1 and self.selection is not None else None
+        counted = histograms.planned(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
+        return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
 
-    def selections(self, targets: Sequence[int], share: Fraction) -> list[tuple[str, Node]]:
-        """Plan what contexts are chosen by, with the names of the steps."""
-        if self.bounds is None:
-            return []
-        if self.miner.context == "mean-su":
-            target = targets[0] if len(targets) == 1 else None
-            return [("entropies", step("entropies", self.entropies(target), self.budget.measurer(share)))]
-        if self.miner.context == "common":
-            scores = CommonContextScores(self.among, self.miner.context_size, self.bounds)
-            return [("common context", step("common context", scores, self.budget.selector(share)))]
-        each = share / len(targets)
-        return [(self.step_of(target), self.selection(target, each)) for target in targets]
+    def _rungs(self, targets: Sequence[int]) -> list[int]:
+        """Return for what numbers of histograms the plan has a branch."""
+        if self.selection is None:
+            return [math.comb(len(self.among), 2)]
+        return histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
 
-    def selection(self, target: int, share: Fraction) -> Node:
-        """Plan one target's selection: k attributes one after another, or k at once."""
-        assert self.bounds is not None
-        alone = len(self.targets) == 1
-        name, size = self.step_of(target), self.miner.context_size
-        if self.miner.context == "max-dependency":
-            return step(name, ContextScores(self.among, target, size, self.bounds, alone), self.budget.selector(share))
-        scores = ContextScores(self.among, target, 1, self.bounds, alone)
-        return repeat(size, step(name, scores, self.budget.selector(share / size)))
-
-    def rungs(self, targets: Sequence[int]) -> list[int]:
-        """Return for what numbers of histograms the budget is dealt out; the smallest that suffices is taken.
-
-        One histogram serves two targets that are in each other's contexts. How many are needed is known once contexts
-        are: one branch of the plan a number, or, where there are many, a number at most a tenth larger.
-        """
-        number, others = len(targets), len(self.among) - 1
-        all_pairs = math.comb(others + 1, 2)
-        if self.miner.context == "baseline":
-            return [all_pairs]
-        if self.miner.context == "common" and self.bounds is not None:
-            return [
-                self.miner.context_size * (others + 1 - self.miner.context_size) + math.comb(self.miner.context_size, 2)
-            ]
-        least, most = (self.miner.context_size, self.miner.context_size) if self.sized else (1, others)
-        low, high = max(least, -(-number * least // 2)), min(number * most, all_pairs)
-        ratio = 1.0 if number == 1 else min(LARGEST_STEP, (high / low) ** (1 / MOST_RUNGS))
-        rungs = [low]
-        while rungs[-1] < high:
-            rungs.append(min(max(rungs[-1] + 1, int(rungs[-1] * ratio)), high))
-        return rungs
-
-    def histograms(self, targets: Sequence[int], share: Fraction, uses: Sequence[str]) -> Node:
-        """Plan the histograms of targets with their contexts: a branch a number of them."""
-        query = PairCounts(self.among, self.alone(targets))
-        branches = [
-            repeat(rung, step(_table(rung), query, self.budget.counter(share / rung), uses=uses))
-            for rung in self.rungs(targets)
-        ]
-        return branches[0] if len(branches) == 1 else either(*branches)
-
-    def released(
-        self, table: PrivateTable, targets: Sequence[int]
-    ) -> tuple[dict[int, tuple[int, ...]], list[NoisyPair]]:
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> tuple[Chosen, list[NoisyPair]]:
         """Release the contexts of some targets, and the histograms that they need."""
-        if self.miner.context == "baseline":
-            needed = [(a, b) for a in range(len(self.among)) for b in range(a + 1, len(self.among))]
-            pairs = self.counted(table, needed, len(needed))
-            su = self.su_of_pairs(pairs)
+        rungs = self._rungs(targets)
+        if self.selection is None:
+            pairs = histograms.released(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
+            su = su_of_histograms(pairs, [attribute.name for attribute in self.among])
             return {target: relevant_not_redundant(su, target) for target in targets}, pairs
-        contexts = self.contexts(table, targets)
+        contexts = self.selection.released(table, targets)
         wanted = {(min(t, x), max(t, x)) for t, context in contexts.items() for x in context}
-        rung = next(number for number in self.rungs(targets) if number >= len(wanted))
-        return contexts, self.counted(table, sorted(wanted), rung)
+        rung = next(number for number in rungs if number >= len(wanted))
+        return contexts, histograms.released(table, self.among, sorted(wanted), rung)
 
-    def contexts(self, table: PrivateTable, targets: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Release the context of each target, by position."""
-        position = {attribute.name: k for k, attribute in enumerate(self.among)}
-        if self.miner.context == "mean-su":
-            su = self.su_of_entropies(table, targets)
-            return {target: above_the_mean(su, target) for target in targets}
-        if self.bounds is None:  # k is the number of other attributes: there is nothing to choose
-            return {t: tuple(k for k in range(len(self.among)) if k != t) for t in targets}
-        if self.miner.context == "common":
-            common = [position[name] for name in table.release("common context")]
-            return {t: tuple(sorted(k for k in common if k != t)) for t in targets}
-        chosen: dict[int, tuple[int, ...]] = {}
-        for target in targets:
-            names: tuple[str, ...] = ()
-            if self.miner.context == "max-dependency":
-                names = table.release(self.step_of(target))
-            else:
-                for _ in range(self.miner.context_size):
-                    names += table.release(self.step_of(target), chosen=names)
-            chosen[target] = tuple(sorted(position[name] for name in names))
-        return chosen
-
-    def su_of_entropies(self, table: PrivateTable, targets: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Release entropies, and return the symmetric uncertainties they make; 0 for pairs not asked for."""
-        query = self.entropies(targets[0] if len(targets) == 1 else None)
-        return su_matrix(*query.read(np.asarray(table.release("entropies"), dtype=np.float64)))
-
-    def entropies(self, target: int | None) -> Entropies | ConditionalEntropies:
-        """Return what symmetric uncertainties are made of: for one target, or for all."""
-        assert self.bounds is not None
-        query = Entropies if self.bounds.published else ConditionalEntropies
-        return query(self.among, target, self.bounds)
-
-    def su_of_pairs(self, pairs: Sequence[NoisyPair]) -> np.ndarray[Any, Any]:
-        """Return the symmetric uncertainties of released histograms of all pairs."""
-        position = {attribute.name: k for k, attribute in enumerate(self.among)}
-        su = np.zeros((len(self.among), len(self.among)))
-        for pair in pairs:
-            known = np.maximum(pair.counts, 0)
-            alone = np.array([entropy_of(known.sum(axis=1)), entropy_of(known.sum(axis=0))])
-            joint = np.full((2, 2), entropy_of(known.ravel()))
-            a, b = position[pair.first], position[pair.second]
-            su[a, b] = su[b, a] = su_matrix(alone, joint)[0, 1]
-        return su
-
-    def counted(self, table: PrivateTable, wanted: Iterable[tuple[int, int]], rung: int) -> list[NoisyPair]:
-        """Release histograms of pairs."""
-        variance = noise_variance(table.calibration(_table(rung)))
-        pairs = [(self.among[a].name, self.among[b].name) for a, b in wanted]
-        return [
-            NoisyPair(*pair, np.asarray(table.release(_table(rung), pair=pair), dtype=np.float64), variance)
-            for pair in pairs
-        ]
-
-    def distances(
-        self, contexts: Mapping[int, tuple[int, ...]], released: Mapping[int, Sequence[NoisyPair]]
-    ) -> LearnedDistances:
+    def distances(self, contexts: Chosen, released: Mapping[int, Sequence[NoisyPair]]) -> LearnedDistances:
         """Turn releases into distances: each target's own, and what all together say of single attributes."""
         every = list({id(pair): pair for pairs in released.values() for pair in pairs}.values())
         estimate = as_published
         if self.miner.estimates == "shrunk":
-            estimate = functools.partial(shrunk, marginals=histograms(every, self.schema.rows))
+            estimate = functools.partial(shrunk, marginals=marginals_from(every, self.schema.rows))
         learned = {}
         for target, context in contexts.items():
             name = self.among[target].name
@@ -508,11 +358,24 @@ def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attrib
     return among, targets
 
 
-def _table(rung: int) -> str:
-    return f"histogram of {rung}" if rung > 1 else "histogram"
-
-
-def _plan_name(text: str, position: int, among: Sequence[Attribute]) -> str:
-    """Return a text as a name that a plan accepts; with the attribute's number where that changed it."""
-    safe = re.sub(r"[^A-Za-z0-9 ._=+-]", "_", text)
-    return safe if safe == text else f"{safe} ({position + 1} of {len(among)})".replace("(", "- ").replace(")", "")
+def _selection_of(
+    miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...]
+) -> Selection | None:
+    """Return how contexts are chosen, refusing more joint histograms than memory allows."""
+    only = targets[0] if len(targets) == 1 else None
+    if miner.context == "baseline":
+        require_few_cells(among, 2, None)
+        return None
+    if miner.context in SIZED and miner.context_size == len(among) - 1:
+        require_few_cells(among, 2, only)
+        return AllOthers(among)
+    bounds = RowBounds.of(schema, published=miner.sensitivity == "published")
+    require_few_cells(among, 2, only)
+    if miner.context in ("max-dependency", "common"):
+        require_few_cells(among, miner.context_size + 1, only)
+    if miner.context == "mean-su":
+        return MeanSU(among, bounds)
+    if miner.context == "common":
+        return Common(among, miner.context_size, bounds)
+    of_size = MaxDependency if miner.context == "max-dependency" else MaxRelevance
+    return of_size(among, miner.context_size, bounds, only is not None)

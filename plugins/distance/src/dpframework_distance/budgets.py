@@ -1,0 +1,57 @@
+"""What DP-DILCA may spend, as pure epsilon or as rho, and the mechanisms that spend a share of it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
+
+
+@final
+@attrs.frozen
+class Budget:
+    """What there is to spend.
+
+    Attributes
+    ----------
+    amount
+        Epsilon, or rho.
+    zcdp
+        Whether it is rho.
+    exponential
+        Whether selections are made by the exponential mechanism, which is the only one with a rho of its own.
+    """
+
+    amount: Fraction
+    zcdp: bool
+    exponential: bool
+
+    def selector(self, share: Fraction) -> Mechanism:
+        """Return the mechanism that selects at that share of the budget."""
+        if self.zcdp:  # a selection of epsilon costs epsilon**2 / 8
+            return Exponential(root_below(8 * self.amount * share))
+        return Exponential(self.amount * share) if self.exponential else PermuteAndFlip(self.amount * share)
+
+    def counter(self, share: Fraction) -> Mechanism:
+        """Return the mechanism that releases a histogram."""
+        return Gaussian(self.amount * share) if self.zcdp else DiscreteLaplace(self.amount * share)
+
+    def measurer(self, share: Fraction) -> Mechanism:
+        """Return the mechanism that releases real numbers."""
+        return Gaussian(self.amount * share) if self.zcdp else Laplace(self.amount * share)
+
+
+def root_below(square: Fraction) -> Fraction:
+    """Return a rational just below the square root.
+
+    Examples
+    --------
+    >>> float(root_below(Fraction(2)))
+    1.414213562373
+    """
+    scale = 10**12
+    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)

@@ -1,0 +1,63 @@
+"""Joint histograms of targets with their contexts: how many a plan has room for, and their releases.
+
+One histogram serves two targets that are in each other's contexts. How many are needed is known once contexts are: a
+plan has one branch for each number, or, where there are many, for numbers at most a tenth apart; the smallest number
+that suffices is taken, and the budget dealt out among so many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from dpframework.facts import Attribute
+from dpframework.plan import Node, either, repeat, step
+from dpframework.run import PrivateTable
+from dpframework_distance.budgets import Budget
+from dpframework_distance.estimates import NoisyPair, noise_variance
+from dpframework_distance.queries import PairCounts
+
+MOST_RUNGS = 32  # about, of a ladder without large steps
+LARGEST_STEP = 1.1
+
+
+def rungs_between(low: int, high: int, *, every: bool = False) -> list[int]:
+    """Return every number from `low` to `high`, or, where there are many, one at most a tenth larger than the last.
+
+    Examples
+    --------
+    >>> rungs_between(3, 5)
+    [3, 4, 5]
+    >>> rungs_between(400, 1000)[:4]
+    [400, 411, 422, 434]
+    """
+    ratio = 1.0 if every else min(LARGEST_STEP, (high / low) ** (1 / MOST_RUNGS))
+    rungs = [low]
+    while rungs[-1] < high:
+        rungs.append(min(max(rungs[-1] + 1, int(rungs[-1] * ratio)), high))
+    return rungs
+
+
+def step_of(rung: int) -> str:
+    """Return the name of the step that releases one of so many histograms."""
+    return f"histogram of {rung}" if rung > 1 else "histogram"
+
+
+def planned(query: PairCounts, rungs: Sequence[int], budget: Budget, share: Fraction, uses: Sequence[str]) -> Node:
+    """Plan the histograms: a branch for each number of them."""
+    branches = [repeat(rung, step(step_of(rung), query, budget.counter(share / rung), uses=uses)) for rung in rungs]
+    return branches[0] if len(branches) == 1 else either(*branches)
+
+
+def released(
+    table: PrivateTable, among: Sequence[Attribute], wanted: Iterable[tuple[int, int]], rung: int
+) -> list[NoisyPair]:
+    """Release the histograms of some pairs of attributes, given by position."""
+    variance = noise_variance(table.calibration(step_of(rung)))
+    pairs = [(among[a].name, among[b].name) for a, b in wanted]
+    return [
+        NoisyPair(*pair, np.asarray(table.release(step_of(rung), pair=pair), dtype=np.float64), variance)
+        for pair in pairs
+    ]

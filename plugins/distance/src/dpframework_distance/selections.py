@@ -1,0 +1,220 @@
+"""The ways to choose contexts: what each plans, and the contexts that its releases make.
+
+Attributes and targets are positions among the attributes that are looked at. Each context with one of its targets needs
+a joint histogram: a selection also says how many those may be.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TypeAlias, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import Attribute
+from dpframework.plan import Node, repeat, step
+from dpframework.run import PrivateTable
+from dpframework_distance.budgets import Budget
+from dpframework_distance.contexts import above_the_mean, su_matrix
+from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores, Entropies
+from dpframework_distance.sensitivities import RowBounds
+
+#: The context of each target.
+Chosen: TypeAlias = "dict[int, tuple[int, ...]]"
+
+
+def plan_name(what: str, target: int, among: Sequence[Attribute]) -> str:
+    """Return a target's name in a plan, which accepts few characters; with the target's number where it changed."""
+    text = f"{what} of {among[target].name}"
+    safe = re.sub(r"[^A-Za-z0-9 ._=+-]", "_", text)
+    return safe if safe == text else f"{safe} - {target + 1} of {len(among)}"
+
+
+@attrs.frozen
+class Selection(abc.ABC):
+    """A way to choose contexts.
+
+    Attributes
+    ----------
+    among
+        The attributes that are looked at.
+    """
+
+    among: tuple[Attribute, ...]
+
+    @abc.abstractmethod
+    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+        """Plan the selections of some targets with a share of the budget, by the names of their steps."""
+
+    @abc.abstractmethod
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Release the context of each of some targets."""
+
+    def least_and_most(self, number: int) -> tuple[int, int]:
+        """Return the fewest and the most pairs of a target with an attribute of its context, for so many targets."""
+        others = len(self.among) - 1
+        return self._sized(number, 1, others)
+
+    def _sized(self, number: int, least: int, most: int) -> tuple[int, int]:
+        """Return the same for contexts of that size: a pair of targets may be in each other's contexts."""
+        return max(least, -(-number * least // 2)), min(number * most, math.comb(len(self.among), 2))
+
+    @property
+    def _position(self) -> dict[str, int]:
+        return {attribute.name: k for k, attribute in enumerate(self.among)}
+
+
+@final
+@attrs.frozen
+class AllOthers(Selection):
+    """Every other attribute is in a target's context: there is nothing to choose."""
+
+    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+        """Plan nothing."""
+        return {}
+
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Return all others."""
+        return {t: tuple(k for k in range(len(self.among)) if k != t) for t in targets}
+
+    def least_and_most(self, number: int) -> tuple[int, int]:
+        """Return the pairs of all targets with all others."""
+        others = len(self.among) - 1
+        return self._sized(number, others, others)
+
+
+@attrs.frozen
+class _OfSize(Selection):
+    """Contexts of a size, chosen by what they say of a target.
+
+    Attributes
+    ----------
+    size
+        The number of attributes in a context.
+    bounds
+        What is public of the number of rows.
+    alone
+        Whether there is a single target in the whole plan.
+    """
+
+    size: int
+    bounds: RowBounds
+    alone: bool
+
+    def least_and_most(self, number: int) -> tuple[int, int]:
+        """Return the pairs of targets with contexts of that size."""
+        return self._sized(number, self.size, self.size)
+
+    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+        """Plan a selection for each target, with equal shares."""
+        each = share / len(targets)
+        return {self._step_of(target): self._selection(target, budget, each) for target in targets}
+
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Release one context after another."""
+        return {t: tuple(sorted(self._position[name] for name in self._names(table, t))) for t in targets}
+
+    def _step_of(self, target: int) -> str:
+        return plan_name("context", target, self.among)
+
+    @abc.abstractmethod
+    def _selection(self, target: int, budget: Budget, share: Fraction) -> Node:
+        """Plan one target's selection."""
+
+    @abc.abstractmethod
+    def _names(self, table: PrivateTable, target: int) -> tuple[str, ...]:
+        """Release the names of a target's context."""
+
+
+@final
+@attrs.frozen
+class MaxDependency(_OfSize):
+    """The attributes that together say most of the target, selected at once."""
+
+    def _selection(self, target: int, budget: Budget, share: Fraction) -> Node:
+        scores = ContextScores(self.among, target, self.size, self.bounds, self.alone)
+        return step(self._step_of(target), scores, budget.selector(share))
+
+    def _names(self, table: PrivateTable, target: int) -> tuple[str, ...]:
+        names: tuple[str, ...] = table.release(self._step_of(target))
+        return names
+
+
+@final
+@attrs.frozen
+class MaxRelevance(_OfSize):
+    """The attributes that each say most of the target, selected one after another."""
+
+    def _selection(self, target: int, budget: Budget, share: Fraction) -> Node:
+        scores = ContextScores(self.among, target, 1, self.bounds, self.alone)
+        return repeat(self.size, step(self._step_of(target), scores, budget.selector(share / self.size)))
+
+    def _names(self, table: PrivateTable, target: int) -> tuple[str, ...]:
+        names: tuple[str, ...] = ()
+        for _ in range(self.size):
+            names += table.release(self._step_of(target), chosen=names)
+        return names
+
+
+@final
+@attrs.frozen
+class Common(Selection):
+    """One context for all targets: the attributes that together say most of all others.
+
+    Attributes
+    ----------
+    size, bounds
+        See `_OfSize`.
+    """
+
+    size: int
+    bounds: RowBounds
+
+    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+        """Plan one selection."""
+        scores = CommonContextScores(self.among, self.size, self.bounds)
+        return {"common context": step("common context", scores, budget.selector(share))}
+
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Release the context; a target that is in it has the others."""
+        common = [self._position[name] for name in table.release("common context")]
+        return {t: tuple(sorted(k for k in common if k != t)) for t in targets}
+
+    def least_and_most(self, number: int) -> tuple[int, int]:
+        """Return the pairs of attributes of the context with all, which are targets."""
+        pairs = self.size * (len(self.among) - self.size) + math.comb(self.size, 2)
+        return pairs, pairs
+
+
+@final
+@attrs.frozen
+class MeanSU(Selection):
+    """The attributes of at least mean symmetric uncertainty with the target, from noisy entropies.
+
+    Attributes
+    ----------
+    bounds
+        What is public of the number of rows.
+    """
+
+    bounds: RowBounds
+
+    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+        """Plan the entropies, in one step."""
+        return {"entropies": step("entropies", self._entropies(targets), budget.measurer(share))}
+
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Release the entropies, which make symmetric uncertainties; 0 for pairs not asked for."""
+        entropies = np.asarray(table.release("entropies"), dtype=np.float64)
+        su = su_matrix(*self._entropies(targets).read(entropies))
+        return {target: above_the_mean(su, target) for target in targets}
+
+    def _entropies(self, targets: Sequence[int]) -> Entropies | ConditionalEntropies:
+        """Return what symmetric uncertainties are made of: for one target, or for all."""
+        query = Entropies if self.bounds.published else ConditionalEntropies
+        return query(self.among, targets[0] if len(targets) == 1 else None, self.bounds)
