@@ -528,7 +528,7 @@ def test_a_ledger_of_another_version(ledger):
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA user_version = 7")
     connection.close()
-    with pytest.raises(dpf.InputError, match="format 7 cannot be read; this dpframework reads format 1"):
+    with pytest.raises(dpf.InputError, match="format 7 cannot be read; this dpframework reads format 2"):
         dpf.Ledger(ledger.path)
 
 

@@ -203,9 +203,9 @@ def test_the_example_of_the_hook_page_is_used_as_it_says(installed: Callable[...
 
 def response(epsilon: float, delta: float) -> float:
     """Return the epsilon of randomized response at a delta, by bisection of its exact hockey-stick divergence."""
-    truth = 1 / (1 + math.exp(-epsilon))
+    truth, lie = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
     low, high = 0.0, epsilon
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if truth - math.exp(middle) * (1 - truth) > delta else (low, middle)
+        low, high = (middle, high) if truth - math.exp(middle) * lie > delta else (low, middle)
     return high

@@ -59,7 +59,8 @@ def _story(done: Demo) -> Iterator[Text | Table]:
     from rich.text import Text
 
     from dpframework.lab.demo import budget
-    from dpframework.reports.facts import Ran, loss_text
+    from dpframework.reports.losses import loss_text
+    from dpframework.reports.ran import Ran
     from dpframework.reports.terminal import findings_text, heading, headlines_text
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")

@@ -30,7 +30,7 @@ from dpframework.cli.shared import (
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
 from dpframework.facts.files import read_text, require_usable, staged, uninterrupted, write_whole
 from dpframework.ledger import Ledger, LedgerRun
-from dpframework.reports.facts import Ran
+from dpframework.reports.ran import Ran
 from dpframework.study.registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study_file import load_study
@@ -208,7 +208,8 @@ def report(
     chosen = form or _format_of(out)
     plan, ran, title = _reported(subject)
     if as_json:
-        from dpframework.reports.facts import part_rows, public_facts, step_rows
+        from dpframework.reports.facts import part_rows, public_facts
+        from dpframework.reports.steps import step_rows
 
         print_json(
             {

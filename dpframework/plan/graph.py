@@ -13,8 +13,7 @@ from dpframework.plan.nodes import (
     Repeat,
     Sequential,
     Step,
-    uses_of,
-    within_scope,
+    uses,
 )
 from dpframework.plan.plan import Plan
 
@@ -71,18 +70,8 @@ def plan_graph(plan: Plan) -> Any:
             graph.nodes[number].update(mechanism=node.mechanism.name, epsilon=epsilon)
         for child in node.children:
             graph.add_edge(number, add(child), kind="part")
-        _add_uses(node)
         return number
 
-    def _add_uses(scope: Node) -> None:
-        if not isinstance(scope, Sequential):
-            return
-        inside = [n for n in within_scope(scope) if id(n) in numbers]
-        named = {str(n.name): n for n in inside if isinstance(n, Step | Post | Sequential | Parallel) and n.name}
-        for user in inside:
-            for name in uses_of(user):
-                if name in named and named[name] is not user:
-                    graph.add_edge(numbers[id(named[name])], numbers[id(user)], kind="use")
-
     add(plan.root)
+    graph.add_edges_from(((numbers[id(source)], numbers[id(user)]) for source, user in uses(plan.root)), kind="use")
     return graph

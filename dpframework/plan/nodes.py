@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
@@ -34,8 +35,8 @@ class FromRelease:
         return f"the release of '{self.step}'"
 
 
-#: What makes the parts of a parallel.
-Parts: TypeAlias = "Attribute | Cases | tuple[Description, ...] | FromRelease"
+#: What makes the parts of a parallel: a public cut, or a release.
+Parts: TypeAlias = "Cut | FromRelease"
 
 
 #: The pattern of a character that a name in a plan may hold.
@@ -146,14 +147,7 @@ class Parallel(Node):
     @property
     def number(self) -> int | None:
         """How many parts there are; None if that is known only at run time."""
-        match self.by:
-            case Attribute():
-                return self.by.size
-            case Cases():
-                return len(self.by.descriptions) + 1
-            case tuple():
-                return len(self.by)
-        return None
+        return None if self.by is None or isinstance(self.by, FromRelease) else number_of_parts(self.by)
 
 
 @final
@@ -303,6 +297,19 @@ def uses_of(node: Node) -> tuple[str, ...]:
     if isinstance(node, Parallel) and isinstance(node.by, FromRelease):
         return (node.by.step,)
     return ()
+
+
+def uses(node: Node) -> Iterator[tuple[Node, Node]]:
+    """Yield each release with a node that it is given to, below a node; a pair may come more than once."""
+    for scope in walk(node):
+        if not isinstance(scope, Sequential):
+            continue
+        inside = tuple(within_scope(scope))
+        named = {str(n.name): n for n in inside if isinstance(n, Step | Post | Sequential | Parallel) and n.name}
+        for user in inside:
+            for name in uses_of(user):
+                if name in named and named[name] is not user:
+                    yield named[name], user
 
 
 def scopes(node: Node, path: str = "") -> Iterator[tuple[str, tuple[Node, ...]]]:

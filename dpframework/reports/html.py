@@ -15,21 +15,13 @@ import attrs
 
 from dpframework.checks import BUILT_IN, Finding
 from dpframework.facts.privacy import PrivacyLoss, Relation, readable
-from dpframework.reports.boxes import merged_boxes, plan_boxes
+from dpframework.reports.boxes import difference_on_page, plan_on_page
 from dpframework.reports.difference import Difference, Mark
-from dpframework.reports.facts import (
-    NONE,
-    NodeRow,
-    Ran,
-    StepRow,
-    assumption_rows,
-    headlines,
-    is_alarming,
-    loss_text,
-    node_tree,
-    part_rows,
-    public_facts,
-)
+from dpframework.reports.facts import assumption_rows, headlines, is_alarming, part_rows, public_facts
+from dpframework.reports.losses import loss_text
+from dpframework.reports.nodes import NodeRow, node_tree
+from dpframework.reports.ran import Ran
+from dpframework.reports.steps import NONE, StepRow
 from dpframework.study.registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
@@ -159,8 +151,8 @@ def html_report(
     made = {} if ran is None else ran.made(plan)
     root = node_tree(plan)
     groups, sources = _table_groups(root, made)
-    graph = plan_boxes(root, ran, made)
-    kinds = {box.kind for box in graph.walk()}
+    graph = plan_on_page(plan, root, ran, made)
+    kinds = {node.kind for node in graph.walk()}
     parts = part_rows(plan)
     assuming = any(step.row.assumptions != NONE for _, rows in groups for step in rows)
     heads = ["step", "query", "mechanism", "sensitivity", "assumes", "loss", "expected error", "released"]
@@ -213,7 +205,7 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
         headlines=difference.headlines,
         facts=[(name, old.get(name, NONE), new.get(name, NONE)) for name in dict.fromkeys((*old, *new))],
         topics=topics,
-        graph=merged_boxes(difference),
+        graph=difference_on_page(difference),
         marks={mark.value: marks.count(mark) for mark in (Mark.ADDED, Mark.REMOVED, Mark.CHANGED, Mark.SAME)},
     )
 

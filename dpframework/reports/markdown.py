@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dpframework.checks import Severity
 from dpframework.reports.drawing import tree
-from dpframework.reports.facts import Ran, assumption_rows, headlines, part_rows, public_facts, step_rows
+from dpframework.reports.facts import assumption_rows, headlines, part_rows, public_facts
+from dpframework.reports.ran import Ran
+from dpframework.reports.steps import step_rows
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from dpframework.checks import Finding, Severity
 from dpframework.reports.drawing import tree
-from dpframework.reports.facts import NONE, Ran, assumption_rows, headlines, is_alarming, public_facts, step_rows
+from dpframework.reports.facts import assumption_rows, headlines, is_alarming, public_facts
+from dpframework.reports.ran import Ran
+from dpframework.reports.steps import NONE, step_rows
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 

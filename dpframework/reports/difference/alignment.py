@@ -7,63 +7,20 @@ tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeAlias, final
-
-import attrs
+from typing import TypeAlias
 
 from dpframework.plan.nodes import Node, Post, Step, walk
-from dpframework.plan.writing import node_to_dict
+from dpframework.reports.difference.merged import Merged
+from dpframework.reports.difference.sides import PlacedPlan, is_composition, own_content
 
 
-@final
-@attrs.frozen
-class Aligned:
-    """A node of either plan, or of both.
-
-    A composition that only one plan has may stand around nodes that both have: it was put around them, or taken away.
-
-    Attributes
-    ----------
-    before, after
-        The node in each plan; None where that plan has none.
-    children
-        In the order of the plan after; a removed one follows the one that it followed.
-    reordered
-        Whether the children that both plans have stand in another order.
-    """
-
-    before: Node | None
-    after: Node | None
-    children: tuple[Aligned, ...] = ()
-    reordered: bool = False
-
-    @property
-    def node(self) -> Node:
-        """The node in the plan after, or else in the one before."""
-        found = self.after or self.before
-        assert found is not None  # it stands for one of either
-        return found
-
-
-def aligned(before: Node, after: Node) -> Aligned:
-    """Return the merged tree of two plans' roots."""
-    merger = _Merger()
-    found, _ = merger.merge([before], [after])
-    return found[0] if len(found) == 1 else merger.pair(before, after)  # roots are each other's, whatever they are
-
-
-def own_content(node: Node) -> str:
-    """Return, as text, all that a plan says of a node besides its parts and losses."""
-    form = node_to_dict(node, lambda _: None)
-    return json.dumps({key: value for key, value in form.items() if key not in ("parts", "part")}, sort_keys=True)
-
-
-def is_composition(node: Node) -> bool:
-    """Tell whether a node has parts."""
-    return not isinstance(node, Step | Post)
+def aligned(before: PlacedPlan, after: PlacedPlan) -> Merged:
+    """Return the merged tree of two plans."""
+    merger, roots = _Merger(before, after), (before.plan.root, after.plan.root)
+    found, _ = merger.merge(roots[:1], roots[1:])
+    return found[0] if len(found) == 1 else merger.pair(*roots)  # roots are each other's, whatever they are
 
 
 def _name(node: Node) -> str | None:
@@ -77,11 +34,12 @@ _Pairs: TypeAlias = "list[tuple[int, int]]"
 class _Merger:
     """Pairs nodes level by level; facts about nodes are worked out once."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: PlacedPlan, after: PlacedPlan) -> None:
+        self._plans = before, after
         self._contents: dict[int, str] = {}
         self._names: dict[int, frozenset[Hashable]] = {}
         self._below: dict[int, tuple[Node, ...]] = {}
-        self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[Aligned], bool]] = {}
+        self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[Merged], bool]] = {}
 
     def content(self, node: Node) -> str:
         """Return the hash of a node's content with that of all below it."""
@@ -96,12 +54,23 @@ class _Merger:
             self._names[id(node)] = frozenset((type(n), _name(n)) for n in self.below(node) if _name(n) is not None)
         return self._names[id(node)]
 
-    def pair(self, before: Node, after: Node) -> Aligned:
+    def pair(self, before: Node, after: Node) -> Merged:
         """Return two nodes as one, their children merged."""
         children, reordered = self.merge(before.children, after.children)
-        return Aligned(before, after, tuple(children), reordered)
+        return self._node(before, after, children, reordered)
 
-    def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Aligned], bool]:
+    def _node(
+        self, before: Node | None, after: Node | None, children: Iterable[Merged], reordered: bool = False
+    ) -> Merged:
+        old, new = self._plans
+        return Merged(
+            None if before is None else old.side(before),
+            None if after is None else new.side(after),
+            tuple(children),
+            reordered,
+        )
+
+    def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Merged], bool]:
         """Return the children of both sides merged, and whether those of both stand in another order.
 
         A pair may be asked for many times, in search of what was put around it: merged trees are kept.
@@ -111,7 +80,7 @@ class _Merger:
             self._merged[key] = self._merge(before, after)
         return self._merged[key]
 
-    def _merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Aligned], bool]:
+    def _merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Merged], bool]:
         table = _Table(before, after)
         table.same(self.content)
         table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
@@ -122,16 +91,16 @@ class _Merger:
         table.like(self._renamed)
         return self._ordered(table, wrapped), _is_reordered(table.pairs)
 
-    def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, Aligned]]:
+    def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, Merged]]:
         """Let a composition that one side has take in the nodes of the other that it was put around."""
-        found: list[tuple[int | None, int | None, Aligned]] = []
+        found: list[tuple[int | None, int | None, Merged]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-self._size(one[2]), one[1], one[0])):
             others = table.left_after() if side == 0 else table.left_before()
             if k not in table.left[side] or not is_composition(node):
                 continue
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
-            children: list[Aligned] = []
+            children: list[Merged] = []
             reordered, settled = False, False
             while taken and not settled:  # who finds no counterpart inside stays outside
                 inner = [other for _, other in taken]
@@ -146,9 +115,9 @@ class _Merger:
             table.left[1 - side].difference_update(o for o, _ in taken)
             first = taken[0][0]
             if side == 0:
-                found.append((k, first, Aligned(node, None, tuple(children), reordered)))
+                found.append((k, first, self._node(node, None, children, reordered)))
             else:
-                found.append((first, k, Aligned(None, node, tuple(children), reordered)))
+                found.append((first, k, self._node(None, node, children, reordered)))
         return found
 
     def below(self, node: Node) -> tuple[Node, ...]:
@@ -200,9 +169,9 @@ class _Merger:
             return 0
         return None
 
-    def _ordered(self, table: _Table, wrapped: list[tuple[int | None, int | None, Aligned]]) -> list[Aligned]:
+    def _ordered(self, table: _Table, wrapped: list[tuple[int | None, int | None, Merged]]) -> list[Merged]:
         """Put the merged children in order: a removed one where it was, before what was added there."""
-        found: list[tuple[int | None, int | None, Aligned]] = [
+        found: list[tuple[int | None, int | None, Merged]] = [
             (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
         ]
         found += wrapped
@@ -214,9 +183,9 @@ class _Merger:
             keyed.append(((-1 if followed is None else places[followed], 1, i), self._alone(node, after=False)))
         return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
 
-    def _alone(self, node: Node, *, after: bool) -> Aligned:
-        children = tuple(self._alone(child, after=after) for child in node.children)
-        return Aligned(None, node, children) if after else Aligned(node, None, children)
+    def _alone(self, node: Node, *, after: bool) -> Merged:
+        children = [self._alone(child, after=after) for child in node.children]
+        return self._node(None, node, children) if after else self._node(node, None, children)
 
 
 class _Table:
@@ -274,14 +243,14 @@ def _count(kind: type[Node], nodes: Iterable[tuple[int, Node]]) -> int:
     return sum(type(node) is kind for _, node in nodes)
 
 
-def _shared(trees: Iterable[Aligned]) -> set[int]:
+def _shared(trees: Iterable[Merged]) -> set[int]:
     """Return the identity of each node that is, or has below it, a node of both plans."""
     found: set[int] = set()
     for tree in trees:
         below = _shared(tree.children)
         found |= below
         if below or (tree.before is not None and tree.after is not None):
-            found |= {id(node) for node in (tree.before, tree.after) if node is not None}
+            found |= {id(side.node) for side in (tree.before, tree.after) if side is not None}
     return found
 
 

@@ -9,16 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import AccountedPlan
-from dpframework.facts.privacy import PrivacyLoss
-
-
-class Mark(enum.StrEnum):
-    """Which plan a node is in, and whether it is the same in both."""
-
-    SAME = "same"
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
+from dpframework.reports.difference.merged import Merged
 
 
 class Topic(enum.StrEnum):
@@ -50,39 +41,6 @@ class Change:
     def to_dict(self) -> dict[str, str]:
         """Return a JSON-safe form."""
         return {"topic": self.topic.value, "text": self.text}
-
-
-@final
-@attrs.frozen
-class Side:
-    """A node as one of the plans has it.
-
-    Attributes
-    ----------
-    number
-        Its number in that plan's graph (see `plan_graph`).
-    kind
-        "step", "sequential", ...
-    path
-        Its name with the scopes around it; for what has no name, the scope that it is in.
-    label
-        What it is, in a few words.
-    loss
-        What all releases below it cost at most, in pure epsilon; for a step without one its rho. None if there is no
-        valid claim, and for post-processing, which is free.
-    """
-
-    number: int
-    kind: str
-    path: str
-    label: str
-    loss: PrivacyLoss | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        loss = {} if self.loss is None else {"epsilon": self.loss.epsilon, "rho": self.loss.rho}
-        known = {name: str(amount) for name, amount in loss.items() if amount is not None}
-        return {"number": self.number, "kind": self.kind, "path": self.path, "label": self.label, "loss": known}
 
 
 @final
@@ -122,52 +80,4 @@ class Difference:
             "headlines": list(self.headlines),
             "changes": [change.to_dict() for change in self.changes],
             "root": self.root.to_dict(),
-        }
-
-
-@final
-@attrs.frozen
-class Merged:
-    """A node of the merged tree of two plans.
-
-    Attributes
-    ----------
-    mark
-        "changed" is said of what both plans have, with other facts or another loss.
-    before, after
-        The node in each plan; None where that plan has none.
-    changed
-        What is declared otherwise, in a word or two each.
-    children
-        Those of both plans, a removed one before what was added in its place. A composition of one plan may stand
-        around children of both.
-    """
-
-    mark: Mark
-    before: Side | None
-    after: Side | None
-    changed: tuple[str, ...]
-    children: tuple[Merged, ...]
-
-    @property
-    def side(self) -> Side:
-        """The node as the plan after has it, or else the one before."""
-        found = self.after or self.before
-        assert found is not None  # a merged node stands for one of either
-        return found
-
-    def walk(self) -> Iterator[Merged]:
-        """Yield the node and all below it."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {
-            "mark": self.mark.value,
-            "before": None if self.before is None else self.before.to_dict(),
-            "after": None if self.after is None else self.after.to_dict(),
-            "changed": list(self.changed),
-            "children": [child.to_dict() for child in self.children],
         }

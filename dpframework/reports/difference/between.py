@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
-from dpframework.reports.difference import nodes, whole
+from dpframework.reports.difference import sentences, whole
 from dpframework.reports.difference.alignment import aligned
 from dpframework.reports.difference.base import Change, Difference, Topic
+from dpframework.reports.difference.sides import PlacedPlan
 
 
 def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> Difference:
@@ -38,8 +39,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     steps: 'ill/counts': epsilon from 0.5 to 0.75
     """
     checks = tuple(checks)
-    views = nodes.View(before), nodes.View(after)
-    tree = aligned(before.root, after.root)
+    tree = aligned(PlacedPlan(before), PlacedPlan(after))
     found = findings(before, checks), findings(after, checks)
     changes = (
         *_of(Topic.TOTAL, whole.total_changes(before, after)),
@@ -49,11 +49,11 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
         *_of(Topic.SCHEMA, whole.schema_changes(before, after)),
         *_of(Topic.MINERS, whole.miner_changes(before, after)),
         *_of(Topic.ASSUMPTIONS, whole.assumption_changes(before, after)),
-        *_of(Topic.COMPOSITION, nodes.composition_changes(tree, *views)),
-        *_of(Topic.STEPS, nodes.step_changes(tree, *views)),
+        *_of(Topic.COMPOSITION, sentences.composition_changes(tree)),
+        *_of(Topic.STEPS, sentences.step_changes(tree)),
     )
     headlines = (whole.total_headline(before, after), whole.checks_headline(*found))
-    return Difference(before, after, headlines, changes, nodes.merged(tree, *views))
+    return Difference(before, after, headlines, changes, tree)
 
 
 def _of(topic: Topic, texts: Iterable[str]) -> Iterator[Change]:

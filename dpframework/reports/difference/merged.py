@@ -1,0 +1,86 @@
+"""Two plans as one tree."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Iterator
+from typing import Any, final
+
+import attrs
+
+from dpframework.reports.difference.declared import changed_facts
+from dpframework.reports.difference.sides import Side
+
+
+class Mark(enum.StrEnum):
+    """Which plan a node is in, and whether it is the same in both."""
+
+    SAME = "same"
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@final
+@attrs.frozen(eq=False)
+class Merged:
+    """A node of the merged tree of two plans: of either, or of both.
+
+    Attributes
+    ----------
+    before, after
+        The node in each plan; None where that plan has none.
+    children
+        Those of both plans in the order of the plan after; a removed one follows the one that it followed. A
+        composition that only one plan has may stand around children of both: it was put around them, or taken away.
+    reordered
+        Whether the children that both plans have stand in another order.
+    """
+
+    before: Side | None
+    after: Side | None
+    children: tuple[Merged, ...] = ()
+    reordered: bool = False
+
+    @property
+    def side(self) -> Side:
+        """The node as the plan after has it, or else the one before."""
+        found = self.after or self.before
+        assert found is not None  # a merged node stands for one of either
+        return found
+
+    @functools.cached_property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What both plans declare, otherwise in each: in a word or two, and in full."""
+        if self.before is None or self.after is None:
+            return ()
+        return tuple(changed_facts(self.before, self.after, reordered=self.reordered))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What is declared otherwise, in a word or two each."""
+        return tuple(fact for fact, _ in self.facts)
+
+    @property
+    def mark(self) -> Mark:
+        """Which plan it is in; "changed" is said of what both have, with other facts or another loss."""
+        if self.before is None or self.after is None:
+            return Mark.ADDED if self.before is None else Mark.REMOVED
+        return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME
+
+    def walk(self) -> Iterator[Merged]:
+        """Yield the node and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "mark": self.mark.value,
+            "before": None if self.before is None else self.before.to_dict(),
+            "after": None if self.after is None else self.after.to_dict(),
+            "changed": list(self.changed),
+            "children": [child.to_dict() for child in self.children],
+        }

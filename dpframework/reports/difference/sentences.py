@@ -1,0 +1,74 @@
+"""What changed in the nodes of a plan: a sentence a composition and a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpframework.plan.nodes import Step
+from dpframework.reports.difference.merged import Mark, Merged
+from dpframework.reports.difference.sides import Side, is_composition
+from dpframework.reports.difference.wording import loss_words, quoted, words
+
+
+def composition_changes(tree: Merged, within: Mark | None = None) -> Iterator[str]:
+    """Yield a sentence a changed composition; of one that is added or removed with those inside it, one for all."""
+    alone = _alone(tree)
+    if _has_parts(tree):
+        if alone is None:
+            yield from _changed_composition(tree)
+        elif alone is not within:
+            yield f"{tree.side.where}{alone} {_described(tree.side)}, {_around(tree)}"
+    for child in tree.children:
+        yield from composition_changes(child, alone)
+
+
+def step_changes(tree: Merged) -> Iterator[str]:
+    """Yield a sentence a step or post-processing that is added, removed or declared otherwise."""
+    for one in tree.walk():
+        if _has_parts(one):
+            continue
+        if (alone := _alone(one)) is not None:
+            yield f"'{one.side.path}' {alone}: {_summary(one.side)}"
+        elif one.facts:
+            yield f"'{one.side.path}': {'; '.join(text for _, text in one.facts)}"
+
+
+def _alone(one: Merged) -> Mark | None:
+    """Return "added" or "removed" for a node of one plan."""
+    return Mark.ADDED if one.before is None else Mark.REMOVED if one.after is None else None
+
+
+def _has_parts(one: Merged) -> bool:
+    return any(side is not None and is_composition(side.node) for side in (one.before, one.after))
+
+
+def _changed_composition(one: Merged) -> Iterator[str]:
+    if one.changed[:1] == ("kind",):
+        yield f"{one.side.where}{one.facts[0][1]}"
+    elif one.facts:
+        yield f"{one.side.where}{_described(one.side)}: {'; '.join(text for _, text in one.facts)}"
+
+
+def _described(side: Side) -> str:
+    """Return a composition in a few words, with its name."""
+    label, name = side.label, side.name
+    return label if name is None else f"'{name}'" if label == name else f"'{name}' ({label})"
+
+
+def _around(one: Merged) -> str:
+    """Say which nodes of both plans a composition stands around, and how many steps come or go with it."""
+    both = [inner.side for inner in one.walk() if _alone(inner) is None]
+    names = [side.name for side in both if side.name is not None]
+    steps = sum(isinstance(inner.side.node, Step) for inner in one.walk() if _alone(inner) is not None)
+    held = f"{steps} step{'' if steps == 1 else 's'}"
+    if not both:
+        return f"with {held}"
+    return f"around {quoted(names) or 'what stays'}" + (f", with {held}" if steps else "")
+
+
+def _summary(side: Side) -> str:
+    if not isinstance(side.node, Step):
+        return "post-processing"
+    loss = side.loss
+    cost = "no valid claim" if loss is None else loss_words(loss) if loss.rho is None else f"rho {words(loss.rho)}"
+    return f"{side.node.query.facts().text}, {side.node.mechanism.name}, {cost}"

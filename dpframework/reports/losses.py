@@ -1,0 +1,46 @@
+"""Losses in words: of one node of a plan, and of a whole plan."""
+
+from __future__ import annotations
+
+from dpframework.accountant import PureAccountant
+from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.plan.nodes import Node, Step
+from dpframework.plan.plan import Plan
+
+
+def loss_of(node: Node, plan: Plan) -> PrivacyLoss | None:
+    """Return what all releases below a node cost at most: pure epsilon; for a single step without one, its rho."""
+    if isinstance(node, Step) and (calibration := plan.calibration(node)) is not None:
+        rho = calibration.losses.zcdp.under(plan.relation)
+        if calibration.losses.pure.under(plan.relation) is None and rho is not None:
+            return PrivacyLoss(rho=rho)
+    accountant = PureAccountant(plan.relation)
+    return accountant.loss(accountant.amount_of(node, plan))
+
+
+def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactly: bool = False) -> str:
+    """Write what a node costs (see `loss_of`).
+
+    Examples
+    --------
+    >>> cost_text(PrivacyLoss(epsilon="1/3")), cost_text(PrivacyLoss(epsilon="1/3"), exactly=True)
+    ('epsilon ~0.3333', 'epsilon 1/3')
+    """
+    for notion in ("epsilon", "rho"):
+        amount = None if loss is None else getattr(loss, notion)
+        if amount is not None:
+            return f"{notion} {amount if exactly else readable(amount)}"
+    return none
+
+
+def loss_text(loss: PrivacyLoss | None) -> str:
+    """Write a total.
+
+    Examples
+    --------
+    >>> loss_text(PrivacyLoss(epsilon="0.5", delta="1e-6"))
+    'epsilon 0.5, delta 1e-06'
+    """
+    if loss is None or loss.epsilon is None:
+        return "no finite epsilon"
+    return f"epsilon {readable(loss.epsilon)}" + (f", delta {float(loss.delta):g}" if loss.delta else "")

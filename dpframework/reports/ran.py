@@ -1,0 +1,138 @@
+"""What a run did, for a report: read from a file of results as well as from the results themselves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import exact
+from dpframework.reports.losses import loss_text
+from dpframework.study.results import Results
+from dpframework.study.study_plan import StudyPlan
+
+
+@final
+@attrs.frozen
+class Ran:
+    """What a run did, as it is kept in a results file.
+
+    Attributes
+    ----------
+    private
+        False for a seeded run or an inferred schema: the results must not be published.
+    accounting
+        The notion of loss that was charged.
+    spent
+        What the releases cost together.
+    charges
+        The path of each release, in order.
+    texts
+        Each miner's result as text.
+    stopped
+        Why the run stopped before its end; None if it did not.
+    epsilon
+        The epsilon of what was spent, exact; None if it is not finite.
+    run
+        The run's id in a ledger; None if it was not recorded in one.
+    """
+
+    private: bool
+    accounting: str
+    spent: str
+    charges: tuple[str, ...]
+    texts: Mapping[str, str]
+    stopped: str | None = None
+    epsilon: Fraction | None = None
+    run: str | None = None
+
+    @classmethod
+    def of(cls, results: Results, *, stopped: str | None = None) -> Ran:
+        """Return what a run did."""
+        return cls(
+            results.private,
+            results.accounting,
+            loss_text(results.spent),
+            tuple(charge.path for charge in results.charges),
+            {name: str(result) for name, result in results.items()},
+            stopped,
+            None if results.spent is None else results.spent.epsilon,
+            results.run,
+        )
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Ran:
+        """Read what `to_dict` wrote, among other keys.
+
+        Raises
+        ------
+        InputError
+            If a key lacks or has another type.
+        """
+        kinds = {"private": bool, "accounting": str, "spent_text": str, "charges": list, "texts": dict}
+        for key, kind in kinds.items():
+            if not isinstance(form.get(key), kind):
+                raise InputError(f"these are not results that dpframework wrote: '{key}' lacks or has another type")
+        charges, stopped = tuple(map(str, form["charges"])), form.get("stopped")
+        reason = None if stopped is None else str(stopped)
+        texts = {str(name): str(text) for name, text in form["texts"].items()}
+        run = None if form.get("run") is None else str(form["run"])
+        spent = None if form.get("spent") is None else exact(form["spent"], "'spent'")
+        return cls(form["private"], form["accounting"], form["spent_text"], charges, texts, reason, spent, run)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "private": self.private,
+            "accounting": self.accounting,
+            "spent": None if self.epsilon is None else str(self.epsilon),
+            "spent_text": self.spent,
+            "charges": list(self.charges),
+            "texts": dict(self.texts),
+            **({} if self.stopped is None else {"stopped": self.stopped}),
+            **({} if self.run is None else {"run": self.run}),
+        }
+
+    def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
+        """Return what was charged, beside what was planned."""
+        recorded = [] if self.run is None else [("run in the ledger", self.run)]
+        return [
+            *recorded,
+            ("releases", str(len(self.charges))),
+            ("accounting", self.accounting),
+            ("spent", self.spent),
+            ("planned at most", loss_text(plan.totals().get(self.accounting))),
+        ]
+
+    def headlines(self, plan: StudyPlan) -> list[str]:
+        """Return what a reader must know first: that the run stopped early, if it did, and the verdict."""
+        stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
+        return [*stopped, self.verdict(plan)]
+
+    def verdict(self, plan: StudyPlan) -> str:
+        """Return one sentence: may the results be published or not."""
+        if plan.facts.inferred:
+            return "NOT PRIVATE: the schema was inferred from private data, which no epsilon covers"
+        if not self.private:
+            return "NOT PRIVATE: this run was seeded, for experiments only; its results must not be published"
+        return "private: drawn from the operating system's cryptographic generator"
+
+    def made(self, plan: StudyPlan) -> dict[str, int]:
+        """Return how often each planned step was released, by its path in the plan.
+
+        A run numbers the parts that a template stands for ("parts 3/counts"); the plan writes it once
+        ("parts/counts").
+        """
+        places = {row_path for row_path, _ in plan.placed_steps()}
+        templates = {_unnumbered(path): path for path in reversed(list(places))}
+        return Counter(path if path in places else templates.get(_unnumbered(path), path) for path in self.charges)
+
+
+def _unnumbered(path: str) -> str:
+    *scopes, step = path.split("/")
+    return "/".join([*(re.sub(r" \d+$", "", scope) for scope in scopes), step])

@@ -1,0 +1,95 @@
+"""The steps of a plan for a report: one row a step, each fact as text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.facts.privacy import decimal_text
+from dpframework.plan.nodes import Step
+from dpframework.queries.base import Norm
+from dpframework.reports.losses import cost_text, loss_of
+from dpframework.study.study_plan import StudyPlan
+
+#: What stands in a cell that has nothing to say.
+NONE = "—"
+
+
+@final
+@attrs.frozen
+class StepRow:
+    """One planned step, each fact as text.
+
+    Attributes
+    ----------
+    path
+        Its place in the plan.
+    query
+        What is asked.
+    sensitivity
+        The largest change under the plan's relation, with its norm.
+    monotonic
+        "yes", "no", or a dash where nothing is declared.
+    source
+        Where the sensitivity comes from.
+    mechanism
+        What releases it.
+    assumptions
+        What its claim needs beyond its theorem; a dash for nothing.
+    loss
+        Epsilon, or rho where there is no finite epsilon.
+    expected
+        The error that it is expected to have.
+    """
+
+    path: str
+    query: str
+    sensitivity: str
+    monotonic: str
+    source: str
+    mechanism: str
+    assumptions: str
+    loss: str
+    expected: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return a JSON-safe form."""
+        return attrs.asdict(self)
+
+
+def step_rows(plan: StudyPlan) -> list[StepRow]:
+    """Return a row for each place of a step in the plan."""
+    return list(rows_of_steps(plan).values())
+
+
+def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
+    """Return the rows by the identity of their steps, which are places of the plan."""
+    previews = plan.previews()
+    return {
+        id(step): _row(path, step, plan, previews[path].text if path in previews else NONE)
+        for path, step in plan.placed_steps()
+    }
+
+
+def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
+    facts = step.query.facts()
+    declared = facts.sensitivity(step.mechanism.norm)
+    return StepRow(
+        path=path,
+        query=facts.text,
+        sensitivity=NONE if declared is None else _change(declared.change.under(plan.relation), declared.norm),
+        monotonic=NONE if declared is None else "yes" if declared.monotonic else "no",
+        source=NONE if declared is None else declared.source,
+        mechanism=step.mechanism.name,
+        assumptions=", ".join(dict.fromkeys((*step.mechanism.assumptions, *step.assumptions))) or NONE,
+        loss=cost_text(loss_of(step, plan), none="no claim"),
+        expected=expected,
+    )
+
+
+def _change(change: Fraction | None, norm: Norm) -> str:
+    if change is None:
+        return "no claim"
+    return f"{decimal_text(change).removesuffix('.0')} ({norm})"
