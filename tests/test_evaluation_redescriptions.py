@@ -15,7 +15,8 @@ from dpframework.facts.descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
 from dpframework.lab.evaluation.redescriptions import kept
 from dpframework.results.noisy import Noisy
-from dpframework.results.redescriptions import Redescription, Redescriptions
+from dpframework.results.redescription import Redescription
+from dpframework.results.redescriptions import Redescriptions
 
 NAMES = list("abcd")
 SCHEMA = dpf.Schema([dpf.Boolean(name, view="left" if name in "ab" else "right") for name in NAMES])

@@ -14,7 +14,8 @@ from dpframework.lab.evaluation.redescriptions import exact_counts
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.code import Code
 from dpframework.results.noisy import Noisy
-from dpframework.results.redescriptions import Redescription, Redescriptions
+from dpframework.results.redescription import Redescription
+from dpframework.results.redescriptions import Redescriptions
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments" / "serenade"
 TABLE = clinic_table(2000)

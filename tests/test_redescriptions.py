@@ -28,7 +28,8 @@ from scipy.stats import binom, norm
 from dpframework.facts.descriptions import And, Below, Equals, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.results.noisy import Noisy, heavy_deviation, quantile
-from dpframework.results.redescriptions import Redescription, Redescriptions, p_values
+from dpframework.results.redescription import Redescription, p_values
+from dpframework.results.redescriptions import Redescriptions
 
 patient = settings(deadline=None, max_examples=60)
 
@@ -375,7 +376,7 @@ def test_pruning_keeps_the_largest_that_pass_together(result: Redescriptions) ->
     passing = [
         k
         for k in range(1, len(result) + 1)
-        if all(item._clearance() >= quantile(0.05 * k / result.candidates) for item in by_support[:k])
+        if all(item.clearance() >= quantile(0.05 * k / result.candidates) for item in by_support[:k])
         and (k == len(result) or by_support[k].both.value < by_support[k - 1].both.value)
     ]
     assert len(kept) == max(passing, default=0)

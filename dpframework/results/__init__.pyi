@@ -1,7 +1,4 @@
 from .noisy import Noisy as Noisy
 from .patterns import Pattern as Pattern
-from .redescriptions import (
-    Redescription as Redescription,
-    Redescriptions as Redescriptions,
-    p_values as p_values,
-)
+from .redescription import Redescription as Redescription, p_values as p_values
+from .redescriptions import Redescriptions as Redescriptions

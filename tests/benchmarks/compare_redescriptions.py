@@ -39,7 +39,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
-from dpframework.results.redescriptions import Redescription
+from dpframework.results.redescription import Redescription
 
 ALLOWED = ("mcmc-converged", "real-arithmetic")
 OTHER = {dpf.View.LEFT: dpf.View.RIGHT, dpf.View.RIGHT: dpf.View.LEFT}

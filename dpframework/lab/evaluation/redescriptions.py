@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.rows import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.results.noisy import Noisy
-from dpframework.results.redescriptions import Redescription
+from dpframework.results.redescription import Redescription
 from dpframework.tables.table import Table
 
 SIGNIFICANT = 0.01

@@ -22,7 +22,8 @@ from dpframework.facts.errors import InputError
 from dpframework.lab.clinic import DIAGNOSES, clinic_schema, clinic_table
 from dpframework.mechanisms.randomness import Noise
 from dpframework.results.noisy import Noisy
-from dpframework.results.redescriptions import Redescription, Redescriptions
+from dpframework.results.redescription import Redescription
+from dpframework.results.redescriptions import Redescriptions
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.samplers import Probe
 

@@ -1,0 +1,128 @@
+"""How redescriptions are shown: a table of text, lines of CSV, a plot."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from dpframework.results.redescription import Redescription
+
+_SHOWN = 50  # rows of a printed table
+_WIDTH = 34  # of a description in it, then it is wrapped
+_OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0.8", "label": "not trusted"}
+_FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
+_HEADINGS = ("left", "right", "Jaccard", "support", "p-value", "")
+_LEGEND = (
+    "Brackets: 95 % intervals, from the noise alone. *: trusted, the exact Jaccard index is at least half of the one\n"
+    "shown (with 95 % confidence in all marks at once; {candidates} candidates were looked at)."
+)
+_COLUMNS = (
+    *("left", "right", "jaccard", "jaccard_low", "jaccard_high", "support", "support_low", "support_high"),
+    *("left_support", "right_support", "rows", "p_value", "trusted"),
+)
+
+
+def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: int) -> str:
+    """Draw a table, long descriptions wrapped; only of the first where there are many."""
+    shown = [_cells(item, mark) for item, mark in zip(items, trusted, strict=True)][:_SHOWN]
+    lines = _aligned([_HEADINGS, *shown])
+    if len(items) > _SHOWN:
+        lines.append(f"and {len(items) - _SHOWN} more, in to_csv and to_json")
+    return "\n".join([*lines, _LEGEND.format(candidates=candidates)])
+
+
+def csv_text(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
+    """Write one line a redescription."""
+    text = io.StringIO()
+    # quoted, since a label may hold any character
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(_COLUMNS)
+    writer.writerows(_fields(item, mark) for item, mark in zip(items, trusted, strict=True))
+    return text.getvalue()
+
+
+def plotted(items: Sequence[Redescription], trusted: Sequence[bool], least: float, ax: Any | None) -> Any:
+    """Draw noisy Jaccard index against noisy support (see `Redescriptions.plot`), pruned below the `least` support.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
+    axes = pyplot.subplots()[1] if ax is None else ax
+    for wanted, style in ((False, _OPEN), (True, _FILLED)):
+        some = [item for item, mark in zip(items, trusted, strict=True) if mark is wanted]
+        if some:
+            x, y = [item.both.value for item in some], [item.jaccard for item in some]
+            axes.errorbar(
+                x,
+                y,
+                xerr=_arms(x, [item.both.interval() for item in some]),
+                yerr=_arms(y, [item.jaccard_interval() for item in some]),
+                linestyle="none",
+                elinewidth=0.6,
+                markersize=5,
+                **style,
+            )
+    if items:
+        axes.axvline(least, color="0.4", linestyle="--", linewidth=1, label="left of it: pruned")
+        axes.legend()
+    axes.set(xlabel="noisy support (rows)", ylabel="noisy Jaccard index", ylim=(-0.03, 1.03))
+    return axes
+
+
+def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
+    low, high = item.jaccard_interval()
+    least, most = item.support_interval()
+    return (
+        str(item.left),
+        str(item.right),
+        f"{item.jaccard:.2f} [{low:.2f}, {high:.2f}]",
+        f"{item.both.value:.0f} [{math.floor(least)}, {math.ceil(most)}]",
+        _p_text(item.p_value),
+        "*" if trusted else "",
+    )
+
+
+def _p_text(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return f"{p:.1e}" if p >= 1e-99 else "<1e-99"  # an underflow is not 0
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the columns; the cells of the first two are wrapped."""
+    wrapped = [[*(textwrap.wrap(cell, _WIDTH) for cell in row[:2]), *([cell] for cell in row[2:])] for row in rows]
+    widths = [max(len(line) for row in wrapped for line in row[k]) for k in range(len(_HEADINGS))]
+    return [
+        "  ".join(line.ljust(width) for line, width in zip(lines, widths, strict=True)).rstrip()
+        for row in wrapped
+        for lines in itertools.zip_longest(*row, fillvalue="")
+    ]
+
+
+def _fields(item: Redescription, trusted: bool) -> tuple[object, ...]:
+    """Return what a line of CSV holds; what is unknown is empty."""
+    supports = (item.left_support, item.right_support, item.rows)
+    return (
+        *(str(item.left), str(item.right), item.jaccard, *item.jaccard_interval()),
+        *(item.both.value, *item.support_interval()),
+        *("" if count is None else count.value for count in supports),
+        "" if item.p_value is None else item.p_value,
+        str(trusted).lower(),
+    )
+
+
+def _arms(centres: Sequence[float], intervals: Sequence[tuple[float, float]]) -> list[list[float]]:
+    below = [centre - low for centre, (low, _) in zip(centres, intervals, strict=True)]
+    above = [high - centre for centre, (_, high) in zip(centres, intervals, strict=True)]
+    return [below, above]
