@@ -12,9 +12,9 @@ from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
 from dpframework_greedy.budgets import Shares
 from dpframework_greedy.choices import ROUNDING, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
+from dpframework_greedy.measuring import averaged, is_better
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
 from dpframework_greedy.scores import Score, Surplus
-from dpframework_greedy.serenade import _averaged, _better
 
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals
@@ -98,12 +98,12 @@ def test_extension_is_kept_only_if_its_noisy_counts_are_better() -> None:
         return Redescription(Equals("a", "true"), Equals("b", "true"), both=Noisy(both, 50), apart=Noisy(apart, 50))
 
     score, parent = Score.lowest(100, 900), counted(300, 300)
-    assert _better(counted(400, 300), parent, score)
-    assert not _better(counted(300, 310), parent, score)
-    assert not _better(counted(90, 0), parent, score)
-    assert not _better(counted(900, 10), parent, score)
-    assert _better(counted(90, 10), counted(80, 40), score)
-    assert _better(counted(900, 10), parent, Score())
+    assert is_better(counted(400, 300), parent, score)
+    assert not is_better(counted(300, 310), parent, score)
+    assert not is_better(counted(90, 0), parent, score)
+    assert not is_better(counted(900, 10), parent, score)
+    assert is_better(counted(90, 10), counted(80, 40), score)
+    assert is_better(counted(900, 10), parent, Score())
 
 
 def test_what_was_counted_twice_has_half_the_variance() -> None:
@@ -112,7 +112,7 @@ def test_what_was_counted_twice_has_half_the_variance() -> None:
         Redescription(Equals("a", "true"), Equals("b", "true"), both=Noisy(both, 8), **counts, rows=1000)
         for both in (100, 110)
     )
-    mean = _averaged(one, again)
+    mean = averaged(one, again)
     assert (mean.both, mean.left_only, mean.apart) == (Noisy(105, 4), Noisy(10, 4), Noisy(40, 8))
     assert mean.rows == Noisy(1000, 0)
 
@@ -222,7 +222,7 @@ def test_extensions_that_cannot_pay_are_warned_of_and_not_planned_by_default(
         for kind, number in ((SerenadeES, {"rounds": pairs * each}), (SerenadeCS, {"extensions": each})):
             asked: dict[str, Any] = {"epsilon": epsilon, "min_support": 2000, "max_support": 14_000, "pairs": pairs}
             explicit = plan_of(kind(**asked, **number, budget=budget), schema, relation=relation)
-            chosen = kind(**asked, **number).shared(schema)
+            chosen = kind(**asked, **number).resolved(schema)
             pays = chosen.choices == pairs * each
             if budget == "d3":  # what the default has, where it extends
                 assert pays == (not swamped(explicit)), (kind, pairs, each)

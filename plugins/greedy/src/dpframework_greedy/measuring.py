@@ -1,0 +1,53 @@
+"""Redescriptions as noisy counts: measured, averaged over two measurements, and compared with what they extend."""
+
+from __future__ import annotations
+
+import attrs
+
+from dpframework.results import Noisy, Redescription
+from dpframework.run import PrivateTable
+from dpframework_greedy.language import Redescribed
+from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY
+from dpframework_greedy.scores import Score
+
+
+def measured(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescription:
+    """Release the cells of a redescription."""
+    cells = table.release(step, redescribed=redescribed)
+    scale = float(table.calibration(step).scale)
+    noisy = [Noisy.laplace(int(cell), scale) for cell in cells]
+    left, right = redescribed.descriptions
+    return Redescription(
+        left,
+        right,
+        both=noisy[BOTH],
+        left_only=noisy[LEFT_ONLY],
+        right_only=noisy[RIGHT_ONLY],
+        rows=table.schema.rows if table.schema.rows is not None else sum(noisy[1:], noisy[0]),
+    )
+
+
+def averaged(one: Redescription, again: Redescription) -> Redescription:
+    """Return a redescription that was counted twice, with equal noise."""
+
+    def mean(first: Noisy | None, second: Noisy | None) -> Noisy:
+        assert first is not None  # all counts of `measured` are known
+        assert second is not None
+        return Noisy((first.value + second.value) / 2, (first.variance + second.variance) / 4)
+
+    return attrs.evolve(
+        one,
+        both=mean(one.both, again.both),
+        left_only=mean(one.left_only, again.left_only),
+        right_only=mean(one.right_only, again.right_only),
+        apart=mean(one.apart, again.apart),
+        rows=mean(one.rows, again.rows),
+    )
+
+
+def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
+    """Tell whether noisy counts speak for an extension: a higher Jaccard index, and supports within their bounds."""
+    least, most = score.min_support, score.max_support
+    supported = least is None or one.both.value >= min(least, than.both.value)
+    bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)
+    return one.jaccard > than.jaccard and supported and bounded

@@ -1,0 +1,200 @@
+"""What both Serenade miners share: their parameters, and what these mean on a schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts import InputError, Schema, from_0_to_1, list_of_names, one_of, positive, whole_number
+from dpframework.plan import Node, step
+from dpframework.results import Redescription, Redescriptions
+from dpframework.run import Miner, PrivateTable
+from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, Shares, choices_within
+from dpframework_greedy.choices import SuccessiveExponential
+from dpframework_greedy.language import Language, Redescribed
+from dpframework_greedy.queries import ExtensionScores, PairScores
+from dpframework_greedy.scores import Score, Surplus, spread_of
+
+SCORES = ("logistic", "jaccard")
+
+
+def _shares(value: str | Iterable[Any] | None) -> Shares | None:
+    return None if value is None else Shares.of(value)
+
+
+@attrs.frozen
+class Serenade(Miner):
+    """What both miners share.
+
+    Parameters
+    ----------
+    epsilon
+        The budget of everything.
+    min_support, max_support
+        Public numbers: of rows that both sides of a redescription should hold for, at least, and of rows that either
+        of them holds for, at most; by default a tenth and seven tenths of the schema's `rows`, or seven times
+        `min_support` where `rows` is not public.
+    pairs
+        The number of initial pairs; by default what the budget carries, 20 at most.
+    budget
+        How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares; with
+        these, as many extensions are planned as are asked for. By default "d3", with no more extensions than that
+        carries; if that is not one a pair, or leaves too little for the pairs, none, and pairs and qualities share all.
+    score
+        "logistic" (the Jaccard index weighted by support, and rows beyond a known index for extensions), or "jaccard"
+        for both, whose sensitivity is hundreds of times larger.
+    max_p_value
+        Redescriptions with a larger p-value on their noisy counts are left out of the result (post-processing).
+    left, right
+        Names of the attributes of each side; by default those of the schema's views. An attribute of both is never
+        used on both sides of a redescription.
+    """
+
+    epsilon: Fraction = attrs.field(converter=positive)
+    min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    pairs: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+    budget: Shares | None = attrs.field(default=None, converter=_shares)
+    score: str = attrs.field(default="logistic", validator=one_of(SCORES))
+    max_p_value: float = attrs.field(default=1.0, validator=from_0_to_1)
+    left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+    right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+
+    def language(self, schema: Schema) -> Language:
+        """Return what redescriptions are made of (see `Language.of_schema`)."""
+        return Language.of_schema(schema, self.left, self.right)
+
+    def scored(self, schema: Schema) -> Score:
+        """Return the score.
+
+        Raises
+        ------
+        InputError
+            If no minimum support is known, or one is out of range.
+        """
+        least, most, bound = self.min_support, self.max_support, schema.row_bound
+        if bound is not None and least is not None and least > bound:
+            raise InputError(f"min_support is {least}, above the schema's {bound} rows; give fewer")
+        if self.score == "jaccard":
+            return Score()
+        if least is None:
+            if schema.rows is None:
+                raise InputError(
+                    "min_support is needed: the number of rows, of what the table may hold, that both sides must hold "
+                    "for together; a share of the secret row count would give it away"
+                )
+            least = max(schema.rows // 10, 1)
+        if most is None:
+            most = 7 * least if schema.rows is None else max(7 * schema.rows // 10, least + 1)
+        if most <= least:
+            raise InputError(f"max_support is {most}, not above min_support = {least}")
+        return Score.lowest(least, most)
+
+    def resolved(self, schema: Schema) -> _Resolved:
+        """Resolve the parameters on a schema."""
+        return _Resolved.of(self, schema)
+
+    @property
+    def asked(self) -> int | None:
+        """The number of extensions asked for: a pair's, or that of all rounds."""
+        raise NotImplementedError
+
+    def times(self, pairs: int) -> int:
+        """Return how many pairs the requested extensions are meant for; 1 if for all together."""
+        raise NotImplementedError
+
+    def finished(self, found: list[Redescription], candidates: int) -> Redescriptions:
+        """Return the result, without what its p-value excludes."""
+        kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
+        return Redescriptions(kept, max(candidates, 1) if kept else candidates)
+
+
+@final
+@attrs.frozen(eq=False)
+class _Resolved:
+    """A miner's parameters, resolved on a schema.
+
+    Attributes
+    ----------
+    language
+        What is searched.
+    score, grown
+        What pairs are chosen by, and their extensions.
+    pairs, choices
+        The number of initial pairs, and of all choices of an extension.
+    shares
+        Of the budget.
+    """
+
+    language: Language
+    score: Score
+    grown: Score | Surplus
+    pairs: int
+    choices: int
+    shares: Shares
+
+    @classmethod
+    def of(cls, miner: Serenade, schema: Schema) -> _Resolved:
+        """Resolve, refusing what cannot be mined."""
+        language, score = miner.language(schema), miner.scored(schema)
+        grown = score if score.max_support is None else Surplus(score.max_support)
+        shares, public = miner.budget or Shares.of("d3"), schema.rows is not None
+        carried = choices_within(
+            SERIOUS, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
+        )
+        pairs = _number_of_pairs(miner.pairs, carried, len(language.pairs))
+        if miner.asked is not None and not shares.extensions:
+            raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
+        asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
+        if not shares.extensions or (miner.budget is not None and miner.asked is not None):
+            return cls(language, score, grown, pairs, asked if shares.extensions else 0, shares)
+        times = miner.times(pairs)
+        candidates = language.number_of_extensions * (1 if times > 1 else pairs)
+        spread = spread_of(grown, rows_public=public)
+        choices = choices_within(_worth(score), shares.extensions * miner.epsilon, spread, candidates)
+        choices = min(choices, asked) // times * times
+        if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
+            return cls(language, score, grown, pairs, 0, shares.without_extensions())
+        return cls(language, score, grown, pairs, choices, shares)
+
+    def pairs_step(self, epsilon: Fraction) -> Node:
+        """Plan the choice of the initial pairs."""
+        scores = PairScores(self.language, self.score)
+        mechanism = SuccessiveExponential(self.shares.pairs * epsilon, self.pairs, within=SERIOUS)
+        return step("pairs", scores, mechanism, threshold=SERIOUS)
+
+    def extension_step(
+        self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any
+    ) -> Node:
+        """Plan so many rounds of choices of an extension, of at most so many redescriptions."""
+        turns, worth = math.ceil(rounds / most), _worth(self.score)
+        scores = ExtensionScores(self.language, self.grown, most, turns)
+        mechanism = SuccessiveExponential(epsilon, rounds, within=worth, **parameters)
+        return step(name, scores, mechanism, uses=uses, threshold=worth)
+
+    def initial(self, table: PrivateTable) -> list[Redescribed]:
+        """Release the initial pairs."""
+        return [self.language.pair(int(pair), int(position)) for pair, position in table.release("pairs")]
+
+
+def _number_of_pairs(asked: int | None, carried: int, most: int) -> int:
+    """Return the number of initial pairs: what is asked for, or what the budget carries."""
+    if asked is None:
+        return min(max(carried, 1), MOST_PAIRS, most)
+    if asked > most:
+        raise InputError(f"pairs is {asked}, but the two views have {most} pairs of attributes, one for each")
+    return asked
+
+
+def _worth(score: Score) -> Fraction:
+    """Return how far from the best an extension may be to be worth its budget: `WORTH`, in units of its score.
+
+    A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
+    """
+    if score.min_support is None or score.max_support is None:
+        return WORTH
+    return WORTH * (score.min_support + score.max_support) / 2
