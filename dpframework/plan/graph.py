@@ -49,7 +49,7 @@ def _parts_text(node: Parallel) -> str:
 
 
 def plan_graph(plan: Plan) -> Any:
-    """Return the plan as a `networkx.DiGraph`.
+    """Return the plan as a `networkx.DiGraph`, for questions that networkx answers; drawings walk the nodes themselves.
 
     Nodes are numbered from the top, left to right, with the attributes `kind` ("step", "sequential", ...), `label`,
     `name`, and for steps `mechanism`, `epsilon` (exact, under the plan's relation; None if there is none). An edge

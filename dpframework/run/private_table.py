@@ -8,7 +8,7 @@ from typing import Any, NoReturn, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases, Description, first_overlap
 from dpframework.facts.errors import InputError, ReleaseRefused
 from dpframework.facts.schema import Schema
@@ -83,7 +83,7 @@ class PrivateTable:
         """
         cut = self._cut(by)
         parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
-        scopes = self._scope.partition(cut, number_of_parts(cut), name)
+        scopes = self._scope.partition(cut, name)
         return [PrivateTable(self.schema, rows, scope, self._gate) for rows, scope in zip(parts, scopes, strict=True)]
 
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:

@@ -7,13 +7,13 @@ import threading
 
 import attrs
 
-from dpframework.facts.cuts import Cut
+from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step, within_scope
 from dpframework.plan.plan import Plan
-from dpframework.run.state import Composition, ParallelState, SequentialState, State, StepState, state_of
+from dpframework.run.state import Composition, OnceState, ParallelState, SequentialState, State, StepState, T, state_of
 
 
 @attrs.frozen
@@ -40,8 +40,7 @@ class Scope:
             If the scope has no such step, it was made before, or it lies in a branch that was not taken.
         """
         with self._run.lock:
-            state = self._take(name, StepState, f"step '{name}'")
-            assert isinstance(state, StepState)
+            state = self._take(StepState, name, f"step '{name}'")
             calibration = self._run.plan.calibration(state.step)
             if calibration is None:
                 raise ReleaseRefused(f"step '{name}' has no valid claim under {self._run.plan.relation}")
@@ -82,13 +81,12 @@ class Scope:
     def enter(self, name: str) -> Scope:
         """Return the scope of a named sequential, once."""
         with self._run.lock:
-            state = self._take(name, SequentialState, f"scope '{name}'")
-            assert isinstance(state, SequentialState)
+            state = self._take(SequentialState, name, f"scope '{name}'")
             state.made = True
             node = next(n for n in within_scope(self._node) if isinstance(n, Sequential) and n.name == name)
             return Scope(self._run, node, state, f"{self._path}/{name}".lstrip("/"))
 
-    def partition(self, by: Cut, number: int, name: str | None) -> list[Scope]:
+    def partition(self, cut: Cut, name: str | None) -> list[Scope]:
         """Return one scope a part of a planned parallel, once.
 
         Raises
@@ -98,10 +96,9 @@ class Scope:
         """
         with self._run.lock:
             what = "a partition" if name is None else f"partition '{name}'"
-            taken = self._take(name, ParallelState, what, by, number)
-            assert isinstance(taken, ParallelState)
+            taken = self._take(ParallelState, name, what, cut)
             node = taken.node
-            children = node.parts * number if len(node.parts) == 1 else node.parts
+            children = node.parts * number_of_parts(cut) if len(node.parts) == 1 else node.parts
             taken.made = True
             taken.parts = [state_of(child) for child in children]
             label = node.name or "parts"
@@ -110,41 +107,39 @@ class Scope:
                 for k, (child, state) in enumerate(zip(children, taken.parts, strict=True))
             ]
 
-    def _take(
-        self, name: str | None, kind: type[State], what: str, by: Cut | None = None, number: int | None = None
-    ) -> State:
+    def _take(self, kind: type[T], name: str | None, what: str, cut: Cut | None = None) -> T:
         """Return the first state of that name that is not made yet, committing the run to its branch."""
         self._run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
-            if isinstance(state, ParallelState) and not _agrees(state.node, by, number):
+            if isinstance(state, ParallelState) and cut is not None and not _agrees(state.node, cut):
                 continue
-            seen = True
-            if not getattr(state, "made", False):
+            if not state.made:
                 for commit in commits:
                     commit()
                 return state
-        where = f" in '{self._path}'" if self._path else ""
+            seen = True
+        where = f"{what} in '{self._path}'" if self._path else what
         if seen:
-            raise ReleaseRefused(f"{what}{where} was made before; a second one is not in the plan")
-        planned = [n for n in within_scope(self._node) if _named(n, kind)]
-        if kind is ParallelState:
-            raise ReleaseRefused(
-                f"{what}{where} by these {number} parts is not in the plan, or not in the branch that was taken"
-            )
-        names = [str(getattr(n, "name", "")) for n in planned]
+            raise ReleaseRefused(f"{where} was made before; a second one is not in the plan")
+        raise ReleaseRefused(f"{where} {self._why_not_found(kind, name, cut)}")
+
+    def _why_not_found(self, kind: type[OnceState], name: str | None, cut: Cut | None) -> str:
+        if cut is not None:
+            return f"by these {number_of_parts(cut)} parts is not in the plan, or not in the branch that was taken"
+        names = [str(getattr(node, "name", "")) for node in within_scope(self._node) if _named(node, kind)]
         if name in names:
-            raise ReleaseRefused(f"{what}{where} is in a branch of the plan that was not taken")
-        raise ReleaseRefused(f"{what}{where} is not in the plan; {nearest(str(name), names)}")
+            return "is in a branch of the plan that was not taken"
+        return f"is not in the plan; {nearest(str(name), names)}"
 
 
-def _named(node: Node, kind: type[State]) -> bool:
+def _named(node: Node, kind: type[OnceState]) -> bool:
     return isinstance(node, Step) if kind is StepState else isinstance(node, Sequential) and node.name is not None
 
 
-def _agrees(node: Parallel, by: Cut | None, number: int | None) -> bool:
+def _agrees(node: Parallel, cut: Cut) -> bool:
     """Tell whether a partition is the planned one: the same public cut, or one made from a release."""
-    return len(node.parts) in (1, number) and (isinstance(node.by, FromRelease) or node.by == by)
+    return len(node.parts) in (1, number_of_parts(cut)) and (isinstance(node.by, FromRelease) or node.by == cut)
 
 
 class Run:

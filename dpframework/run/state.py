@@ -1,5 +1,8 @@
 """What has happened to the nodes of a plan in a run: one state a node, made as the run reaches it.
 
+States are not nodes: a plan does not change, and one node of it may stand for many parts or repetitions, each of which
+has a state of its own.
+
 A name is looked up in one scope: the nodes below it, not through parallels and named sequentials, which are scopes of
 their own.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.privacy import PrivacyLoss
@@ -18,6 +21,7 @@ from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sequent
 from dpframework.plan.plan import Plan
 
 Commit: TypeAlias = Callable[[], None]
+T = TypeVar("T", bound="OnceState")
 
 
 class Composition(Protocol):
@@ -43,7 +47,7 @@ class State(abc.ABC):
     """What has happened to one node."""
 
     @abc.abstractmethod
-    def find(self, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield the states of a kind and name in this scope, each with what choosing it commits the run to."""
 
     @abc.abstractmethod
@@ -51,16 +55,21 @@ class State(abc.ABC):
         """Return what the releases made below this node cost."""
 
 
-class StepState(State):
+class OnceState(State):
+    """What a run may do once: make a release, enter a scope, cut the rows."""
+
+    made = False
+
+
+class StepState(OnceState):
     """A step, made or not."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
-        self.made = False
 
-    def find(self, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield itself, if named."""
-        if kind is StepState and name == self.step.name:
+        if isinstance(self, kind) and name == self.step.name:
             yield self, []
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
@@ -68,15 +77,14 @@ class StepState(State):
         return composition.amount(plan.calibration(self.step)) if self.made else composition.sequential([])
 
 
-class SequentialState(State):
+class SequentialState(OnceState):
     """Parts on the same rows; with a name, a scope that is entered once."""
 
     def __init__(self, node: Sequential | Post | Either) -> None:
         self.name = node.name if isinstance(node, Sequential) else None
         self.parts = [state_of(child) for child in node.children]
-        self.made = False
 
-    def find(self, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Search the parts; a named part is itself found, not searched."""
         for part in self.parts:
             yield from _found_at(part, name, kind)
@@ -93,7 +101,7 @@ class EitherState(SequentialState):
         super().__init__(node)
         self.chosen: int | None = None
 
-    def find(self, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Search the chosen branch, or all while none is chosen."""
         for k, branch in enumerate(self.parts):
             if self.chosen in (None, k):
@@ -108,7 +116,7 @@ class RepeatState(State):
         self.node = node
         self.instances: list[State] = []
 
-    def find(self, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Search the instances begun, then a new one if there is one left."""
         for instance in self.instances:
             yield from _found_at(instance, name, kind)
@@ -122,17 +130,16 @@ class RepeatState(State):
         return composition.sequential([instance.charged(composition, plan) for instance in self.instances])
 
 
-class ParallelState(State):
+class ParallelState(OnceState):
     """A partition, made or not, with one state a part."""
 
     def __init__(self, node: Parallel) -> None:
         self.node = node
         self.parts: list[State] = []
-        self.made = False
 
-    def find(self, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield itself, if named so or no name is asked."""
-        if kind is ParallelState and name in (None, self.node.name):
+        if isinstance(self, kind) and name in (None, self.node.name):
             yield self, []
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
@@ -141,10 +148,10 @@ class ParallelState(State):
         return composition.parallel(parts) if parts else composition.sequential([])
 
 
-def _found_at(state: State, name: str | None, kind: type[State]) -> Iterator[tuple[State, list[Commit]]]:
+def _found_at(state: State, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
     """Search a state that may itself be a named scope."""
     if isinstance(state, SequentialState) and state.name is not None:
-        if kind is SequentialState and state.name == name:
+        if state.name == name and isinstance(state, kind):
             yield state, []
     else:
         yield from state.find(name, kind)

@@ -17,8 +17,8 @@ from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknow
 from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.grid import RESERVED, DataSet, Experiment, MeasureUse, Method, Summary, canonical
 from dpframework.plan.nodes import NAME_CHARACTER
+from dpframework.study.data import DATA_KEYS, Data, require_views
 from dpframework.study.registry import registry
-from dpframework.study.study_file import DATA_KEYS, Data, require_views
 
 _KEYS = ("title", "seed", "repetitions", "folds", "epsilon", "relation", "delta", "allow")
 _PARTS = ("data", "method", "measure", "table", "plot")

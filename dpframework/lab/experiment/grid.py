@@ -21,7 +21,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.lab.experiment.code import Code
-from dpframework.study.study_file import Data
+from dpframework.study.data import Data
 
 #: Names of coordinates and columns that parameters and measured values cannot take.
 RESERVED = ("data", "method", "epsilon", "repetition", "fold", "cell", "seconds", "private", "value", "measure")

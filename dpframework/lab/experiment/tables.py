@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.schema import Schema
 from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
 from dpframework.lab.experiment.code import Code
-from dpframework.study.study_file import Data
+from dpframework.study.data import Data
 from dpframework.tables.table import Table
 
 KEPT = 4  # tables that a process keeps: cells of one table are computed one after another

@@ -1,0 +1,112 @@
+"""Where a study's table is: the `[data]` of a study file, read without opening the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.attributes import View
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import (
+    refuse_unknown,
+    required_text,
+    resolved_path,
+)
+from dpframework.tables.encoding import OutOfDomain
+from dpframework.tables.reading import read_table
+from dpframework.tables.table import Table
+from dpframework.tables.views import read_two_views
+
+#: The keys of a `[data]` table.
+DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
+
+
+@final
+@attrs.frozen
+class Data:
+    """Where a study's table is: one file, or one file a view.
+
+    Attributes
+    ----------
+    files
+        Paths as the study file writes them: one, or the left and the right view's.
+    folder
+        What relative paths are relative to: the study file's folder.
+    id
+        The column that joins two views; None to match rows by position.
+    out_of_domain
+        What to do with a value that the schema does not hold.
+    """
+
+    files: tuple[str, ...]
+    folder: Path
+    id: str | None = None
+    out_of_domain: OutOfDomain = OutOfDomain.ERROR
+
+    @classmethod
+    def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
+        """Read the keys of a `[data]` table; `where` begins the sentence of an error.
+
+        Raises
+        ------
+        InputError
+            If a key is unknown, lacks, contradicts another, or holds something else than it should.
+        """
+        refuse_unknown(form, DATA_KEYS, f"{where}unknown key")
+        policy = OutOfDomain.ERROR
+        if "out_of_domain" in form:
+            policy = OutOfDomain.parse(required_text(form, "out_of_domain", where))
+        views = [key for key in ("left", "right", "id") if key in form]
+        if "path" in form and views:
+            raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
+        if views:
+            files: tuple[str, ...] = (required_text(form, "left", where), required_text(form, "right", where))
+            return cls(files, folder, required_text(form, "id", where) if "id" in form else None, policy)
+        if "path" not in form:
+            raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
+        return cls((required_text(form, "path", where),), folder, None, policy)
+
+    def paths(self) -> list[Path]:
+        """Return the data files, all of which exist.
+
+        Raises
+        ------
+        InputError
+            If an environment variable in a path is not set, or a file does not exist.
+        """
+        paths = [resolved_path(text, self.folder) for text in self.files]
+        for path in paths:
+            if not path.exists():
+                raise InputError(f"{path}: there is no such data file")
+        return paths
+
+    def read(self, schema: Schema) -> Table:
+        """Read the table; raise as `paths`, `read_table` and `read_two_views` do."""
+        paths = self.paths()
+        if len(paths) == 1:
+            return read_table(paths[0], schema, out_of_domain=self.out_of_domain)
+        left, right = paths
+        return read_two_views(left, right, schema, id=self.id, out_of_domain=self.out_of_domain)
+
+
+def require_views(schema: Schema, where: str = "[data] ") -> None:
+    """Refuse a schema that cannot be of two files: a public fact, so that the checks need not wait for the run.
+
+    Raises
+    ------
+    InputError
+        If an attribute has no view, or a view no attribute.
+    """
+    for attribute in schema:
+        if attribute.view is None:
+            raise InputError(
+                f"{where}has left and right, but attribute '{attribute.name}' of the schema has no view; "
+                'give each attribute view = "left" or view = "right"'
+            )
+    for view in View:
+        if not schema.view(view):
+            raise InputError(f"{where}has left and right, but the schema has no attribute of the {view} view")
