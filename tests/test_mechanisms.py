@@ -490,6 +490,29 @@ def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism() -> Non
         assert flip <= exponential + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "of"),
+    [
+        (DiscreteLaplace("0.5"), facts(sensitivity("l1", 1))),
+        (Laplace("0.5"), facts(sensitivity("l1", "0.7"), integer=False)),
+        (Gaussian("0.01"), facts(sensitivity("squared-l2", 1))),
+        (Gaussian("0.01"), facts(sensitivity("squared-l2", 2), integer=False)),
+    ],
+)
+def test_the_variance_is_that_of_the_draws(mechanism: Mechanism, of: QueryFacts) -> None:
+    """Of 40,000 draws; a variance 30 % off is 20 of its own deviations away."""
+    calibration = calibrated(mechanism, of)
+    answer = np.zeros(40_000)
+    many = attrs.evolve(calibration, facts=attrs.evolve(of, answer_length=len(answer)))
+    drawn = mechanism.release(answer.astype(np.int64) if of.integer else answer, many, SeededRandomness(5))
+    assert np.var(drawn) == pytest.approx(calibration.variance, rel=0.1)
+
+
+def test_a_selection_has_no_variance() -> None:
+    with pytest.raises(dpf.InputError, match="adds no noise to numbers"):
+        calibrated(Exponential(1), facts(sensitivity("linf", 1), answer_length=3)).variance  # noqa: B018 - it raises
+
+
 # --- the lattice ----------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -234,6 +234,16 @@ class ByRelation:
         """Apply a function to each amount there is."""
         added, replaced = self.add_or_remove_one, self.replace_one
         return ByRelation(None if added is None else function(added), None if replaced is None else function(replaced))
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return both amounts, exactly, as plans and ledgers write them."""
+        return {r.value: None if (amount := self.under(r)) is None else str(amount) for r in Relation}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, str | None]) -> ByRelation:
+        """Read what `to_dict` wrote."""
+        added, replaced = (None if (text := form[r.value]) is None else Fraction(text) for r in Relation)
+        return cls(added, replaced)
 
 
 #: The loss of what releases nothing.

@@ -11,10 +11,10 @@ from typing import Any, final
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.privacy import Amount, Relation
+from dpframework.facts.privacy import Amount, ByRelation, Relation
 from dpframework.facts.schema import Schema
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
-from dpframework.ledger.records import DataSet, Records, amounts_from_dict
+from dpframework.ledger.records import DataSet, Records
 from dpframework.ledger.run import LedgerRun
 from dpframework.plan.plan import Budget, Plan, hash_of
 from dpframework.plan.reading import plan_from_json
@@ -270,6 +270,6 @@ class Ledger:
             plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
         except InputError:  # of a plugin that is not installed, or of another version
             return
-        amount = amounts_from_dict(content["amount"])
+        amount = ByRelation.from_dict(content["amount"])
         if data_set.accountant.amount_of(plan.root, plan) != amount:
             raise PlanRefused("what was charged is not the total of its plan")

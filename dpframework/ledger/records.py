@@ -19,17 +19,6 @@ from dpframework.plan.plan import Plan
 KINDS = ("ledger", "data set", "plan", "approval", "revocation", "run", "charge", "redraw", "resumption", "end")
 
 
-def amounts_to_dict(pair: ByRelation) -> dict[str, str | None]:
-    """Write an amount under both relations, exactly."""
-    return {r.value: None if (amount := pair.under(r)) is None else str(amount) for r in Relation}
-
-
-def amounts_from_dict(form: Mapping[str, str | None]) -> ByRelation:
-    """Read what `amounts_to_dict` wrote."""
-    added, replaced = (None if (text := form[r.value]) is None else Fraction(text) for r in Relation)
-    return ByRelation(added, replaced)
-
-
 @final
 @attrs.define(eq=False)
 class Approval:
@@ -119,7 +108,7 @@ class RecordedRun:
             "run": self.id,
             "plan": self.plan,
             "time": self.time,
-            "amount": amounts_to_dict(self.amount),
+            "amount": self.amount.to_dict(),
             "releases": len(self.charges),
             "charges": list(self.charges),
             "resumed": self.resumed,
@@ -304,7 +293,7 @@ class Records:
         if entry.kind == "run":
             data_set = self.data_set(content["data_set"])
             data_set.approval_of(content["plan"])
-            data_set.require_room(amounts_from_dict(content["amount"]))
+            data_set.require_room(ByRelation.from_dict(content["amount"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
 
@@ -373,7 +362,7 @@ class Records:
         data_set = self.data_sets[content["data_set"]]
         approval = data_set.approval_of(content["plan"])
         approval.used += 1
-        amount = amounts_from_dict(content["amount"])
+        amount = ByRelation.from_dict(content["amount"])
         run = RecordedRun(content["run"], content["plan"], entry.time, amount, approval)
         data_set.charged = data_set.accountant.sequential([data_set.charged, amount])
         data_set.runs[run.id] = run

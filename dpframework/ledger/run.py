@@ -22,7 +22,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
-from dpframework.ledger.records import DataSet, RecordedRun, Records, amounts_to_dict
+from dpframework.ledger.records import DataSet, RecordedRun, Records
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
@@ -126,7 +126,7 @@ class LedgerRun(Observer):
                     "run": self.id,
                     "data_set": self._name,
                     "plan": self._plan.hash,
-                    "amount": amounts_to_dict(data_set.require_fit(self._plan)),
+                    "amount": data_set.require_fit(self._plan).to_dict(),
                     "dpframework": __version__,
                 }
                 if self._journal is not None and self._journal.owner is None:

@@ -79,6 +79,11 @@ class Calibration:
         """The noise's scale in lattice units, rounded up."""
         return float_above(self.scale / self.unit)
 
+    @property
+    def variance(self) -> float:
+        """The variance of the noise of each number released (see `Mechanism.variance`)."""
+        return self.mechanism.variance(self)
+
     def on_lattice(self, answer: Any) -> NDArray[np.int64]:
         """Return a real or integer answer as lattice points, in its own shape.
 
@@ -210,6 +215,16 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def preview(self, calibration: Calibration) -> Preview:
         """Predict the error of a release."""
+
+    def variance(self, calibration: Calibration) -> float:
+        """Return the variance of the noise that is added to each number of an answer.
+
+        Raises
+        ------
+        InputError
+            If none is added: a selection releases no number.
+        """
+        raise InputError(f"{self.name} adds no noise to numbers, so that its releases have no variance")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return dp-accounting's event for PLD accounting; None counts as any mechanism of the same pure epsilon."""

@@ -85,6 +85,10 @@ class Gaussian(Mechanism):
             within = float(math.ceil(within))
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
+    def variance(self, calibration: Calibration) -> float:
+        """Return the scale: discrete Gaussian noise has at most the continuous variance (Canonne et al. 2020)."""
+        return float(calibration.scale)
+
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return one discrete Gaussian event a changed coordinate, where each is known to change by at most 1.
 

@@ -16,6 +16,7 @@ from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
+from dpframework.results.noisy import discrete_laplace_variance
 
 
 @attrs.frozen
@@ -58,6 +59,10 @@ class _LatticeLaplace(PureMechanism):
             expected = 2 * q / (1 - q * q)
             within = float(max(math.ceil(scale * math.log(40 / (1 + q)) - 1), 0))
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
+
+    def variance(self, calibration: Calibration) -> float:
+        """Return that of discrete Laplace noise, in units of the answer."""
+        return discrete_laplace_variance(calibration.lattice_scale) * float(calibration.unit) ** 2
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return one discrete Laplace event a changed coordinate, where each is known to change by at most 1.

@@ -11,7 +11,6 @@ import attrs
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Parts, Post, Repeat, Sequential, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
@@ -21,20 +20,13 @@ def _ratio(value: Fraction | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _pair(pair: ByRelation) -> dict[str, str | None]:
-    return {
-        Relation.ADD_OR_REMOVE_ONE.value: _ratio(pair.add_or_remove_one),
-        Relation.REPLACE_ONE.value: _ratio(pair.replace_one),
-    }
-
-
 def _losses(calibration: Calibration | None) -> dict[str, Any] | None:
     if calibration is None:
         return None
     return {
         "scale": str(calibration.scale),
-        "epsilon": _pair(calibration.losses.pure),
-        "rho": _pair(calibration.losses.zcdp),
+        "epsilon": calibration.losses.pure.to_dict(),
+        "rho": calibration.losses.zcdp.to_dict(),
     }
 
 

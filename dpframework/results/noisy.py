@@ -60,7 +60,7 @@ class Noisy:
         >>> round(Noisy.laplace(400, scale=10).variance, 2)
         199.83
         """
-        return cls(value, 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2)
+        return cls(value, discrete_laplace_variance(scale))
 
     @property
     def deviation(self) -> float:
@@ -116,6 +116,14 @@ class Noisy:
     def __str__(self) -> str:
         """Write the count and how far the exact one may be away."""
         return f"{self.value:.0f} ± {math.ceil(self.margin())}" if self.variance else f"{self.value:.0f}"
+
+
+def discrete_laplace_variance(scale: float) -> float:
+    """Return the variance of integer noise k with probability proportional to exp(-|k| / scale): 2 q / (1 - q)**2.
+
+    Here q = exp(-1 / scale); see Ghosh, Roughgarden and Sundararajan 2009.
+    """
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
 
 def as_noisy(number: Noisy | float) -> Noisy:

@@ -12,7 +12,6 @@ from dpframework_distance.estimates import (
     as_published,
     distances_between,
     marginals_from,
-    noise_variance,
     on_simplex,
     points_from,
     points_of,
@@ -159,7 +158,7 @@ def test_the_variance_of_the_noise_is_that_of_the_mechanism():
 
         source = SeededRandomness(1)
         draws = [mechanism.release(np.zeros(2000, int)[:2], calibration, source) for _ in range(4000)]
-        assert np.var(draws) == pytest.approx(noise_variance(calibration), rel=0.1)
+        assert np.var(draws) == pytest.approx(calibration.variance, rel=0.1)
 
 
 def test_entropy_and_contexts():

@@ -24,8 +24,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms import Calibration
-
 Array = NDArray[np.float64]
 
 
@@ -73,14 +71,6 @@ class Conditional:
 
     shares: Array
     variance: Array
-
-
-def noise_variance(calibration: Calibration) -> float:
-    """Return the variance of the noise of a released count: Gaussian, or two-sided geometric."""
-    if calibration.mechanism.name == "gaussian":
-        return float(calibration.scale)
-    q = math.exp(-1 / calibration.lattice_scale)
-    return 2 * q / (1 - q) ** 2
 
 
 def on_simplex(values: Array, total: float) -> Array:

@@ -16,7 +16,7 @@ from dpframework.facts import Attribute
 from dpframework.plan import Node, either, repeat, step
 from dpframework.run import PrivateTable
 from dpframework_distance.budgets import Budget
-from dpframework_distance.estimates import NoisyPair, noise_variance
+from dpframework_distance.estimates import NoisyPair
 from dpframework_distance.queries import PairCounts
 
 MOST_RUNGS = 32  # about, of a ladder without large steps
@@ -55,7 +55,7 @@ def released(
     table: PrivateTable, among: Sequence[Attribute], wanted: Iterable[tuple[int, int]], rung: int
 ) -> list[NoisyPair]:
     """Release the histograms of some pairs of attributes, given by position."""
-    variance = noise_variance(table.calibration(step_of(rung)))
+    variance = table.calibration(step_of(rung)).variance
     pairs = [(among[a].name, among[b].name) for a, b in wanted]
     return [
         NoisyPair(*pair, np.asarray(table.release(step_of(rung), pair=pair), dtype=np.float64), variance)

@@ -14,8 +14,8 @@ from dpframework_greedy.scores import Score
 def measured(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescription:
     """Release the cells of a redescription."""
     cells = table.release(step, redescribed=redescribed)
-    scale = float(table.calibration(step).scale)
-    noisy = [Noisy.laplace(int(cell), scale) for cell in cells]
+    variance = table.calibration(step).variance
+    noisy = [Noisy(int(cell), variance) for cell in cells]
     left, right = redescribed.descriptions
     return Redescription(
         left,

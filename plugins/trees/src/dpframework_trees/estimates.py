@@ -39,9 +39,8 @@ class Grown:
 
 
 def noise_variance(calibration: Calibration) -> float:
-    """Return the variance of discrete Laplace noise."""
-    q = math.exp(-1 / calibration.lattice_scale)
-    return max(2 * q / (1 - q) ** 2, 1e-12)  # a huge epsilon leaves no noise, and weights by variance need some
+    """Return the variance of the noise of a released count, which is never 0."""
+    return max(calibration.variance, 1e-12)  # a huge epsilon leaves no noise, and weights by variance need some
 
 
 Counts: TypeAlias = NDArray[np.float64]
