@@ -94,7 +94,7 @@ def _grow(pair: Unions, variance: float, most_added: int) -> int:
         pair.added[side] += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _best_addition(pair: Unions, score: float, variance: float, most_added: int) -> tuple[float, int, int, bool, int]:
     """Return the best index above `score` that one more leaf, or rest, reaches, and which; the side is -1 if none does.
 
@@ -155,7 +155,7 @@ def _cautious_jaccard(pair: Unions, side: int, both: float, support: float, size
     return float(jaccard - 2 * math.sqrt(noise * variance) / either)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _join(pair: Unions, side: int, leaf: int, rest: bool) -> None:
     """Join a leaf, or all but it, to the union of one side."""
     other = 1 - side
