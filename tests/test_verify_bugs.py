@@ -17,11 +17,11 @@ import pytest
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
-from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Laplace, Losses, PermuteAndFlip
+from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Gaussian, Laplace, Losses, PermuteAndFlip
 from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
-from dpframework.verify import audit, check_sampler, verify_examples
+from dpframework.verify import MinerConformance, audit, check_losses, check_sampler, verify_examples
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
@@ -513,12 +513,239 @@ def narrow(kind: str, *, hidden: bool = False) -> Callable[[bool], list[str]]:
     return of_miner(lambda right: CountsNarrowly(kind="int64" if right else kind, hidden=hidden))
 
 
+# Claims of a mechanism that an accountant believes
+
+
+@attrs.frozen
+class FalseEvent(DiscreteLaplace):
+    """Tells dp-accounting a third of what it loses: the event of three times the noise."""
+
+    name = "false-event"
+
+    def dp_event(self, calibration: Calibration, relation: dpf.Relation) -> Any | None:
+        return super().dp_event(attrs.evolve(calibration, scale=3 * calibration.scale), relation)
+
+
+@attrs.frozen
+class FalseSmallEvent(DiscreteLaplace):
+    """Counts a pure epsilon of its own as 0.1."""
+
+    name = "false-small-event"
+
+    def dp_event(self, calibration: Calibration, relation: dpf.Relation) -> Any | None:
+        import dp_accounting
+
+        return dp_accounting.LaplaceDpEvent(10.0)
+
+
+@attrs.frozen
+class OneCellOnly(DiscreteLaplace):
+    """Forgets that a replaced row changes two counts."""
+
+    name = "one-cell-only"
+
+    def dp_event(self, calibration: Calibration, relation: dpf.Relation) -> Any | None:
+        return super().dp_event(calibration, dpf.Relation.ADD_OR_REMOVE_ONE)
+
+
+@attrs.frozen
+class FalseRho(Exponential):
+    """Claims a quarter of its rho."""
+
+    name = "false-rho"
+
+    def losses(self, change: Any, scale: Fraction) -> Losses:
+        true = super().losses(change, scale)
+        return attrs.evolve(true, zcdp=true.zcdp.map(lambda rho: rho / 4))
+
+
+@attrs.frozen
+class FalseGaussianRho(Gaussian):
+    """Claims a quarter of its rho."""
+
+    name = "false-gaussian-rho"
+
+    def losses(self, change: Any, scale: Fraction) -> Losses:
+        true = super().losses(change, scale)
+        return attrs.evolve(true, zcdp=true.zcdp.map(lambda rho: rho / 4))
+
+
+# Claims with a delta: noise that is right, in a run that is not
+
+
+@attrs.frozen
+class Concentrated(Counts):
+    """A histogram with Gaussian noise: a claim in zCDP, and no pure one."""
+
+    name = "concentrated"
+    right: bool = False
+
+    def mechanism(self):
+        return Gaussian(Fraction(1, 2))
+
+
+@attrs.frozen
+class StopsOnTrueCount(Concentrated):
+    def plan(self, schema):
+        return dpf.sequential(
+            dpf.step("rows", dpf.queries.Count(), self.mechanism()), dpf.step("counts", self.query(), self.mechanism())
+        )
+
+    def mine(self, table):
+        rows = table.release("rows")
+        return table.release("counts") if (rows if self.right else peek(table)) >= 3 else rows
+
+
+@attrs.frozen
+class StopsOnManyRows(StopsOnTrueCount):
+    """Stops at a count that no small table reaches."""
+
+    def mine(self, table):
+        rows = table.release("rows")
+        return rows if not self.right and peek(table) >= 5_000 else table.release("counts")
+
+
+@attrs.frozen
+class ReturnsExactSum(Concentrated):
+    def mine(self, table):
+        counts = table.release("counts")
+        blocks = table._gate.engine.map(table._rows, lambda block: float(block.values("age").sum()))
+        return {"counts": counts, "ages": float(counts.sum()) if self.right else sum(blocks)}
+
+
+@attrs.frozen
+class CentresOnRow(Concentrated):
+    """Adds the first row's age to noise of the right size."""
+
+    def mine(self, table):
+        counts = table.release("counts").astype(float)
+        (ages,) = table._gate.engine.map(table._rows, lambda block: block.values("age"))
+        return counts + (0.0 if self.right or not len(ages) else float(ages[0]))
+
+
+@attrs.frozen
+class AboutFirstRow(Query):
+    """Counts how many rows are in another town than the first."""
+
+    name = "about-first-row"
+    right: bool
+
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(1)
+
+    def count(self, block, **inputs):
+        towns = block.codes("town")
+        about = 0 if self.right or not len(towns) else int(towns[0])
+        return np.array([int((towns != about).sum())])
+
+
+@attrs.frozen
+class CountsAboutFirstRow(Concentrated):
+    def query(self):
+        return AboutFirstRow(self.right)
+
+
+@attrs.frozen
+class PrintsWithGaussianNoise(Concentrated):
+    def mine(self, table):
+        counts = table.release("counts")
+        print(f"counted {counts.sum() if self.right else peek(table)} rows")
+        return counts
+
+
+@attrs.frozen
+class TakesSeenCandidates(Concentrated):
+    """Asks for the counts of towns that occur: what it gives the query is private."""
+
+    def query(self):
+        return CountsGiven()
+
+    def mine(self, table):
+        (towns,) = table._gate.engine.map(table._rows, lambda block: sorted(set(block.codes("town").tolist())))
+        return table.release("counts", towns=(0, 1, 2) if self.right else tuple(towns))
+
+
+@attrs.frozen
+class CountsGiven(Query):
+    """Counts the rows of given towns."""
+
+    name = "counts-given"
+
+    @property
+    def answer_length(self):
+        return 3
+
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(3)
+
+    def count(self, block, **inputs):
+        counts = np.bincount(block.codes("town"), minlength=3)
+        return np.array([counts[k] if k in inputs["towns"] else 0 for k in range(3)])
+
+
+@attrs.frozen
+class UnderstatedGaussian(Gaussian):
+    """Draws with an eighth of the variance that its rho needs, and says so in its log-density."""
+
+    name = "understated-gaussian"
+
+    def scale(self, change):
+        return super().scale(change) / 8
+
+    def losses(self, change, scale):
+        return super().losses(change, scale * 8)
+
+
+@attrs.frozen
+class Understates(Concentrated):
+    def mechanism(self):
+        return Gaussian(Fraction(1, 2)) if self.right else UnderstatedGaussian(Fraction(1, 2))
+
+
+def suite_of(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
+    """Run the conformance suite's audit, as a plugin author inherits it, on an example that carries a delta."""
+
+    def run(right: bool) -> list[str]:
+        example = Example(SCHEMA, make(right), delta=Fraction(1, 10**6))
+
+        class Suite(MinerConformance):
+            miner = type(example.miner)
+            replays = REPLAYS
+
+        found = []
+        for relation in dpf.Relation:
+            try:
+                Suite().test_no_transcript_loses_more_than_the_plan_claims(example, relation)
+            except AssertionError as error:
+                found.append(str(error))
+        return found
+
+    return run
+
+
 def of_miner(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
     return lambda right: problems_of(make(right))
 
 
 def of_sampler(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], list[str]]:
     return lambda correct: list(check_sampler(right if correct else wrong).wrong)
+
+
+def of_claims(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], list[str]]:
+    """Compare a mechanism's claims with its log-density, as the suite of mechanisms does."""
+    return lambda correct: [str(claim) for claim in check_losses(right if correct else wrong).claims if not claim.holds]
+
+
+@attrs.frozen
+class Uses(Counts):
+    """Release a histogram by a given mechanism."""
+
+    given: Any = attrs.field(default=None, alias="mechanism")
+
+    def mechanism(self):
+        return self.given
 
 
 PLANTED: dict[str, Callable[[bool], list[str]]] = {
@@ -546,6 +773,22 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "counts in int16, widened too late": narrow("int16", hidden=True),
     "counts in uint16, widened too late": narrow("uint16", hidden=True),
     "sums in float16": narrow("float16"),
+    "an event of three times the noise": of_claims(FalseEvent("0.9"), DiscreteLaplace("0.9")),
+    "an event of epsilon 0.1 for a pure 10": of_claims(FalseSmallEvent(10), DiscreteLaplace(10)),
+    "an event of one cell under replace-one": of_claims(OneCellOnly(1), DiscreteLaplace(1)),
+    "a false event in a miner": of_miner(
+        lambda right: Uses(mechanism=DiscreteLaplace(1) if right else FalseEvent(1)),
+    ),
+    "a quarter of rho": of_claims(FalseRho(1), Exponential(1)),
+    "a quarter of a Gaussian's rho": of_claims(FalseGaussianRho(1), Gaussian(1)),
+    "zCDP: a stop on a true count": suite_of(lambda right: StopsOnTrueCount(right=right)),
+    "zCDP: a stop on a true count of thousands": suite_of(lambda right: StopsOnManyRows(right=right)),
+    "zCDP: an exact sum in the result": suite_of(lambda right: ReturnsExactSum(right=right)),
+    "zCDP: a result centred on a row": suite_of(lambda right: CentresOnRow(right=right)),
+    "zCDP: counts about the first row": suite_of(lambda right: CountsAboutFirstRow(right=right)),
+    "zCDP: a true count printed": suite_of(lambda right: PrintsWithGaussianNoise(right=right)),
+    "zCDP: inputs that depend on the data": suite_of(lambda right: TakesSeenCandidates(right=right)),
+    "zCDP: an eighth of the variance": suite_of(lambda right: Understates(right=right)),
     "bins from the data": of_miner(lambda right: CountsBins(right=right)),
 }
 

@@ -67,12 +67,15 @@ def verify(
         raise InputError(f"--replays is {replays}; an audit needs 100 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
-    from dpframework.verify import Verification, check_sampler, verify_examples
+    from dpframework.verify import Verification, check_losses, check_sampler, verify_examples
 
     if subject in registry().mechanisms and subject not in registry().miners:
         with _progress() as tell:
             tell(f"sampling {subject}")
-            found = Verification(subject, (), (), (check_sampler(_mechanism(subject)),))
+            mechanism = _mechanism(subject)
+            sampled = check_sampler(mechanism)
+            tell(f"comparing the claims of {subject}")
+            found = Verification(subject, (), (), (sampled,), (check_losses(mechanism),))
     else:
         examples = _examples(subject, example)
         relations = tuple(Relation) if relation is None else (relation,)
@@ -102,7 +105,9 @@ def _mechanism(name: str) -> Any:
 def _examples(subject: str, wanted: str | None) -> Mapping[str, Example]:
     if subject.endswith(".toml"):
         study = load_study(given_path(subject)).study
-        examples: Mapping[str, Example] = {name: Example(study.schema, miner) for name, miner in study.miners.items()}
+        examples: Mapping[str, Example] = {
+            name: Example(study.schema, miner, study.budget.delta) for name, miner in study.miners.items()
+        }
     elif subject in registry().miners:
         examples = registry().miners[subject].component.examples()
         if not examples:
@@ -142,15 +147,14 @@ def _show(found: Verification) -> None:
             if audited.report is not None:
                 report = audited.report
                 speed = f"{report.replays / report.seconds:,.0f}"
+                at = f" at delta {report.delta:g}" if report.delta else ""
                 cells = [
-                    f"{report.claim:g}",
+                    f"{report.claim:.6g}{at}",
                     f"{report.worst:.6g}",
                     f"{report.tightness:.4f}",
                     f"{report.replays:,}",
                     speed,
                 ]
-            elif audited.tail is not None:
-                cells = ["with a delta", "see below", "", f"{audited.tail.runs:,}", ""]
             verdict = "holds" if audited.passed else "DOES NOT HOLD"
             audits.add_row(escape(audited.example), audited.relation.value, *cells, verdict if audited.claimed else "")
         console().print(audits)
@@ -169,6 +173,7 @@ def _show(found: Verification) -> None:
 def _lines(found: Verification) -> Iterator[str]:
     """Yield samplers, tails, notes on loose claims, and what was found wrong."""
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
+    yield from (str(compared) for compared in found.losses if compared.passed)
     for audited in found.audits:
         where = f"{audited.example}, {audited.relation}"
         if audited.tail is not None and audited.passed:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
+from fractions import Fraction
 from numbers import Number
 from typing import Any, ClassVar, final
 
 import attrs
 
+from dpframework.facts.privacy import exact
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.run.private_table import PrivateTable
+
+
+def _delta(value: Any) -> Fraction:
+    return exact(value, "delta")
 
 
 @final
@@ -25,10 +31,13 @@ class Example:
         A few attributes with a few values each: small tables then come near the worst case.
     miner
         The miner with its parameters.
+    delta
+        At which its claim is tested: above 0 for a claim in zCDP or PLD, beside its pure claim if it has one.
     """
 
     schema: Schema
     miner: Miner
+    delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
 
 
 @attrs.frozen

@@ -1,14 +1,12 @@
+from .answers import Answers as Answers
 from .assertions import (
+    assert_loses_as_claimed as assert_loses_as_claimed,
     assert_not_told_apart as assert_not_told_apart,
     assert_private as assert_private,
     assert_samples_as_stated as assert_samples_as_stated,
     assert_sensitivity_holds as assert_sensitivity_holds,
 )
-from .auditing import (
-    AuditReport as AuditReport,
-    Violation as Violation,
-    audit as audit,
-)
+from .auditing import audit as audit
 from .conformance import (
     MechanismConformance as MechanismConformance,
     MinerConformance as MinerConformance,
@@ -17,6 +15,15 @@ from .conformance import (
 from .distinguishing import (
     Distinguished as Distinguished,
     distinguish as distinguish,
+)
+from .findings import (
+    AuditReport as AuditReport,
+    Violation as Violation,
+)
+from .losses import (
+    Claimed as Claimed,
+    LossReport as LossReport,
+    check_losses as check_losses,
 )
 from .samplers import (
     Probe as Probe,

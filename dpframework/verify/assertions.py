@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner
-from dpframework.verify.auditing import AuditReport, audit
+from dpframework.verify.answers import Answers
+from dpframework.verify.auditing import audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
+from dpframework.verify.findings import AuditReport
+from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 
 
 def assert_private(
-    miner: Miner, schema: Schema, relation: Relation | str, *, replays: int = 12_000, seed: int = 0
+    miner: Miner,
+    schema: Schema,
+    relation: Relation | str,
+    *,
+    delta: Amount = 0,
+    replays: int = 12_000,
+    seed: int = 0,
 ) -> AuditReport:
-    """Fail if a replay audit finds a transcript that loses more than the miner's plan claims (see `audit`).
+    """Fail if a replay audit finds that a miner does or loses more than its plan claims (see `audit`).
 
     Raises
     ------
     AssertionError
         With the smallest pair of tables found that shows it.
     """
-    report = audit(miner, schema, relation, replays=replays, seed=seed)
+    report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed)
     assert report.passed, "\n".join(map(str, report.violations))
     return report
 
@@ -47,6 +56,19 @@ def assert_sensitivity_holds(
         With the tables that show it.
     """
     report = search_sensitivity(query, schema, relation, inputs=inputs, pairs=pairs)
+    assert report.passed, str(report)
+    return report
+
+
+def assert_loses_as_claimed(mechanism: Mechanism, *, given: Sequence[Answers] | None = None) -> LossReport:
+    """Fail if a mechanism's epsilon, rho or event is below what its own log-density loses (see `check_losses`).
+
+    Raises
+    ------
+    AssertionError
+        With the claim that does not hold.
+    """
+    report = check_losses(mechanism, given=given)
     assert report.passed, str(report)
     return report
 

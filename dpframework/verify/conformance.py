@@ -27,7 +27,14 @@ from dpframework.run.miner import Example, Miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import InMemory, Threads
-from dpframework.verify.assertions import assert_private, assert_samples_as_stated, assert_sensitivity_holds
+from dpframework.verify.answers import Answers
+from dpframework.verify.asked import takes_made_up_answers
+from dpframework.verify.assertions import (
+    assert_loses_as_claimed,
+    assert_private,
+    assert_samples_as_stated,
+    assert_sensitivity_holds,
+)
 from dpframework.verify.sameness import same
 from dpframework.verify.samplers import Probe
 from dpframework.verify.sensitivity import measure
@@ -36,11 +43,16 @@ from dpframework.verify.tables import Sizes, SmallTables, Universe
 
 
 def _study(example: Example, relation: Relation) -> Study:
-    """Return a study of one example that allows whatever it assumes."""
-    plan = Subject(example.miner, example.schema, relation).plan
-    study = Study(example.schema, epsilon=10**9, relation=relation, allow=list(plan.assumptions))
+    """Return a study of one example that allows whatever it assumes, with the delta that its claim needs."""
+    subject = _subject(example, relation)
+    allow, delta = list(subject.plan.assumptions), subject.delta_needed or 0
+    study = Study(example.schema, epsilon=10**9, delta=delta, relation=relation, allow=allow)
     study.add("example", example.miner)
     return study
+
+
+def _subject(example: Example, relation: Relation) -> Subject:
+    return Subject(example.miner, example.schema, relation, delta=example.delta)
 
 
 class MinerConformance:
@@ -66,7 +78,7 @@ class MinerConformance:
                 (example, relation)
                 for example in examples.values()
                 for relation in Relation
-                if Subject(example.miner, example.schema, relation).claim is not None
+                if _subject(example, relation).delta_needed is not None
             ]
             names = {id(example): name for name, example in examples.items()}
             ids = [f"{names[id(example)]}-{relation}" for example, relation in claimed]
@@ -87,8 +99,8 @@ class MinerConformance:
         assert examples, f"define {self.miner.__name__}.examples()"
         for name, example in examples.items():
             assert type(example.miner) is self.miner
-            claims = [Subject(example.miner, example.schema, relation).claim for relation in Relation]
-            assert any(claim is not None for claim in claims), f"example '{name}' claims no finite epsilon"
+            needed = [_subject(example, relation).delta_needed for relation in Relation]
+            assert any(delta is not None for delta in needed), f"example '{name}' claims no finite epsilon"
 
     def test_its_plan_follows_from_schema_and_parameters(self, example: Example, relation: Relation) -> None:
         """The same plan each time, from a copy of the miner too, and through a plan file."""
@@ -127,8 +139,8 @@ class MinerConformance:
         assert same(to_json_safe(found[0]), to_json_safe(found[1]))
 
     def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
-        """See `audit`."""
-        assert_private(example.miner, example.schema, relation, replays=self.replays)
+        """See `audit`; a claim in any notion of loss."""
+        assert_private(example.miner, example.schema, relation, delta=example.delta, replays=self.replays)
 
 
 class QueryConformance:
@@ -191,10 +203,13 @@ class MechanismConformance:
         Some, with parameters between 0.1 and 5.
     probes
         What to draw from, for mechanisms with answers of a type of their own; None for the kit's probes.
+    answers
+        Pairs of answers to compare claims on, for such mechanisms; None for the kit's.
     """
 
     mechanisms: ClassVar[Sequence[Mechanism]]
     probes: ClassVar[Sequence[Probe] | None] = None
+    answers: ClassVar[Sequence[Answers] | None] = None
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: Any) -> None:
@@ -205,6 +220,12 @@ class MechanismConformance:
     def test_it_draws_what_it_states(self, mechanism: Mechanism) -> None:
         """See `check_sampler`."""
         assert_samples_as_stated(mechanism, given=self.probes)
+
+    def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
+        """See `check_losses`; without answers of its own kind, `verify` compares those of a miner's queries."""
+        if self.answers is None and not takes_made_up_answers(mechanism):
+            return
+        assert_loses_as_claimed(mechanism, given=self.answers)
 
     def test_it_survives_pickling(self, mechanism: Mechanism) -> None:
         """A plan may be sent to another process."""

@@ -38,6 +38,8 @@ class Measured:
         The two changes.
     one, other
         The tables with the largest change.
+    tables
+        The tables again, as rows of the universe of their schema.
     """
 
     norm: str
@@ -45,6 +47,12 @@ class Measured:
     largest: float
     one: tuple[str, ...]
     other: tuple[str, ...]
+    tables: tuple[Rows, Rows] = attrs.field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        shown = attrs.asdict(self, filter=lambda field, _: field.name != "tables")
+        return {**shown, "holds": self.holds}
 
     @property
     def ratio(self) -> float:
@@ -97,11 +105,10 @@ class SensitivityReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
-        measured = [{**attrs.asdict(one), "holds": one.holds} for one in self.measured]
         return {
             "query": self.query,
             "relation": self.relation.value,
-            "measured": measured,
+            "measured": [one.to_dict() for one in self.measured],
             "pairs": self.pairs,
             "wrong": list(self.wrong),
             "most_rows": self.most_rows,
@@ -228,7 +235,7 @@ class _Searched:
             self.search.worst(self._ratio, self._many())
         describe = self.universe.describe
         measured = tuple(
-            Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)))
+            Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other))
             for norm, (largest, one, other) in self.largest.items()
         )
         wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)

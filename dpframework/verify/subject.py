@@ -8,7 +8,7 @@ from typing import final
 
 import attrs
 
-from dpframework.accountant import Accountant, PureAccountant
+from dpframework.accountant import Accountant, PureAccountant, totals
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
@@ -19,6 +19,7 @@ from dpframework.run.scope import Run
 from dpframework.verify.tables import SmallTables, Universe
 
 SCOPE = "audited"
+USUAL_DELTA = Fraction(1, 10**6)  # of a plan without a pure claim, whose example carries no delta
 
 
 @final
@@ -34,13 +35,16 @@ class Subject:
         The schema that its small tables are of.
     relation
         The neighbouring relation.
+    delta
+        The delta that its example carries; 0 for a pure claim.
     accounting
-        The accountant whose total is the claim: pure epsilon by default.
+        The accountant whose total is the pure claim.
     """
 
     miner: Miner
     schema: Schema
     relation: Relation
+    delta: Fraction = Fraction(0)
     accounting: type[Accountant[object]] = PureAccountant  # type: ignore[assignment]
 
     @functools.cached_property
@@ -70,20 +74,30 @@ class Subject:
         total = self.accountant.total(self.plan)
         return None if total is None or total.delta else total.epsilon
 
-    def require_claim(self) -> Fraction:
-        """Return the claim.
+    def claim_at(self, delta: Fraction) -> Fraction | None:
+        """Return the smallest epsilon that the plan claims at a delta, in any notion of loss; None if in none."""
+        return next((total.epsilon for total in totals(self.plan, delta).values()), None)
+
+    @functools.cached_property
+    def delta_needed(self) -> Fraction | None:
+        """The delta at which the plan has a claim: 0 for a pure one, else its example's; None if there is no claim."""
+        if self.claim is not None and not self.delta:
+            return Fraction(0)
+        delta = self.delta or USUAL_DELTA
+        return None if self.claim_at(delta) is None else delta
+
+    def require_claim(self) -> None:
+        """Refuse a plan without any claim.
 
         Raises
         ------
         InputError
             If there is none.
         """
-        if self.claim is None:
+        if self.delta_needed is None:
             raise InputError(
-                f"miner '{self.miner.name}' claims no pure epsilon under {self.relation}; "
-                "use assert_distinguishable_at_most for a claim with a delta"
+                f"miner '{self.miner.name}' claims no finite epsilon under {self.relation}, not even with a delta"
             )
-        return self.claim
 
     def begin(self) -> Run:
         """Return a new run of the plan: it makes planned releases only, each once."""

@@ -14,22 +14,25 @@ from typing import Any, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
-from dpframework.accountant import ZCDPAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy import Amount, Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.run.miner import Miner
+from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.replay import Weigher, difference
 from dpframework.verify.search import Search
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Pair, Sizes, changes
+from dpframework.verify.tables import Rows, Sizes, changes
 from dpframework.verify.transcript import record
 
 FALSE_ALARM = 1e-6
 DELTAS = (Fraction(3, 10), Fraction(1, 10), Fraction(3, 100))
 MOST_ROWS = 30
 TRANSCRIPTS = 8
+RECORDED = 4  # runs that show how much a pair of tables loses on average
+HALVINGS = 40  # of an interval that holds an epsilon
 
 
 @final
@@ -45,12 +48,20 @@ class Tail:
         The estimate.
     proved
         Its lower bound, which holds but for a probability of 1e-6.
+    needed
+        The smallest epsilon beyond which no more than `delta` was found.
     """
 
     epsilon: float
     delta: float
     found: float
     proved: float
+    needed: float
+
+    @property
+    def tightness(self) -> float:
+        """The epsilon that the runs need over the claimed one."""
+        return self.needed / self.epsilon if self.epsilon else math.nan
 
     @property
     def holds(self) -> bool:
@@ -75,6 +86,8 @@ class TailReport:
         How many runs were replayed.
     one, other
         The tables.
+    tables
+        The tables again, as rows of the universe of their schema.
     """
 
     miner: str
@@ -83,6 +96,7 @@ class TailReport:
     runs: int
     one: tuple[str, ...]
     other: tuple[str, ...]
+    tables: tuple[Rows, Rows] = attrs.field(repr=False)
 
     @property
     def passed(self) -> bool:
@@ -102,20 +116,25 @@ class TailReport:
             "passed": self.passed,
         }
 
-    def __str__(self) -> str:
-        """Write one line a point, and the tables where one does not hold."""
-        lines = [
+    @property
+    def what(self) -> str:
+        """One line a point of the claim."""
+        return "\n".join(
             f"beyond epsilon {tail.epsilon:.4g} at most {tail.delta:g} is claimed, {tail.found:.3g} found: "
             + ("not refuted" if tail.holds else f"DOES NOT HOLD, at least {tail.proved:.3g}")
             for tail in self.tails
-        ]
+        )
+
+    def __str__(self) -> str:
+        """Write one line a point, and the tables where one does not hold."""
+        lines = [self.what]
         if not self.passed:
             lines += [f"  one table: {row}" for row in self.one] + [f"  its neighbour: {row}" for row in self.other]
         return "\n".join(lines)
 
 
 def check_tail(
-    miner: Miner, schema: Schema, relation: Relation | str, *, runs: int = 2_000, seed: int = 0
+    miner: Miner, schema: Schema, relation: Relation | str, *, delta: Amount = 0, runs: int = 2_000, seed: int = 0
 ) -> TailReport:
     """Compare how often a miner's runs lose more than epsilon with what its plan claims.
 
@@ -127,6 +146,8 @@ def check_tail(
         What its tables are of.
     relation
         The neighbouring relation.
+    delta
+        One more delta to test than a few large ones, which runs can tell.
     runs
         How many transcripts to record and weigh.
     seed
@@ -137,38 +158,86 @@ def check_tail(
     InputError
         If the miner has no finite claim with a delta under the relation.
     """
-    relation = Relation.parse(relation)
-    subject = Subject(miner, schema, relation)
+    subject = Subject(miner, schema, Relation.parse(relation), delta=exact(delta, "delta"))
+    return check_tail_of(subject, runs=runs, seed=seed)
+
+
+def check_tail_of(subject: Subject, *, runs: int, seed: int) -> TailReport:
+    """Compare how often a subject's runs lose more than epsilon with what its plan claims (see `check_tail`)."""
     points = []
-    for delta in DELTAS:
-        total = ZCDPAccountant(relation, delta=delta).total(subject.plan)
-        if total is None or total.epsilon is None:
-            raise InputError(f"miner '{miner.name}' claims no finite epsilon under {relation}, not even with a delta")
-        points.append((float(total.epsilon), float(delta)))
+    for delta in sorted({*DELTAS, subject.delta or DELTAS[0]}, reverse=True):
+        total = subject.claim_at(delta)
+        if total is None:
+            raise InputError(
+                f"miner '{subject.miner.name}' claims no finite epsilon under {subject.relation}, not even with a delta"
+            )
+        points.append((float(total), float(delta)))
     rng = np.random.default_rng(seed)
-    one, other = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS).tables
-    losses = []
-    for _ in range(runs):
-        weigher = Weigher(subject, record(subject, one, int(rng.integers(2**31))))
-        here, there = weigher.densities(one), weigher.densities(other)
-        sign = 1 if math.fsum(here) >= math.fsum(there) else -1
-        losses.append(sign * difference(here, there))
+    tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
+    losses = _losses(subject, tables, rng, runs)
     slack = math.sqrt(math.log(len(points) / FALSE_ALARM) / (2 * runs))
     tails = []
     for epsilon, claimed in points:
-        found = float(np.mean(np.maximum(0.0, -np.expm1(epsilon - np.maximum(losses, epsilon)))))
-        tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0)))
-    describe = subject.universe.describe
-    return TailReport(miner.name, relation, tuple(tails), runs, tuple(describe(one)), tuple(describe(other)))
+        found = _beyond(losses, epsilon)
+        tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0), _needed(losses, claimed)))
+    one, other = (tuple(subject.universe.describe(rows)) for rows in tables)
+    return TailReport(subject.miner.name, subject.relation, tuple(tails), runs, one, other, tables)
 
 
-def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> Pair:
-    """Return the neighbours that some transcript with wide noise tells apart best: their answers are far apart."""
+def _losses(subject: Subject, tables: tuple[Rows, Rows], rng: np.random.Generator, runs: int) -> NDArray[np.float64]:
+    """Return the realised loss of runs on the first table, with its sign."""
+    losses = []
+    for _ in range(runs):
+        weigher = Weigher(subject, record(subject, tables[0], int(rng.integers(2**31))))
+        here, there = (weigher.densities(rows) for rows in tables)
+        sign = 1 if math.fsum(here) >= math.fsum(there) else -1
+        losses.append(sign * difference(here, there))
+    return np.array(losses)
+
+
+def _beyond(losses: NDArray[np.float64], epsilon: float) -> float:
+    """Return the delta that belongs to an epsilon."""
+    return float(np.mean(np.maximum(0.0, -np.expm1(epsilon - np.maximum(losses, epsilon)))))
+
+
+def _needed(losses: NDArray[np.float64], delta: float) -> float:
+    """Return the smallest epsilon beyond which there is no more than delta; infinite if there is none."""
+    low, high = 0.0, max(float(losses.max(initial=0.0)), 0.0)
+    if math.isinf(high):
+        finite = losses[np.isfinite(losses)]
+        high = max(float(finite.max(initial=0.0)), 0.0)
+        if _beyond(losses, high) > delta:
+            return math.inf
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _beyond(losses, middle) > delta else (low, middle)
+    return high
+
+
+def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tuple[Rows, Rows]:
+    """Return the neighbours, in the order, whose runs lose most on average.
+
+    A transcript is recorded on the first of two tables, with the claimed noise, for every pair anew: outputs that are
+    forced upon tables far from their own would lose most on the largest tables, whatever a row changes there.
+    """
     sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS)
-    search = Search(changes(subject.universe, subject.relation), subject.universe.kinds, sizes, rng)
-    found = []
-    for _ in range(TRANSCRIPTS):
-        start = search.random_pair()
-        transcript = record(subject, start.tables[0], int(rng.integers(2**31)), flattening=4)
-        found.append(search.climb(Weigher(subject, transcript).loss, start, max(searched, 10)))
-    return max(found, key=lambda one: one.loss).pair
+    among = changes(subject.universe, subject.relation)
+    search = Search(among, subject.universe.kinds, sizes, rng)
+    seeds = [int(rng.integers(2**31)) for _ in range(RECORDED)]
+
+    def mean_loss(one: Rows, other: Rows) -> float:
+        found = []
+        for seed in seeds:
+            weigher = Weigher(subject, record(subject, one, seed))
+            here, there = weigher.densities(one), weigher.densities(other)
+            found.append(difference(here, there))
+        return float(np.mean(found))
+
+    tried = max(searched, 20)
+    found = search.at_random(mean_loss, tried)
+    many = search.worst(
+        mean_loss, pairs_of_many(subject.universe, among, largest_number(subject.schema, subject.relation))
+    )
+    climbed = search.climb(mean_loss, found.pair, tried)
+    one, other = max(climbed, many, key=lambda one: one.loss).pair.tables
+    return (one, other) if mean_loss(one, other) >= mean_loss(other, one) else (other, one)

@@ -7,23 +7,24 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import ZCDPAccountant
-from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
-from dpframework.queries import Query
+from dpframework.queries import QueryFacts
 from dpframework.run.miner import Example
-from dpframework.verify.auditing import AuditReport, audit
+from dpframework.verify.asked import Asked, answers_asked, evaluate, fitting, queries_asked, takes_made_up_answers
+from dpframework.verify.auditing import audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
-from dpframework.verify.samplers import Probe, SamplerReport, check_sampler, probes, serves
+from dpframework.verify.findings import AuditReport
+from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Held, Rows
-from dpframework.verify.tail import TailReport, check_tail
-from dpframework.verify.transcript import Extended, Made, Parted, record
+from dpframework.verify.tables import Rows
+from dpframework.verify.tail import TailReport
+from dpframework.verify.transcript import record
 
 SAMPLED = 2  # mechanisms of one name, with different parameters
+COMPARED = 4  # mechanisms of one name, with different parameters, queries or relations
 Told = Callable[[str], None]
 
 
@@ -40,26 +41,26 @@ class Audited:
         The replay audit; None where the plan claims nothing under the relation.
     told_apart
         What many runs on the worst pair of tables prove; None where there is none, or no runs were asked for.
-    tail
-        The tail test, where the plan claims an epsilon with a delta only.
     """
 
     example: str
     relation: Relation
     report: AuditReport | None = None
     told_apart: Distinguished | None = None
-    tail: TailReport | None = None
 
     @property
     def claimed(self) -> bool:
         """Whether the plan claims anything under the relation."""
-        return self.report is not None or self.tail is not None
+        return self.report is not None
+
+    @property
+    def tail(self) -> TailReport | None:
+        """The tail test, where the plan's claim with a delta was tested."""
+        return None if self.report is None else self.report.tail
 
     @property
     def passed(self) -> bool:
         """Whether nothing was found wrong."""
-        if self.tail is not None:
-            return self.tail.passed
         if self.report is None:
             return True
         return self.report.passed and (self.told_apart is None or self.told_apart.epsilon <= self.report.claim)
@@ -72,7 +73,6 @@ class Audited:
             "claimed": self.claimed,
             "audit": None if self.report is None else self.report.to_dict(),
             "distinguished": None if self.told_apart is None else attrs.asdict(self.told_apart),
-            "tail": None if self.tail is None else self.tail.to_dict(),
             "passed": self.passed,
         }
 
@@ -92,12 +92,15 @@ class Verification:
         One entry a query and relation.
     samplers
         One entry a mechanism.
+    losses
+        One entry a mechanism, query and relation.
     """
 
     name: str
     audits: tuple[Audited, ...]
     sensitivities: tuple[SensitivityReport, ...]
     samplers: tuple[SamplerReport, ...]
+    losses: tuple[LossReport, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -114,10 +117,9 @@ class Verification:
                 yield from (where + str(violation) for violation in audited.report.violations)
                 if audited.told_apart is not None and audited.told_apart.epsilon > audited.report.claim:
                     yield where + str(audited.told_apart)
-            if audited.tail is not None and not audited.tail.passed:
-                yield where + str(audited.tail)
         yield from (f"{one.relation}: {one}" for one in self.sensitivities if not one.passed)
         yield from (str(one) for one in self.samplers if not one.passed)
+        yield from (str(one) for one in self.losses if not one.passed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -127,6 +129,7 @@ class Verification:
             "audits": [one.to_dict() for one in self.audits],
             "sensitivities": [one.to_dict() for one in self.sensitivities],
             "samplers": [one.to_dict() for one in self.samplers],
+            "losses": [one.to_dict() for one in self.losses],
         }
 
 
@@ -165,105 +168,80 @@ def verify_examples(
         If a miner refuses its schema.
     """
     audits: list[Audited] = []
-    sensitivities: dict[Any, SensitivityReport] = {}
-    samplers: dict[Mechanism, SamplerReport] = {}
+    asking = _Asking(replays, seed, tell)
     for example_name, example in examples.items():
         for relation in relations:
-            subject = Subject(example.miner, example.schema, relation)
+            subject = Subject(example.miner, example.schema, relation, delta=example.delta)
             tell(f"replaying {example_name}, {relation}")
             audits.append(_audited(example_name, subject, replays, runs, seed))
-            if not audits[-1].claimed:
+            if audits[-1].claimed:
+                asking.check(subject)
+    sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
+    return Verification(name, tuple(audits), sensitivities, samplers, tuple(asking.losses.values()))
+
+
+class _Asking:
+    """Checks what runs ask: each query's sensitivity, and some mechanisms' draws and claims."""
+
+    def __init__(self, replays: int, seed: int, tell: Told) -> None:
+        self._pairs, self._seed, self._tell = max(replays // 8, 60), seed, tell
+        self.sensitivities: dict[Any, SensitivityReport] = {}
+        self.samplers: dict[Mechanism, SamplerReport] = {}
+        self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
+
+    def check(self, subject: Subject) -> None:
+        """Check what a subject's runs ask, but for what was checked before."""
+        for key, asked in queries_asked(subject):
+            if key in self.sensitivities:
                 continue
-            for key, asked in _asked(subject):
-                if key not in sensitivities:
-                    tell(f"searching the sensitivity of {asked.query.text}")
-                    sensitivities[key] = search_sensitivity(
-                        asked.query,
-                        example.schema,
-                        relation,
-                        inputs=asked.inputs,
-                        derived=asked.derived,
-                        pairs=max(replays // 8, 60),
-                        seed=seed,
-                    )
-                alike = sum(1 for mechanism in samplers if mechanism.name == asked.mechanism.name)
-                if asked.mechanism not in samplers and alike < SAMPLED:
-                    tell(f"sampling {asked.mechanism.name}")
-                    samplers[asked.mechanism] = check_sampler(asked.mechanism, given=_probes(subject, asked))
-    return Verification(name, tuple(audits), tuple(sensitivities.values()), tuple(samplers.values()))
+            self._tell(f"searching the sensitivity of {asked.query.text}")
+            self.sensitivities[key] = search_sensitivity(
+                asked.query,
+                subject.schema,
+                subject.relation,
+                inputs=asked.inputs,
+                derived=asked.derived,
+                pairs=self._pairs,
+                seed=self._seed,
+            )
+            self._check_mechanism(subject, asked, self.sensitivities[key])
+
+    def _check_mechanism(self, subject: Subject, asked: Asked, searched: SensitivityReport) -> None:
+        mechanism, facts = asked.mechanism, asked.query.facts()
+        alike = sum(1 for known in self.samplers if known.name == mechanism.name)
+        if mechanism not in self.samplers and alike < SAMPLED:
+            self._tell(f"sampling {mechanism.name}")
+            self.samplers[mechanism] = check_sampler(mechanism, given=_probes(subject, asked))
+        if sum(1 for known, _, _ in self.losses if known.name == mechanism.name) < COMPARED:
+            self._tell(f"comparing the claims of {mechanism.name}")
+            given = [answers_asked(subject, asked, searched)]
+            relations = [subject.relation]
+            found = check_losses(mechanism, given=given, relations=relations)
+            self.losses[mechanism, facts, subject.relation] = found
 
 
 def _audited(name: str, subject: Subject, replays: int, runs: int, seed: int) -> Audited:
     """Replay one example under one relation, and tell its worst pair of tables apart."""
-    given = subject.miner, subject.schema, subject.relation
-    if subject.claim is not None:
-        report = audit(*given, replays=replays, seed=seed)
-        worst = report.worst_pair
-        told_apart = _told_apart(subject, worst.tables, runs) if runs and worst is not None else None
-        return Audited(name, subject.relation, report, told_apart)
-    zcdp = ZCDPAccountant(subject.relation, delta="0.1").total(subject.plan)
-    if zcdp is None or zcdp.epsilon is None:
+    if subject.delta_needed is None:
         return Audited(name, subject.relation)
-    return Audited(name, subject.relation, tail=check_tail(*given, runs=max(replays // 6, 200), seed=seed))
+    report = audit(subject.miner, subject.schema, subject.relation, delta=subject.delta, replays=replays, seed=seed)
+    worst = report.worst_pair
+    told_apart = _told_apart(subject, worst.tables, report.delta, runs) if runs and worst is not None else None
+    return Audited(name, subject.relation, report, told_apart)
 
 
-def _told_apart(subject: Subject, tables: tuple[Rows, Rows], runs: int) -> Distinguished:
+def _told_apart(subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int) -> Distinguished:
     def run_on(rows: Rows) -> Callable[[int], Any]:
         return lambda seed: [made.output for made in record(subject, rows, seed).releases]
 
     one, other = tables
-    return distinguish(run_on(one), run_on(other), runs=runs)
+    return distinguish(run_on(one), run_on(other), runs=runs, delta=delta)
 
 
-def _probes(subject: Subject, asked: _Asked) -> list[Probe] | None:
+def _probes(subject: Subject, asked: Asked) -> list[Probe] | None:
     """Return the kit's probes (None), or, for a mechanism that takes answers of its own kind, one of the plan's own."""
-    if any(serves(asked.mechanism, probe) for probe in probes()):
+    if takes_made_up_answers(asked.mechanism):
         return None
-    rows = _fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
-    answer = asked.query.evaluate(subject.engine, Held(rows, asked.derived, 0), **asked.inputs)
+    rows = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+    answer = evaluate(subject, asked, rows)
     return [Probe(asked.query.facts(), lambda scale: answer)]
-
-
-@final
-@attrs.frozen(eq=False)
-class _Asked:
-    """A query with what a run gave it: its mechanism, inputs, and attributes that were derived before."""
-
-    query: Query
-    mechanism: Mechanism
-    inputs: Mapping[str, Any]
-    derived: tuple[tuple[Attribute, Cases], ...]
-
-
-def _asked(subject: Subject) -> Iterator[tuple[Any, _Asked]]:
-    """Yield the queries that some runs ask, each with a key that tells alike ones."""
-    seen = set()
-    kinds = subject.universe.kinds
-    for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
-        rows = bytes(k % kinds for k in range(size))
-        transcript = record(subject, _fitting(subject, rows), seed, flattening=3)
-        derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
-        for event in transcript.events:
-            before = derived[event.rows]
-            match event:
-                case Parted():
-                    derived.update(dict.fromkeys(event.parts, before))
-                case Extended():
-                    derived[event.result] = (*before, (event.attribute, event.cases))
-                case Made():
-                    query = event.charge.step.query
-                    key = (
-                        query.facts(),
-                        event.charge.step.mechanism.name,
-                        subject.relation,
-                        subject.schema.fingerprint,
-                    )
-                    if key not in seen:
-                        seen.add(key)
-                        yield key, _Asked(query, event.charge.step.mechanism, event.inputs, before)
-
-
-def _fitting(subject: Subject, rows: Rows) -> Rows:
-    """Return rows cut or repeated to what the schema's public facts on their number allow."""
-    least, most = subject.schema.rows or 0, subject.schema.row_bound
-    return (rows + bytes(max(least - len(rows), 0)))[:most]

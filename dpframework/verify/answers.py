@@ -1,0 +1,190 @@
+"""Answers of neighbouring tables that are as far apart as a declared sensitivity allows, and outputs to compare on."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
+
+STEPS = (-2, -1, 0, 1, 2)  # halves of the declared change, by which a coordinate moves
+GAPS = (0, 1, 4)  # between scores, in scales of the noise
+WIDTH = {1: 25, 2: 12}  # scales of the noise that outputs are listed over, by the number of coordinates
+MOST_POINTS = {1: 4_000, 2: 160}  # on each axis
+MOST_DRAWN = 400
+FLATTENING = 3  # of the noise that outputs are drawn with, where nobody can list them
+BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
+
+
+@final
+@attrs.frozen(eq=False)
+class Answers:
+    """A query's facts, and pairs of answers of neighbouring tables.
+
+    Attributes
+    ----------
+    facts
+        What the query declares.
+    pairs
+        Yields pairs of answers, given a mechanism, its calibration and the relation.
+    """
+
+    facts: QueryFacts
+    pairs: Pairs
+
+
+def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
+    """Return facts that between them show every kind of change, with answers of the kind that a mechanism takes."""
+    scored = [
+        Sensitivity(Norm.LINF, 1, monotonic=True, source="a probe"),
+        Sensitivity(Norm.LINF, 1, source="a probe"),
+    ]
+    weights = [Sensitivity(norm, change, source="a probe") for norm, change in ((Norm.L1, 3), (Norm.SQUARED_L2, 9))]
+    real = [Sensitivity(norm, 1, source="a probe") for norm in (Norm.L1, Norm.SQUARED_L2)]
+    of_counts = [
+        QueryFacts("count", "a count", (), True, 1, histogram_sensitivities(1)),
+        QueryFacts("counts", "counts of disjoint cells", (), True, 2, histogram_sensitivities(2)),
+        QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
+        QueryFacts("real", "a real number", (), False, 1, real),
+    ]
+    of_scores = [
+        QueryFacts("scores", f"{'integer' if integer else 'real'} scores, {words}", (), integer, 3, [declared])
+        for integer in (True, False)
+        for words, declared in zip(("monotonic", "two-sided"), scored, strict=True)
+    ]
+    return tuple(made_up(facts) for facts in (*of_counts, *of_scores) if _serves(mechanism, facts))
+
+
+def _serves(mechanism: Mechanism, facts: QueryFacts) -> bool:
+    declared = {sensitivity.norm for sensitivity in facts.sensitivities}
+    if mechanism.norm not in declared or mechanism.misfit(facts) is not None:
+        return False
+    return (facts.name == "scores") == (mechanism.norm is Norm.LINF)
+
+
+def made_up(facts: QueryFacts) -> Answers:
+    """Return answers that a mechanism of numbers, of scores, or of scores on an interval can take."""
+    return Answers(facts, lambda mechanism, calibration, relation: _made_up(mechanism, calibration, relation))
+
+
+def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+    facts = calibration.facts
+    scale = _deviation(mechanism, calibration)
+    if mechanism.norm is not Norm.LINF:
+        base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]
+        for shift in shifts(facts, relation, len(base)):
+            yield _typed(base, facts), _typed(base + shift, facts)
+        return
+    size = min(facts.answer_length or 3, 3)
+    for gaps in itertools.product(GAPS, repeat=size - 1):
+        base = -np.array([0, *gaps]) * scale
+        for shift in shifts(facts, relation, size):
+            if mechanism.selects:
+                yield _typed(np.rint(base), facts), _typed(np.rint(base) + shift, facts)
+            else:
+                one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
+                yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
+
+
+def _typed(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
+    return numbers.astype(np.int64) if facts.integer else numbers
+
+
+def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
+    """Return changes of an answer that its declared sensitivities allow, each the largest of its direction.
+
+    One of two changes that are each other's reverse is left out: losses are compared either way round.
+    """
+    bounds = {s.norm: s.change.under(relation) for s in facts.sensitivities}
+    spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
+    longest = max(_length(norm, bound) for norm, bound in bounds.items() if bound is not None)
+    steps = {Fraction(step, 2) * longest for step in STEPS}
+    if facts.integer:
+        steps = {Fraction(k) for k in range(-math.floor(longest), math.floor(longest) + 1)}
+    found: list[Floats] = []
+    for moved in itertools.product(sorted(steps), repeat=size):
+        change = np.array([float(step) for step in moved])
+        ratios = [_norm_of(norm, change) / float(bound) for norm, bound in bounds.items() if bound]
+        ratios += [float(np.ptp(change)) / float(spread) for spread in spreads if spread]
+        if abs(max(ratios) - 1) < 1e-9 and next(step for step in moved if step) > 0:
+            found.append(change)
+    return found
+
+
+def _length(norm: Norm, bound: Fraction) -> Fraction:
+    return Fraction(math.sqrt(bound)).limit_denominator(1 << 20) if norm is Norm.SQUARED_L2 else bound
+
+
+def _norm_of(norm: Norm, change: Floats) -> float:
+    size = np.abs(change)
+    match norm:
+        case Norm.L1:
+            return float(size.sum())
+        case Norm.SQUARED_L2:
+            return float(np.square(size).sum())
+    return float(size.max())
+
+
+def _deviation(mechanism: Mechanism, calibration: Calibration) -> float:
+    scale = float(calibration.scale)
+    return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # an l2 scale is a variance
+
+
+def listed_outputs(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any
+) -> tuple[Sequence[Any], Floats | float]:
+    """Return outputs that two answers can both give, and the logarithm of how much of the whole each stands for."""
+    if isinstance(one, PiecewiseScores):
+        breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
+        return list((breaks[:-1] + breaks[1:]) / 2), np.log(np.diff(breaks))
+    if mechanism.selects and isinstance(one, np.ndarray):
+        return range(one.size), 0.0
+    if isinstance(one, np.ndarray | int | float | np.generic) and np.size(one) in WIDTH and not mechanism.selects:
+        return _grid(mechanism, calibration, np.asarray(one), np.asarray(other))
+    return _drawn(mechanism, calibration, one, other), 0.0
+
+
+def _grid(
+    mechanism: Mechanism, calibration: Calibration, one: NDArray[Any], other: NDArray[Any]
+) -> tuple[list[Any], float]:
+    """Return lattice points around both answers: all of them, or every so many-th."""
+    unit = float(calibration.unit)
+    base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
+    width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit
+    reach = 2 * width + float(np.abs(change).max())
+    stride = 2 ** max(0, math.ceil(math.log2(reach / MOST_POINTS[base.size])))
+    if (change % stride).any():  # a density has its kinks at the answers: they must be points of the grid
+        stride, width = 1, min(width, (MOST_POINTS[base.size] - float(np.abs(change).max())) / 2)
+    axes = []
+    for start, step in zip(base, change, strict=True):
+        below = math.floor((min(step, 0.0) - width) / stride)
+        above = math.ceil((max(step, 0.0) + width) / stride)
+        axes.append(start + stride * np.arange(below, above + 1))
+    integer = np.int64 if calibration.unit == 1 else np.float64
+    points = [(np.array(point) * unit).astype(integer).reshape(one.shape) for point in itertools.product(*axes)]
+    return points, base.size * math.log(stride)
+
+
+def _drawn(mechanism: Mechanism, calibration: Calibration, one: Any, other: Any) -> list[Any]:
+    """Return distinct outputs, drawn with wide noise from either answer."""
+    randomness = SeededRandomness(0)
+    power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
+    wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENING**power)
+    found: dict[Any, Any] = {}
+    for k in range(MOST_DRAWN):
+        output = mechanism.release((one, other)[k % 2], wide, randomness)
+        found.setdefault(output.tobytes() if isinstance(output, np.ndarray) else output, output)
+    return list(found.values())

@@ -1,0 +1,89 @@
+"""What runs of a miner ask: each query with what it was given, and answers to it on neighbouring tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.queries import Query
+from dpframework.verify.answers import Answers, made_up
+from dpframework.verify.samplers import probes, serves
+from dpframework.verify.sensitivity import SensitivityReport
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Held, Rows
+from dpframework.verify.transcript import Extended, Made, Parted, record
+
+
+@final
+@attrs.frozen(eq=False)
+class Asked:
+    """A query with what a run gave it: its mechanism, inputs, and attributes that were derived before."""
+
+    query: Query
+    mechanism: Mechanism
+    inputs: Mapping[str, Any]
+    derived: tuple[tuple[Attribute, Cases], ...]
+
+
+def queries_asked(subject: Subject) -> Iterator[tuple[Any, Asked]]:
+    """Yield the queries that some runs ask, each with a key that tells alike ones."""
+    seen = set()
+    kinds = subject.universe.kinds
+    for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
+        rows = bytes(k % kinds for k in range(size))
+        transcript = record(subject, fitting(subject, rows), seed, flattening=3)
+        derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
+        for event in transcript.events:
+            before = derived[event.rows]
+            match event:
+                case Parted():
+                    derived.update(dict.fromkeys(event.parts, before))
+                case Extended():
+                    derived[event.result] = (*before, (event.attribute, event.cases))
+                case Made():
+                    query = event.charge.step.query
+                    key = (
+                        query.facts(),
+                        event.charge.step.mechanism.name,
+                        subject.relation,
+                        subject.schema.fingerprint,
+                    )
+                    if key not in seen:
+                        seen.add(key)
+                        yield key, Asked(query, event.charge.step.mechanism, event.inputs, before)
+
+
+def fitting(subject: Subject, rows: Rows) -> Rows:
+    """Return rows cut or repeated to what the schema's public facts on their number allow."""
+    least, most = subject.schema.rows or 0, subject.schema.row_bound
+    return (rows + bytes(max(least - len(rows), 0)))[:most]
+
+
+def takes_made_up_answers(mechanism: Mechanism) -> bool:
+    """Tell whether a mechanism draws from numbers or scores, rather than from answers of its own kind."""
+    return any(serves(mechanism, probe) for probe in probes())
+
+
+def answers_asked(subject: Subject, asked: Asked, searched: SensitivityReport) -> Answers:
+    """Return a query's facts with pairs of answers: made-up ones, or those where a search found the largest changes."""
+    facts = asked.query.facts()
+    if takes_made_up_answers(asked.mechanism):
+        return made_up(facts)
+
+    def evaluated(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
+        for tables in dict.fromkeys(measured.tables for measured in searched.measured):
+            one, other = (evaluate(subject, asked, rows) for rows in tables)
+            yield one, other
+
+    return Answers(facts, evaluated)
+
+
+def evaluate(subject: Subject, asked: Asked, rows: Rows) -> Any:
+    """Return the answer to a query on a table of the subject's universe."""
+    return asked.query.evaluate(subject.engine, Held(rows, asked.derived, 0), **asked.inputs)

@@ -1,0 +1,207 @@
+"""What a run does: with the same releases it must do the same on every table, whatever notion its loss is claimed in.
+
+A recorded run is replayed, miner and all, on its own table, on that table in another order, on neighbours, and on
+tables that have nothing in common with it. Steps, public inputs, candidates, result and what is printed follow from
+the releases alone; whatever differs came from the rows past every mechanism.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from dpframework.facts.privacy import Relation
+from dpframework.verify.findings import Violation
+from dpframework.verify.replay import Replayed, replay
+from dpframework.verify.search import Labelled, labelled, shrunk, unlabelled
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Rows, Sizes
+from dpframework.verify.transcript import Transcript
+
+TOLERANCE = 1e-6  # of floating point, in a sum of log-densities
+MOST_ROWS = 60
+SMALL = 10
+
+
+@final
+class Behaviour:
+    """Replays of one subject's transcripts, and the violations that they show.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    rng
+        Of the tables.
+
+    Attributes
+    ----------
+    sizes
+        How many rows two neighbours share.
+    allowed
+        The largest loss that a pure claim allows, floating point included; infinite without one.
+    reruns
+        How often the miner was run again.
+    violations
+        What was found, at most one of a kind.
+    """
+
+    def __init__(self, subject: Subject, rng: np.random.Generator) -> None:
+        self.subject, self.rng = subject, rng
+        self.sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS)
+        claim = subject.claim
+        self._tolerance = TOLERANCE * (1 + float(claim or 0))
+        self.allowed = math.inf if claim is None else float(claim) + self._tolerance
+        self.reruns = 0
+        self.violations: dict[str, Violation] = {}
+
+    def table(self, most: int) -> Rows:
+        """Return a random table, of few kinds of rows as often as of many."""
+        least = self.sizes.least + (1 if self.subject.relation is Relation.REPLACE_ONE else 0)
+        size = int(self.rng.integers(least, max(least, min(self.sizes.most, most)) + 1))
+        kinds = self.rng.integers(0, self.subject.universe.kinds, 3 if self.rng.random() < 0.5 else MOST_ROWS)
+        return bytes(self.rng.choice(kinds, size).tolist())
+
+    def examine(self, table: Rows, transcript: Transcript, most: int) -> None:
+        """Replay a transcript on its own table, on its rows in another order, on neighbours, and far away.
+
+        Parameters
+        ----------
+        table
+            The table that it was recorded on.
+        transcript
+            What is replayed.
+        most
+            Of the neighbours; half as many tables far away.
+        """
+        if transcript.refused is not None:
+            self.found("plan", transcript.refused, table, table, transcript)
+        elif transcript.outcome.error is not None:
+            self.found("error", f"the run fails with {transcript.outcome.error}", table, table, transcript)
+        here = self._replayed(transcript, table)
+        if here.divergence is not None:
+            what = f"the same releases from the same rows, and yet {here.divergence}"
+            self.found("itself", what, table, table, transcript)
+            return
+        rows = labelled(table)
+        self._order(here, rows, transcript)
+        for other in self._neighbours(rows, most):
+            there = self._replayed(transcript, unlabelled(other))
+            loss = abs(there.log_density - here.log_density)
+            if there.divergence is not None:
+                self._diverged("control", f"on a neighbour, {there.divergence}", rows, other, transcript)
+            elif loss > self.allowed:
+                what = f"a transcript loses {number(loss)}, the plan claims {number(float(self.subject.claim or 0))}"
+                self._diverged("loss", what, rows, other, transcript)
+        for far in self._far_tables(table, most // 2):
+            there = self._replayed(transcript, far)
+            if there.divergence is not None and "control" not in self.violations:
+                self._walked(table, far, transcript)
+
+    def examine_many(self, transcript: Transcript, most: int) -> None:
+        """Replay a transcript on the rows of one kind, very many of them: where small tables are all alike.
+
+        Not where two tables have the same number of rows: the recorded table has few.
+        """
+        if self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None:
+            return
+        row = bytes((int(self.rng.integers(self.subject.universe.kinds)),))
+        if self._replayed(transcript, b"").divergence or not self._replayed(transcript, row * most).divergence:
+            return
+        low, high = 0, most
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._replayed(transcript, row * middle).divergence else (middle, high)
+        there = self._replayed(transcript, row * high)
+        self.found("control", f"on a neighbour, {there.divergence}", row * low, row * high, transcript)
+
+    def found(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
+        """Keep a violation, the first of its kind."""
+        self.violations.setdefault(kind, Violation.on(self.subject, what, one, other, transcript))
+
+    def _order(self, here: Replayed, rows: Labelled, transcript: Transcript) -> None:
+        for other in (rows[1:] + rows[:1], rows[::-1]):
+            there = self._replayed(transcript, unlabelled(other))
+            loss = abs(there.log_density - here.log_density)
+            if there.divergence is not None or loss > self._tolerance:
+                how = there.divergence or f"a loss of {number(loss)}"
+                what = f"the order of the rows matters: with the rows in another order, {how}"
+                self._diverged("order", what, rows, other, transcript)
+
+    def _replayed(self, transcript: Transcript, rows: Rows) -> Replayed:
+        self.reruns += 1
+        return replay(self.subject, transcript, rows)
+
+    def _neighbours(self, rows: Labelled, most: int) -> list[Labelled]:
+        """Return some neighbours, the row that is added or put in place of another at any position."""
+        number = len(rows)
+        neighbours: list[Labelled] = []
+        kinds = self.rng.integers(0, self.subject.universe.kinds, (2, number + most)).tolist()
+        if self.subject.relation is Relation.REPLACE_ONE:
+            neighbours += [(*rows[:k], (number, kinds[0][k]), *rows[k + 1 :]) for k in range(number)]
+        else:
+            if self.subject.schema.rows is None:
+                neighbours += [rows[:k] + rows[k + 1 :] for k in range(number)]
+            if number <= self.sizes.most:
+                places = self.rng.integers(0, number + 1, most).tolist()
+                neighbours += [(*rows[:k], (number, kinds[1][j]), *rows[k:]) for j, k in enumerate(places)]
+        return [neighbours[int(k)] for k in self.rng.permutation(len(neighbours))[:most]]
+
+    def _far_tables(self, table: Rows, most: int) -> Iterator[Rows]:
+        """Yield tables that have little in common with one: of its own size, if that is public, else of any."""
+        alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
+        for k in range(most):
+            far = self.table(SMALL if k % 2 else MOST_ROWS)
+            if alike:
+                far = (far + self.table(MOST_ROWS) + bytes(len(table)))[: len(table)]
+            yield b"" if k == 0 and not alike else far
+
+    def _walked(self, table: Rows, far: Rows, transcript: Transcript) -> None:
+        """Go from one table to another, neighbour by neighbour, to where a replay begins to differ."""
+        alike = len(far) == len(table)
+        steps = (
+            [far[:k] + table[k:] for k in range(len(table) + 1)]
+            if alike
+            else [table[k:] for k in range(len(table) + 1)] + [far[:k] for k in range(len(far) + 1)]
+        )
+        for one, other in itertools.pairwise(steps):
+            there = self._replayed(transcript, other)
+            if there.divergence is None:
+                continue
+            shared = labelled(one)
+            if len(one) == len(other):
+                beside = tuple(
+                    row if row[1] == kind else (len(one) + k, kind)
+                    for k, (row, kind) in enumerate(zip(shared, other, strict=True))
+                )
+            elif len(other) < len(one):
+                beside = shared[1:]
+            else:
+                beside = (*shared, (len(one), other[-1]))
+            self._diverged("control", f"on a neighbour, {there.divergence}", shared, beside, transcript)
+            return
+
+    def _diverged(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
+        """Keep the smallest tables of which a transcript can be replayed on one, and differs as much on the other."""
+        if kind in self.violations:
+            return
+
+        def shows(rows: Rows, neighbour: Rows) -> bool:
+            here, there = self._replayed(transcript, rows), self._replayed(transcript, neighbour)
+            if here.divergence is not None:
+                return False
+            loss = abs(there.log_density - here.log_density)
+            if kind == "loss":
+                return loss > self.allowed
+            return there.divergence is not None or (kind == "order" and loss > self._tolerance)
+
+        self.found(kind, what, *shrunk(one, other, shows, self.sizes.least), transcript)
+
+
+def number(loss: float) -> str:
+    """Write a loss."""
+    return "infinitely much" if math.isinf(loss) else f"{loss:.6g}"

@@ -1,0 +1,145 @@
+"""What an audit finds: the violations, each with the tables that show it, and how near the search came to the claim."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import Relation
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Rows
+from dpframework.verify.tail import TailReport
+from dpframework.verify.transcript import Transcript
+
+LOOSE = 0.5  # a tightness below which a replay says little
+
+
+@final
+@attrs.frozen
+class Violation:
+    """A claim that does not hold, with the smallest pair of tables found that shows it.
+
+    Attributes
+    ----------
+    what
+        What was found, in one sentence.
+    one, other
+        The two neighbouring tables, row by row; they are made up.
+    events
+        What the run on the first one made public.
+    tables
+        The two tables again, as rows of the universe of their schema.
+    """
+
+    what: str
+    one: tuple[str, ...]
+    other: tuple[str, ...]
+    events: tuple[str, ...]
+    tables: tuple[Rows, Rows] = attrs.field(repr=False)
+
+    @classmethod
+    def on(cls, subject: Subject, what: str, one: Rows, other: Rows, transcript: Transcript | None = None) -> Violation:
+        """Describe a violation on two tables of a subject's universe."""
+        describe = subject.universe.describe
+        events = () if transcript is None else tuple(map(str, transcript.events))
+        return cls(what, tuple(describe(one)), tuple(describe(other)), events, (one, other))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"what": self.what, "one": list(self.one), "other": list(self.other), "events": list(self.events)}
+
+    def __str__(self) -> str:
+        """Write all of it."""
+        lines = [self.what]
+        shown = [("one table", self.one), ("its neighbour", self.other)]
+        for title, rows in [*shown, ("transcript", self.events)] if self.events else shown:
+            lines.append(f"  {title}:")
+            lines += [f"    {row}" for row in rows] or ["    (no rows)"]
+        return "\n".join(lines)
+
+
+@final
+@attrs.frozen
+class AuditReport:
+    """What a replay audit found.
+
+    Attributes
+    ----------
+    miner
+        The miner's name.
+    relation
+        The neighbouring relation.
+    claim
+        The plan's pure epsilon; where it has none, its epsilon at `delta`.
+    delta
+        0 for a pure claim.
+    worst
+        The largest realised loss found; of a claim with a delta, the epsilon that the runs need for that delta.
+    replays
+        How often a transcript was forced upon a table.
+    reruns
+        How many of them ran the miner again, rather than only weighing its releases.
+    exhaustive
+        Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+    most_rows
+        How many equal rows the largest tables had.
+    seconds
+        What it took.
+    violations
+        What was found wrong; empty if nothing was.
+    worst_pair
+        The tables and the transcript with the largest loss, where no claim was broken.
+    tail
+        How much probability lies beyond each epsilon that the plan claims at a delta; None where it claims none.
+    """
+
+    miner: str
+    relation: Relation
+    claim: float
+    delta: float
+    worst: float
+    replays: int
+    reruns: int
+    exhaustive: int
+    most_rows: int
+    seconds: float
+    violations: tuple[Violation, ...]
+    worst_pair: Violation | None
+    tail: TailReport | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.violations
+
+    @property
+    def tightness(self) -> float:
+        """The largest loss found over the claim: 1 for a claim that cannot be lowered."""
+        return self.worst / self.claim if self.claim else math.nan
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of a loose claim; empty for a tight one."""
+        if not self.passed or self.tightness >= LOOSE:
+            return ""
+        return (
+            f"the largest loss found is {self.tightness:.0%} of the claim: a mistake that loses less than "
+            f"{1 / max(self.tightness, 1e-9):.3g} times too much would not be seen here"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        nested = ("violations", "worst_pair", "tail")
+        return {
+            **{k: v for k, v in attrs.asdict(self, recurse=False).items() if k not in nested},
+            "relation": self.relation.value,
+            "worst": self.worst if math.isfinite(self.worst) else None,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
+            "passed": self.passed,
+            "note": self.note,
+            "violations": [violation.to_dict() for violation in self.violations],
+            "worst_pair": None if self.worst_pair is None else self.worst_pair.to_dict(),
+            "tail": None if self.tail is None else self.tail.to_dict(),
+        }

@@ -1,0 +1,234 @@
+"""What a mechanism loses by its own log-density, beside what it claims: epsilon, rho, and dp-accounting's event.
+
+An accountant believes a mechanism's `losses` and its `dp_event`. Here both are compared with the log-densities of its
+outputs on two answers as far apart as the query's sensitivity allows: outputs are listed where they are discrete (up to
+tails that are cut off), taken at the points of a grid where there are too many, or drawn where nobody can list them.
+Every sum is over some of the outputs, of terms that are not negative: so it is at most the true divergence, and a claim
+below it is wrong.
+
+- epsilon: the largest difference of two log-densities;
+- rho: Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1);
+- the event: at several deltas the epsilon that PLD accounting reports, and the delta that belongs to it, the sum of
+  max(0, p - exp(epsilon) q).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.accountant import PLDAccountant
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.verify.answers import Answers, answers_of, listed_outputs
+
+ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
+DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
+TOLERANCE = 1e-3  # relative, of a sum on a grid
+SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
+
+
+@final
+@attrs.frozen
+class Claimed:
+    """One claim of a mechanism beside the largest value found.
+
+    Attributes
+    ----------
+    what
+        The claim, for a reader.
+    claimed, found
+        The two values, of epsilon, a Renyi divergence, or a delta.
+    slack
+        What floating point is allowed.
+    """
+
+    what: str
+    claimed: float
+    found: float
+    slack: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether no more than claimed was found."""
+        return self.found <= self.claimed * (1 + TOLERANCE) + self.slack
+
+    def __str__(self) -> str:
+        """Write both."""
+        verdict = "holds" if self.holds else "DOES NOT HOLD"
+        return f"{self.what}: {self.claimed:.6g} is claimed, {self.found:.6g} found: {verdict}"
+
+
+@final
+@attrs.frozen
+class LossReport:
+    """What the comparison found for one mechanism.
+
+    Attributes
+    ----------
+    mechanism
+        Its name.
+    claims
+        One entry a claim, relation and kind of query.
+    wrong
+        What else was found wrong, such as an event that no accountant knows.
+    pairs
+        How many pairs of answers were compared.
+    """
+
+    mechanism: str
+    claims: tuple[Claimed, ...]
+    wrong: tuple[str, ...]
+    pairs: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim holds."""
+        return not self.wrong and all(claim.holds for claim in self.claims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        claims = [{**attrs.asdict(one), "holds": one.holds} for one in self.claims]
+        return {
+            "mechanism": self.mechanism,
+            "claims": [{**one, "found": one["found"] if math.isfinite(one["found"]) else None} for one in claims],
+            "wrong": list(self.wrong),
+            "pairs": self.pairs,
+            "passed": self.passed,
+        }
+
+    def __str__(self) -> str:
+        """Write the verdict and what is wrong."""
+        if self.passed:
+            return f"{self.mechanism}: loses no more than it claims ({self.pairs} pairs of answers)"
+        wrong = [str(claim) for claim in self.claims if not claim.holds]
+        return "\n".join(f"{self.mechanism}: {what}" for what in (*self.wrong, *wrong))
+
+
+def check_losses(
+    mechanism: Mechanism,
+    *,
+    given: Sequence[Answers] | None = None,
+    relations: Sequence[Relation] = tuple(Relation),
+) -> LossReport:
+    """Compare a mechanism's epsilon, rho and event with its own log-density on answers of neighbouring tables.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    given
+        Facts of queries with pairs of answers; by default some that every kind of mechanism can serve.
+    relations
+        The neighbouring relations.
+    """
+    checked = _Checked(mechanism)
+    served = 0
+    for asked in answers_of(mechanism) if given is None else given:
+        for relation in relations:
+            calibration = mechanism.calibrate(asked.facts, relation)
+            if calibration is not None:
+                served += 1
+                checked.compare(asked, calibration, relation)
+    if not served:
+        raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
+    return LossReport(mechanism.name, tuple(checked.claims), tuple(dict.fromkeys(checked.wrong)), checked.pairs)
+
+
+class _Checked:
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.claims: list[Claimed] = []
+        self.wrong: list[str] = []
+        self.pairs = 0
+
+    def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
+        """Compare every claim about one query under one relation with the worst of its pairs of answers."""
+        where = f"{asked.facts.text}, {relation}"
+        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
+        self.pairs += len(curves)
+        pure = calibration.losses.pure.under(relation)
+        if pure is not None:
+            found = max((curve.epsilon for curve in curves), default=0.0)
+            self.claims.append(Claimed(f"{where}: epsilon", float(pure), found, SLACK["epsilon"]))
+        rho = calibration.losses.zcdp.under(relation)
+        if rho is not None:
+            divergences = [(a, max((curve.renyi(a) for curve in curves), default=0.0)) for a in ORDERS]
+            a, found = max(divergences, key=lambda one: one[1] / one[0])
+            what = f"{where}: rho times the order {a:g} of a Renyi divergence"
+            self.claims.append(Claimed(what, a * float(rho), found, SLACK["rho"]))
+        self.claims += self._event(where, curves, calibration, relation)
+
+    def _event(
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation
+    ) -> Iterator[Claimed]:
+        """Yield what PLD accounting makes of the event at several deltas, the worst of them only."""
+        compared = []
+        for delta in DELTAS:
+            accountant = PLDAccountant(relation, delta=delta)
+            try:
+                loss = accountant.loss(accountant.amount(calibration))
+            except Exception as error:
+                self.wrong.append(f"{where}: PLD accounting of its event fails with {type(error).__name__}: {error}")
+                return
+            if loss is None or loss.epsilon is None:
+                continue
+            found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
+            what = f"{where}: delta beyond the epsilon {float(loss.epsilon):.6g} of its event"
+            compared.append(Claimed(what, float(delta), found, SLACK["delta"]))
+        if compared:
+            yield max(compared, key=lambda one: one.found / one.claimed)
+
+    def _densities(
+        self, asked: Answers, calibration: Calibration, relation: Relation
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield the log-probabilities of some outputs on either answer of each pair."""
+        for one, other in asked.pairs(self.mechanism, calibration, relation):
+            outputs, log_size = listed_outputs(self.mechanism, calibration, one, other)
+            here, there = (
+                np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
+                for answer in (one, other)
+            )
+            if np.isnan(here).any() or np.isnan(there).any():
+                self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
+                continue
+            yield here, there
+
+
+class _Curve:
+    """Two distributions over the same outputs, in logarithms, compared either way round."""
+
+    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> None:
+        possible = ~(np.isneginf(one) & np.isneginf(other))
+        self._both = [(one[possible], other[possible]), (other[possible], one[possible])]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest difference."""
+        one, other = self._both[0]
+        return float(np.abs(one - other).max(initial=0.0))
+
+    def renyi(self, order: float) -> float:
+        """Return the larger Renyi divergence of that order, of what was listed."""
+        return max(_renyi(p, q, order) for p, q in self._both)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the larger delta that belongs to an epsilon, of what was listed."""
+        return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)
+
+
+def _renyi(p: NDArray[np.float64], q: NDArray[np.float64], order: float) -> float:
+    held = ~np.isneginf(p)
+    p, q = p[held], q[held]
+    if np.isneginf(q).any():
+        return math.inf
+    terms = order * p + (1 - order) * q
+    top = float(terms.max(initial=-math.inf))
+    return (top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0
