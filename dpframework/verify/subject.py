@@ -8,7 +8,7 @@ from typing import final
 
 import attrs
 
-from dpframework.accountant import Accountant, PureAccountant, totals
+from dpframework.accountant import AccountedPlan, Accountant, PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
@@ -76,7 +76,9 @@ class Subject:
 
     def claim_at(self, delta: Fraction) -> Fraction | None:
         """Return the smallest epsilon that the plan claims at a delta, in any notion of loss; None if in none."""
-        return next((total.epsilon for total in totals(self.plan, delta).values()), None)
+        plan = self.plan
+        at_delta = AccountedPlan(plan.root, plan.relation, plan.facts, Budget(1, delta), plan.schema)
+        return next((total.epsilon for total in at_delta.totals().values()), None)
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
