@@ -8,7 +8,7 @@ from typing import final
 
 import attrs
 
-from dpframework.accountant import AccountedPlan, Accountant, PureAccountant
+from dpframework.accountant import Accountant, AccountedPlan, PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
