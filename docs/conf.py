@@ -53,8 +53,8 @@ nitpick_ignore_regex = [
     # names of other projects: their inventories are not fetched, so that the site can be built without a network
     (r"py:.*", r"(abc|builtins|collections|contextlib|decimal|enum|fractions|importlib|os|pathlib)\..*"),
     (r"py:.*", r"(sqlite3|types|typing)\..*"),
-    (r"py:.*", r"(dp_accounting|narwhals|networkx|np|numpy|nw|opendp|pl|pluggy|polars|rich|sklearn)\..*"),
-    (r"py:.*", r"Decimal|Fraction|Group|NDArray|RenderableType"),
+    (r"py:.*", r"(attrs|dp_accounting|narwhals|networkx|np|numpy|nw|opendp|pl|pluggy|polars|rich|sklearn)\..*"),
+    (r"py:.*", r"Decimal|Floats|Fraction|Group|NDArray|RenderableType|Validator"),
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls

@@ -119,9 +119,9 @@ class Noisy:
 
 
 def discrete_laplace_variance(scale: float) -> float:
-    """Return the variance of integer noise k with probability proportional to exp(-|k| / scale): 2 q / (1 - q)**2.
+    """Return the variance of integer noise k with probability proportional to `exp(-|k| / scale)`.
 
-    Here q = exp(-1 / scale); see Ghosh, Roughgarden and Sundararajan 2009.
+    It is 2 q / (1 - q)**2 with q = exp(-1 / scale); see Ghosh, Roughgarden and Sundararajan 2009.
     """
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 

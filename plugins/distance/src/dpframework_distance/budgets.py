@@ -13,7 +13,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Lapla
 
 @final
 @attrs.frozen
-class Budget:
+class DistanceBudget:
     """What there is to spend.
 
     Attributes

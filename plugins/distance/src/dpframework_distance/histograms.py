@@ -15,7 +15,7 @@ import numpy as np
 from dpframework.facts import Attribute
 from dpframework.plan import Node, either, repeat, step
 from dpframework.run import PrivateTable
-from dpframework_distance.budgets import Budget
+from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.estimates import NoisyPair
 from dpframework_distance.queries import PairCounts
 
@@ -45,7 +45,9 @@ def step_of(rung: int) -> str:
     return f"histogram of {rung}" if rung > 1 else "histogram"
 
 
-def planned(query: PairCounts, rungs: Sequence[int], budget: Budget, share: Fraction, uses: Sequence[str]) -> Node:
+def planned(
+    query: PairCounts, rungs: Sequence[int], budget: DistanceBudget, share: Fraction, uses: Sequence[str]
+) -> Node:
     """Plan the histograms: a branch for each number of them."""
     branches = [repeat(rung, step(step_of(rung), query, budget.counter(share / rung), uses=uses)) for rung in rungs]
     return branches[0] if len(branches) == 1 else either(*branches)

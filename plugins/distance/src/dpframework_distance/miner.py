@@ -48,7 +48,7 @@ from dpframework.facts import (
 from dpframework.plan import Node, post, sequential
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_distance import histograms
-from dpframework_distance.budgets import Budget
+from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.contexts import relevant_not_redundant, su_of_histograms
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
@@ -258,7 +258,7 @@ class _Resolved:
     among: tuple[Attribute, ...]
     targets: tuple[int, ...]
     selection: Selection | None
-    budget: Budget
+    budget: DistanceBudget
 
     @classmethod
     def of(cls, miner: DPDilca, schema: Schema) -> _Resolved:
@@ -268,7 +268,7 @@ class _Resolved:
         zcdp = miner.rho is not None
         amount = miner.rho if miner.rho is not None else miner.epsilon
         assert amount is not None  # one of the two is given
-        budget = Budget(amount, zcdp, zcdp or miner.selection == "exponential")
+        budget = DistanceBudget(amount, zcdp, zcdp or miner.selection == "exponential")
         return cls(miner, schema, among, targets, selection, budget)
 
     @property

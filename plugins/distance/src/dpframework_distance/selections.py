@@ -19,7 +19,7 @@ import numpy as np
 from dpframework.facts import Attribute
 from dpframework.plan import Node, repeat, step
 from dpframework.run import PrivateTable
-from dpframework_distance.budgets import Budget
+from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.contexts import above_the_mean, su_matrix
 from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores, Entropies
 from dpframework_distance.sensitivities import RowBounds
@@ -48,7 +48,7 @@ class Selection(abc.ABC):
     among: tuple[Attribute, ...]
 
     @abc.abstractmethod
-    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan the selections of some targets with a share of the budget, by the names of their steps."""
 
     @abc.abstractmethod
@@ -74,7 +74,7 @@ class Selection(abc.ABC):
 class AllOthers(Selection):
     """Every other attribute is in a target's context: there is nothing to choose."""
 
-    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan nothing."""
         return {}
 
@@ -110,7 +110,7 @@ class _OfSize(Selection):
         """Return the pairs of targets with contexts of that size."""
         return self._sized(number, self.size, self.size)
 
-    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan a selection for each target, with equal shares."""
         each = share / len(targets)
         return {self._step_of(target): self._selection(target, budget, each) for target in targets}
@@ -123,7 +123,7 @@ class _OfSize(Selection):
         return plan_name("context", target, self.among)
 
     @abc.abstractmethod
-    def _selection(self, target: int, budget: Budget, share: Fraction) -> Node:
+    def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
         """Plan one target's selection."""
 
     @abc.abstractmethod
@@ -136,7 +136,7 @@ class _OfSize(Selection):
 class MaxDependency(_OfSize):
     """The attributes that together say most of the target, selected at once."""
 
-    def _selection(self, target: int, budget: Budget, share: Fraction) -> Node:
+    def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
         scores = ContextScores(self.among, target, self.size, self.bounds, self.alone)
         return step(self._step_of(target), scores, budget.selector(share))
 
@@ -150,7 +150,7 @@ class MaxDependency(_OfSize):
 class MaxRelevance(_OfSize):
     """The attributes that each say most of the target, selected one after another."""
 
-    def _selection(self, target: int, budget: Budget, share: Fraction) -> Node:
+    def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
         scores = ContextScores(self.among, target, 1, self.bounds, self.alone)
         return repeat(self.size, step(self._step_of(target), scores, budget.selector(share / self.size)))
 
@@ -175,7 +175,7 @@ class Common(Selection):
     size: int
     bounds: RowBounds
 
-    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan one selection."""
         scores = CommonContextScores(self.among, self.size, self.bounds)
         return {"common context": step("common context", scores, budget.selector(share))}
@@ -204,7 +204,7 @@ class MeanSU(Selection):
 
     bounds: RowBounds
 
-    def planned(self, targets: Sequence[int], budget: Budget, share: Fraction) -> Mapping[str, Node]:
+    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan the entropies, in one step."""
         return {"entropies": step("entropies", self._entropies(targets), budget.measurer(share))}
 
