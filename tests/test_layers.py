@@ -97,6 +97,11 @@ def test_at_most_eighteen_modules_stand_at_the_top() -> None:
     assert len(list(pkgutil.iter_modules(dpf.__path__))) <= 18
 
 
+def test_no_source_file_has_more_than_400_lines() -> None:
+    sources = [file for package in PACKAGES for file in package.rglob("*.py")]
+    assert {file.name: lines for file in sources if (lines := len(file.read_text("utf-8").splitlines())) > 400} == {}
+
+
 @pytest.mark.parametrize("room", ["", *ROOMS])
 def test_every_name_that_a_room_lists_is_there(room: str) -> None:
     listed = importlib.import_module(f"dpframework.{room}".rstrip("."))

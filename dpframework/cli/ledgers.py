@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
 from dpframework.cli.shared import (
     Command,
     Group,
@@ -21,7 +22,6 @@ from dpframework.cli.shared import (
     whole_number,
 )
 from dpframework.facts.privacy import decimal_text, readable
-from dpframework.ledger import DataSet, Ledger, opening
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,8 +63,9 @@ def open_data_set(
     from dpframework.facts.schema import Schema
 
     public = None if schema is None else Schema.load(schema)
-    opening(name, epsilon=epsilon, delta=delta, relation=relation)  # so that bad input leaves no empty ledger behind
-    ledger = Ledger.create(file)
+    # first, so that bad input leaves no empty ledger behind
+    ledgers.opening(name, epsilon=epsilon, delta=delta, relation=relation)
+    ledger = ledgers.Ledger.create(file)
     ledger.open(name, epsilon=epsilon, delta=delta, relation=relation, schema=public)
     _report(ledger, name, as_json)
 
@@ -86,7 +87,7 @@ def approve(
 ) -> None:
     """Approve runs of one plan, by its hash: a plan that claims anything else is another plan."""
     warn_of_problems()
-    ledger = Ledger(file)
+    ledger = ledgers.Ledger(file)
     plan = open_plan(study)
     ledger.approve(name, plan, by=by, runs=runs, note=note)
     if not as_json:
@@ -106,7 +107,7 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Take the approvals of a plan back: a run of it that is under way makes no further release."""
-    ledger = Ledger(file)
+    ledger = ledgers.Ledger(file)
     ledger.revoke(name, plan, by=by)
     _report(ledger, name, as_json)
 
@@ -120,7 +121,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show caps, what is spent and left, approvals, and runs with what they were charged."""
-    records = Ledger(file).records()
+    records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if as_json:
         found = [data_set.to_dict() for data_set in shown]
@@ -147,14 +148,14 @@ def verify(
 ) -> None:
     """Recompute every hash, and whether each run was approved and fitted; exit code 1 if anything was changed."""
     warn_of_problems()
-    found = Ledger(file).verify(head)
+    found = ledgers.Ledger(file).verify(head)
     if as_json:
         print_json({"entries": found.number, "head": found.hash})
     else:
         print(f"every entry is as it was written; head: {found}")
 
 
-def _report(ledger: Ledger, name: str, as_json: bool) -> None:
+def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
     records = ledger.records()
     data_set = records.data_set(name)
     if as_json:
@@ -164,12 +165,12 @@ def _report(ledger: Ledger, name: str, as_json: bool) -> None:
         print(f"head: {records.head}")
 
 
-def _cap(data_set: DataSet) -> str:
+def _cap(data_set: ledgers.DataSet) -> str:
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
     return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}"
 
 
-def _spent(data_set: DataSet) -> str:
+def _spent(data_set: ledgers.DataSet) -> str:
     return readable(data_set.spent.epsilon or data_set.epsilon * 0)
 
 
@@ -182,7 +183,7 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def _caps(known: Iterable[DataSet]) -> Table:
+def _caps(known: Iterable[ledgers.DataSet]) -> Table:
     from rich.text import Text
 
     table = _table("data set", "cap", "accounting", "spent", "left", "runs")
@@ -192,7 +193,7 @@ def _caps(known: Iterable[DataSet]) -> Table:
     return table
 
 
-def _approvals(data_set: DataSet) -> Table:
+def _approvals(data_set: ledgers.DataSet) -> Table:
     from rich.text import Text
 
     table = _table("plan", "approved", "by", "runs", "left", "note")
@@ -203,7 +204,7 @@ def _approvals(data_set: DataSet) -> Table:
     return table
 
 
-def _runs(data_set: DataSet) -> Table:
+def _runs(data_set: ledgers.DataSet) -> Table:
     from rich.text import Text
 
     table = _table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")

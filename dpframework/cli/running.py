@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
 from dpframework.cli.progress import progress
 from dpframework.cli.shared import (
     REFUSED,
@@ -29,7 +30,6 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
 from dpframework.facts.files import read_text, require_usable, staged, uninterrupted, write_whole
-from dpframework.ledger import Ledger, LedgerRun
 from dpframework.reports.ran import Ran
 from dpframework.study.registry import registry
 from dpframework.study.results import Results
@@ -147,14 +147,14 @@ def run(
     print(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 
-def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> LedgerRun | None:
+def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.LedgerRun | None:
     """Return the run in a ledger, with its journal beside the results to be."""
     if ledger is None and data_set is None:
         return None
     if ledger is None or data_set is None:
         raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
     place = out.absolute()
-    return Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
+    return ledgers.Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
 
 
 def _engine(name: str) -> Engine:
