@@ -110,7 +110,7 @@ def test_every_name_that_a_room_lists_is_there(room: str) -> None:
 
 
 def test_accounting_loads_no_rows() -> None:
-    """A total is made of public facts: of `tables` it needs what a query names, and no more."""
+    """A total is made of public facts: of `tables`, queries name blocks and widen counts, and no more."""
     code = (
         "import sys, dpframework.accountant as room\n"
         "for name in room.__all__: getattr(room, name)\n"
