@@ -1,54 +1,85 @@
 """Numba kernels of the greedy plugin: joint histograms, and scores of pairs and extensions read off them.
 
-Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one; `parts` and `adds` make a score
-of them (see `scores.Score.parts`). A literal is (position of its attribute, first, last, negated): a range of codes or
-its complement. Scores are points of an integer lattice of step `unit`.
+Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one. A literal is (position of its
+attribute, first, last, negated): a range of codes or its complement. Scores are points of an integer lattice.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Integers: TypeAlias = "NDArray[np.int64]"
+
+
+class Literals(NamedTuple):
+    """The literals of a language, and the joint histograms of its pairs of attributes (see `language.Language`).
+
+    Attributes
+    ----------
+    tops
+        The top code of each attribute of either side; codes above it are counted as it.
+    tests
+        The literals of either side, those of one attribute next to each other.
+    starts
+        Where the literals of each attribute start in those of its side, and the end.
+    pairs
+        The pairs of attributes, as positions in their sides, shape (pairs, 2).
+    offsets
+        Where each pair's joint histogram starts if all stand in one line, and the end; code of the left attribute
+        first.
+    """
+
+    tops: tuple[Integers, Integers]
+    tests: tuple[Integers, Integers]
+    starts: tuple[Integers, Integers]
+    pairs: Integers
+    offsets: Integers
+
+
+class Scoring(NamedTuple):
+    """How a score is made of numbers of rows.
+
+    Attributes
+    ----------
+    parts, adds
+        See `scores.Score.parts`.
+    unit
+        The step of the lattice.
+    """
+
+    parts: NDArray[np.float64]
+    adds: bool
+    unit: float
+
 
 @njit(nogil=True, cache=True)
 def add_pair_counts(
-    matrix: NDArray[Any],
-    index: NDArray[np.int32],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    left_tops: NDArray[np.int64],
-    right_tops: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    matrix: NDArray[Any], index: NDArray[np.int32], sides: tuple[Integers, Integers], of: Literals, counts: Integers
 ) -> None:
-    """Add each row to the joint histogram of each pair of attributes.
-
-    left[i] and right[j] are rows of `matrix`; the histogram of pair p starts at counts[offsets[p]], code of the left
-    attribute first. Codes above an attribute's top are counted as its top.
-    """
+    """Add each row to the joint histogram of each pair of attributes; sides[0][i] and sides[1][j] are their codes."""
     rows = len(index)
+    left_tops, right_tops = of.tops
     first = np.zeros(rows, dtype=np.uint32)
     table = np.zeros((2, 1), dtype=np.int32)
     before = -1
-    for p in range(len(pairs)):
-        i, j = pairs[p]
+    for p in range(len(of.pairs)):
+        i, j = of.pairs[p]
         width = np.uint32(right_tops[j] + 1)
         size = (left_tops[i] + 1) * (right_tops[j] + 1)
         if table.shape[1] < size:
             table = np.zeros((2, size), dtype=np.int32)
         table[:] = 0
         if i != before:
-            column = matrix[left[i]]
+            column = matrix[sides[0][i]]
             for r in range(rows):
                 first[r] = min(np.int64(column[index[r]]), left_tops[i])
             before = i
-        other = matrix[right[j]]
+        other = matrix[sides[1][j]]
         top = right_tops[j]
         # two tables: an addition need not wait for the one before it where rows in turn fall in one cell
         for r in range(0, rows - 1, 2):
@@ -58,11 +89,11 @@ def add_pair_counts(
             r = rows - 1
             table[0, first[r] * width + np.uint32(min(np.int64(other[index[r]]), top))] += 1
         for cell in range(size):
-            counts[offsets[p] + cell] += table[0, cell] + table[1, cell]
+            counts[of.offsets[p] + cell] += table[0, cell] + table[1, cell]
 
 
 @njit(nogil=True, cache=True)
-def _cumulate(counts: NDArray[np.int64], height: int, width: int, sums: NDArray[np.int64]) -> None:
+def _cumulate(counts: Integers, height: int, width: int, sums: Integers) -> None:
     """Fill in sums[v, w], the number of rows with codes below v and w."""
     for v in range(height):
         along = 0
@@ -72,53 +103,49 @@ def _cumulate(counts: NDArray[np.int64], height: int, width: int, sums: NDArray[
 
 
 @njit(nogil=True, cache=True)
-def lattice_score(both: int, apart: int, parts: NDArray[np.float64], adds: bool, unit: float) -> np.int64:
+def lattice_score(both: int, apart: int, scoring: Scoring) -> np.int64:
     """Return the lattice point nearest to the score."""
-    either = both + apart
-    if adds:
-        return np.int64(np.rint((parts[0, both] + parts[1, either]) / unit))
+    parts, either = scoring.parts, both + apart
+    if scoring.adds:
+        return np.int64(np.rint((parts[0, both] + parts[1, either]) / scoring.unit))
     if both == 0:
         return np.int64(0)
-    return np.int64(np.rint(parts[0, both] * parts[1, either] * both / either / unit))
+    return np.int64(np.rint(parts[0, both] * parts[1, either] * both / either / scoring.unit))
 
 
 @njit(nogil=True, cache=True)
-def pair_scores(
-    counts: NDArray[np.int64],
-    left_tests: NDArray[np.int64],
-    right_tests: NDArray[np.int64],
-    left_top: int,
-    right_top: int,
-    parts: NDArray[np.float64],
-    adds: bool,
-    unit: float,
-    scores: NDArray[np.int64],
-) -> None:
-    """Fill in the score of every pair of literals of one pair of attributes, right literal fastest.
+def pair_scores(counts: Integers, of: Literals, p: int, scoring: Scoring) -> Integers:
+    """Return the score of every pair of literals of pair p of attributes, right literal fastest.
 
-    `counts` is their joint histogram, shape ((left_top + 1) (right_top + 1),).
+    `counts` are the joint histograms of all pairs of attributes.
     """
-    sums = np.zeros((left_top + 2, right_top + 2), dtype=np.int64)
-    _cumulate(counts, left_top + 1, right_top + 1, sums)
-    rows = sums[left_top + 1, right_top + 1]
+    i, j = of.pairs[p]
+    left_tests = of.tests[0][of.starts[0][i] : of.starts[0][i + 1]]
+    right_tests = of.tests[1][of.starts[1][j] : of.starts[1][j + 1]]
+    height, width = of.tops[0][i] + 1, of.tops[1][j] + 1
+    sums = np.zeros((height + 1, width + 1), dtype=np.int64)
+    _cumulate(counts[of.offsets[p] : of.offsets[p + 1]], height, width, sums)
+    rows = sums[height, width]
+    scores = np.zeros(len(left_tests) * len(right_tests), dtype=np.int64)
     k = 0
     for a in range(len(left_tests)):
         low, high = left_tests[a, 1], left_tests[a, 2] + 1
-        held = sums[high, right_top + 1] - sums[low, right_top + 1]
+        held = sums[high, width] - sums[low, width]
         for b in range(len(right_tests)):
             start, end = right_tests[b, 1], right_tests[b, 2] + 1
-            left, right = held, sums[left_top + 1, end] - sums[left_top + 1, start]
+            left, right = held, sums[height, end] - sums[height, start]
             both = sums[high, end] - sums[low, end] - sums[high, start] + sums[low, start]
             if left_tests[a, 3]:
                 left, both = rows - left, right - both
             if right_tests[b, 3]:
                 right, both = rows - right, left - both
-            scores[k] = lattice_score(both, left + right - 2 * both, parts, adds, unit)
+            scores[k] = lattice_score(both, left + right - 2 * both, scoring)
             k += 1
+    return scores
 
 
 @njit(nogil=True, cache=True)
-def log_weight(scores: NDArray[np.int64], scale: float) -> np.int64:
+def log_weight(scores: Integers, scale: float) -> np.int64:
     """Return scale ln(sum of exp(score / scale)), rounded to the lattice."""
     top = scores.max()
     total = lost = 0.0
@@ -131,81 +158,24 @@ def log_weight(scores: NDArray[np.int64], scale: float) -> np.int64:
 
 
 @njit(nogil=True, cache=True)
-def pair_log_weights(
-    counts: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-    left_tests: NDArray[np.int64],
-    right_tests: NDArray[np.int64],
-    left_starts: NDArray[np.int64],
-    right_starts: NDArray[np.int64],
-    left_tops: NDArray[np.int64],
-    right_tops: NDArray[np.int64],
-    parts: NDArray[np.float64],
-    adds: bool,
-    unit: float,
-    scale: float,
-    weights: NDArray[np.int64],
-) -> None:
-    """Fill in the log-weight of each wanted pair of attributes: of all its pairs of literals together."""
-    for p in wanted:
-        i, j = pairs[p]
-        of_left = left_tests[left_starts[i] : left_starts[i + 1]]
-        of_right = right_tests[right_starts[j] : right_starts[j + 1]]
-        scores = np.zeros(len(of_left) * len(of_right), dtype=np.int64)
-        pair_scores(
-            counts[offsets[p] : offsets[p + 1]],
-            of_left,
-            of_right,
-            left_tops[i],
-            right_tops[j],
-            parts,
-            adds,
-            unit,
-            scores,
-        )
-        weights[p] = log_weight(scores, scale)
+def pair_log_weights(counts: Integers, of: Literals, wanted: Integers, scoring: Scoring, scale: float) -> Integers:
+    """Return the log-weight of each wanted pair of attributes: of all its pairs of literals together."""
+    weights = np.zeros(len(wanted), dtype=np.int64)
+    for k in range(len(wanted)):
+        weights[k] = log_weight(pair_scores(counts, of, wanted[k], scoring), scale)
+    return weights
 
 
 @njit(nogil=True, cache=True)
-def add_class_counts(
-    matrix: NDArray[Any],
-    index: NDArray[np.int32],
-    attributes: NDArray[np.int64],
-    tops: NDArray[np.int64],
-    classes: NDArray[np.uint8],
-    counts: NDArray[np.int64],
-) -> None:
-    """Add each row to counts[its code of attributes[k], its class], one attribute after the other.
+def extension_scores(counts: Integers, totals: Integers, of: Literals, side: int, scoring: Scoring) -> Integers:
+    """Return the scores of one side's extensions: first of every literal by `and`, then of every literal by `or`.
 
-    Of four classes: 2 where the left side holds, plus 1 where the right one does.
+    `counts` are the rows by code of each attribute of that side and class, `totals` the number of rows a class. Classes
+    are 2 where the left side holds, plus 1 where the right one does.
     """
-    offset = 0
-    for k in range(len(attributes)):
-        column, top = matrix[attributes[k]], tops[k]
-        for r in range(len(index)):
-            counts[offset + min(np.int64(column[index[r]]), top), classes[r]] += 1
-        offset += top + 1
-
-
-@njit(nogil=True, cache=True)
-def extension_scores(
-    counts: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    tops: NDArray[np.int64],
-    tests: NDArray[np.int64],
-    left_side: bool,
-    parts: NDArray[np.float64],
-    adds: bool,
-    unit: float,
-    scores: NDArray[np.int64],
-) -> None:
-    """Fill in the scores of one side's extensions: first of every literal by `and`, then of every literal by `or`.
-
-    `counts` are those of `add_class_counts` for the attributes of that side, `totals` the number of rows a class.
-    """
+    tops, tests = of.tops[side], of.tests[side]
     number = len(tests)
+    scores = np.zeros(2 * number, dtype=np.int64)
     held = np.zeros(4, dtype=np.int64)
     starts = np.zeros(len(tops) + 1, dtype=np.int64)
     for k in range(len(tops)):
@@ -216,7 +186,7 @@ def extension_scores(
             for c in range(4):
                 sums[starts[k] + k + v + 1, c] = sums[starts[k] + k + v, c] + counts[starts[k] + v, c]
     # classes as this side sees them: both sides hold, this one only, the other only, neither
-    mine, others = (2, 1) if left_side else (1, 2)
+    mine, others = (2, 1) if side == 0 else (1, 2)
     for x in range(number):
         k = tests[x, 0]
         base = starts[k] + k
@@ -225,7 +195,8 @@ def extension_scores(
             if tests[x, 3]:
                 held[c] = totals[c] - held[c]
         both, apart = held[3], held[mine] + totals[3] - held[3] + totals[others]
-        scores[x] = lattice_score(both, apart, parts, adds, unit)
+        scores[x] = lattice_score(both, apart, scoring)
         both = totals[3] + held[others]
         apart = totals[mine] + held[0] + totals[others] - held[others]
-        scores[number + x] = lattice_score(both, apart, parts, adds, unit)
+        scores[number + x] = lattice_score(both, apart, scoring)
+    return scores

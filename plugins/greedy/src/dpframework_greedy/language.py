@@ -192,6 +192,15 @@ class Language:
         return left, right
 
     @functools.cached_property
+    def codes(self) -> tuple[Integers, Integers]:
+        """The number of codes of each attribute, left side first, and where those up to its top stand in one line."""
+        every = self.left + self.right
+        sizes = np.array([a.size for a in every], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        up_to_top = [start + np.arange(top_code(a) + 1) for start, a in zip(starts, every, strict=True)]
+        return sizes, np.concatenate(up_to_top)
+
+    @functools.cached_property
     def tests(self) -> tuple[Integers, Integers]:
         """The literals of either side as rows (position of the attribute in its side, first, last, negated)."""
         left, right = (

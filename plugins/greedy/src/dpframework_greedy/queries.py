@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
@@ -16,6 +16,9 @@ from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import Integers, Language, Redescribed
 from dpframework_greedy.scores import Floats, Score, Surplus
 
+if TYPE_CHECKING:
+    from dpframework_greedy.kernels import Literals
+
 BOTH, LEFT_ONLY, RIGHT_ONLY, NEITHER = range(4)
 CLASS_OF_CELL = (3, 2, 1, 0)  # in the order of the cells above: 2 where left holds, plus 1 where right does
 EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
@@ -23,6 +26,13 @@ EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
 
 def _matrix_rows(block: Block, side: Sequence[Any]) -> Integers:
     return np.array([block.schema.index(a.name) for a in side], dtype=np.int64)
+
+
+def literals_of(language: Language) -> Literals:
+    """Return what kernels are told of a language."""
+    from dpframework_greedy.kernels import Literals
+
+    return Literals(language.tops, language.tests, language.starts, language.pairs, language.offsets)
 
 
 @attrs.frozen
@@ -79,10 +89,10 @@ class PairScores(LanguageScores):
         """Count this block's rows, in the joint histograms of all pairs of attributes in one line."""
         from dpframework_greedy.kernels import add_pair_counts
 
-        language, offsets = self.language, self.language.offsets
-        counts = np.zeros(offsets[-1], dtype=np.int64)
-        positions = [_matrix_rows(block, side) for side in language.sides]
-        add_pair_counts(block.matrix, block.index, *positions, *language.tops, language.pairs, offsets, counts)
+        language = self.language
+        counts = np.zeros(language.offsets[-1], dtype=np.int64)
+        left, right = (_matrix_rows(block, side) for side in language.sides)
+        add_pair_counts(block.matrix, block.index, (left, right), literals_of(language), counts)
         return counts
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> PairPool:
@@ -130,40 +140,18 @@ class PairPool(Pool):
 
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
         """Return those of all pairs of literals of each pair of attributes."""
-        from dpframework_greedy.kernels import pair_log_weights
+        from dpframework_greedy.kernels import Scoring, pair_log_weights
 
         numbers = np.array([group.number for group in groups], dtype=np.int64)
-        weights = np.zeros(len(self.language.pairs), dtype=np.int64)
-        language = self.language
-        pair_log_weights(
-            self.counts,
-            language.offsets,
-            language.pairs,
-            numbers,
-            *language.tests,
-            *language.starts,
-            *language.tops,
-            self.parts,
-            self.adds,
-            unit,
-            scale,
-            weights,
-        )
-        return weights[numbers]
+        scoring = Scoring(self.parts, self.adds, unit)
+        return np.asarray(pair_log_weights(self.counts, literals_of(self.language), numbers, scoring, scale))
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return those of one pair of attributes, right literal fastest."""
-        from dpframework_greedy.kernels import pair_scores
+        from dpframework_greedy.kernels import Scoring, pair_scores
 
-        (i, j), language = self.language.pairs[group.number], self.language
-        of_left, of_right = (
-            tests[starts[k] : starts[k + 1]]
-            for tests, starts, k in zip(language.tests, language.starts, (i, j), strict=True)
-        )
-        scores = np.zeros(len(of_left) * len(of_right), dtype=np.int64)
-        counts = self.counts[language.offsets[group.number] : language.offsets[group.number + 1]]
-        tops = language.tops[0][i], language.tops[1][j]
-        pair_scores(counts, of_left, of_right, *tops, self.parts, self.adds, unit, scores)
+        scoring = Scoring(self.parts, self.adds, unit)
+        scores = np.asarray(pair_scores(self.counts, literals_of(self.language), group.number, scoring))
         return np.arange(len(scores)), scores
 
     def after(self, group: Group, position: int) -> PairPool:
@@ -203,16 +191,16 @@ class ExtensionScores(LanguageScores):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows by code of each attribute and class of one redescription (see `CLASS_OF_CELL`)."""
-        from dpframework_greedy.kernels import add_class_counts
+        from dpframework.tables import add_class_counts
 
         redescribed: Redescribed = inputs["redescribed"]
         left, right = redescribed.holds(block)
         classes = (2 * left + right).astype(np.uint8)
         positions = np.concatenate([_matrix_rows(block, side) for side in self.language.sides])
-        tops = np.concatenate(self.language.tops)
-        counts = np.zeros((int((tops + 1).sum()), 4), dtype=np.int64)
-        add_class_counts(block.matrix, block.index, positions, tops, classes, counts)
-        return counts
+        sizes, cells = self.language.codes
+        counts = np.zeros((int(sizes.sum()), 4), dtype=np.int64)
+        add_class_counts(block.matrix, block.index, positions, sizes, classes, counts)
+        return np.add.reduceat(counts, cells, axis=0)  # codes above an attribute's top are counted as its top
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
         """Return the pool of the given redescriptions; rows are counted when it is asked for their extensions."""
@@ -268,17 +256,16 @@ class ExtensionPool(Pool):
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return those of a redescription's open extensions, itself first."""
-        from dpframework_greedy.kernels import extension_scores, lattice_score
+        from dpframework_greedy.kernels import Scoring, extension_scores, lattice_score
 
-        redescribed, made = self.pool[group.number], (self.parts[group.number], self.adds, unit)
-        counts, language = self.counts_of(redescribed), self.language
+        redescribed, language = self.pool[group.number], self.language
+        scoring = Scoring(self.parts[group.number], self.adds, unit)
+        counts, literals = self.counts_of(redescribed), literals_of(language)
         width = int((language.tops[0] + 1).sum())
         totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
-        of_all = [np.array([lattice_score(totals[3], totals[1] + totals[2], *made)])]
-        for k, of_side in enumerate((counts[:width], counts[width:])):
-            scores = np.zeros(2 * len(language.tests[k]), dtype=np.int64)
-            extension_scores(of_side, totals, language.tops[k], language.tests[k], k == 0, *made, scores)
-            of_all.append(scores)
+        unextended = np.array([lattice_score(totals[3], totals[1] + totals[2], scoring)])
+        sides = enumerate((counts[:width], counts[width:]))
+        of_all = [unextended, *(extension_scores(of_side, totals, literals, k, scoring) for k, of_side in sides)]
         positions = np.flatnonzero(language.open_extensions(redescribed))
         return positions, np.concatenate(of_all)[positions]
 

@@ -1,4 +1,4 @@
-"""Numba kernels of the trees plugin: class counts, scores of splits, samplers of whole trees, unions of leaves.
+"""Numba kernels of the trees plugin: scores of splits, samplers of whole trees, unions of leaves.
 
 Symbols: counts[v, c] is the number of rows with code v (codes of all attributes in one line, one attribute after the
 other) and class c; f is the criterion of one child or leaf, and the score of a split or tree is the sum of f over them.
@@ -12,7 +12,7 @@ kernel of another file changed which this one calls: after such a change, delete
 """
 
 from dpframework_trees.kernels.bits import arrange, best_associations, common, pack_classes, pack_tests
-from dpframework_trees.kernels.counting import add_class_counts, add_leaf_codes
+from dpframework_trees.kernels.counting import add_leaf_codes
 from dpframework_trees.kernels.routing import Routed, leaf_counts, place_rows
 from dpframework_trees.kernels.scoring import child_score, pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.unions import grow_unions
@@ -29,7 +29,6 @@ __all__ = [
     "PairTarget",
     "Routed",
     "Steps",
-    "add_class_counts",
     "add_leaf_codes",
     "arrange",
     "best_associations",

@@ -64,7 +64,7 @@ class SplitScores(CandidateScores):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count rows by code and class, for each attribute of the candidates, then by side of each threshold."""
-        from dpframework_trees.kernels import add_class_counts
+        from dpframework.tables import add_class_counts
 
         candidates: Candidates = inputs["candidates"]
         classes = block.codes(self.target.name)
