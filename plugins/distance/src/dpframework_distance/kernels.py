@@ -7,20 +7,20 @@ a table of whole numbers: see `sensitivities.terms`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Integers: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+Counts: TypeAlias = "NDArray[np.int32]"
+
 
 @njit(nogil=True, cache=True)
 def add_joint_counts(
-    codes: NDArray[Any],
-    sizes: NDArray[np.int64],
-    subsets: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    counts: NDArray[np.int32],
+    codes: NDArray[Any], sizes: Integers, subsets: Integers, offsets: Integers, counts: Counts
 ) -> None:
     """Add each row to its cell of every subset's joint histogram.
 
@@ -75,9 +75,7 @@ def add_joint_counts(
 
 
 @njit(nogil=True, cache=True)
-def gather(
-    counts: NDArray[np.int32], offsets: NDArray[np.int64], which: NDArray[np.int64], gathered: NDArray[np.int32]
-) -> None:
+def gather(counts: Counts, offsets: Integers, which: Integers, gathered: Counts) -> None:
     """Copy the histograms of some subsets, one after another."""
     to = 0
     for k in range(len(which)):
@@ -88,20 +86,15 @@ def gather(
 
 @njit(nogil=True, cache=True)
 def conditional_scores(
-    counts: NDArray[np.int32],
-    sizes: NDArray[np.int64],
-    subsets: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    target: int,
-    terms: NDArray[np.int64],
-    scores: NDArray[np.int64],
-) -> None:
-    """Fill in, for each subset, the sum of f over its cells less that over the cells without the target.
+    counts: Counts, sizes: Integers, subsets: Integers, begins: Integers, target: int, terms: Integers
+) -> Integers:
+    """Return, for each subset, the sum of f over its cells less that over the cells without the target.
 
     That is -N H(target | the others). Each subset holds the target; its histogram begins at begins[s].
     """
     number, order = subsets.shape
     size = sizes[target]
+    scores = np.zeros(number, dtype=np.int64)
     for s in range(number):
         inner = 1
         for level in range(order - 1, -1, -1):
@@ -124,12 +117,11 @@ def conditional_scores(
                     score += terms[counts[y]]
                 score -= terms[together]
         scores[s] = score
+    return scores
 
 
 @njit(nogil=True, cache=True)
-def add_squares(
-    left: NDArray[np.int64], right: NDArray[np.int64], squares: NDArray[np.float64], total: NDArray[np.float64]
-) -> None:
+def add_squares(left: Integers, right: Integers, squares: Floats, total: Floats) -> None:
     """Add squares[left[i], right[j]] to total[i, j]: one attribute's part of the squared distances of two blocks."""
     for i in range(len(left)):
         row = squares[left[i]]

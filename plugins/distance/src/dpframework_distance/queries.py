@@ -127,10 +127,9 @@ class ContextScores(CandidateScores):
         from dpframework_distance.kernels import conditional_scores
 
         layout = self._layout
-        scores = np.zeros(len(layout.members), dtype=np.int64)
         f = _terms(counts, layout)
-        conditional_scores(counts, layout.sizes, layout.members, layout.offsets[:-1], self.target, f, scores)
-        return scores[self._possible(inputs)] / UNITS
+        scores = conditional_scores(counts, layout.sizes, layout.members, layout.offsets[:-1], self.target, f)
+        return np.asarray(scores[self._possible(inputs)] / UNITS)
 
 
 @final
@@ -197,8 +196,7 @@ class CommonContextScores(CandidateScores):
             for target in range(len(self.of)):
                 which = holding(layout, target)
                 members = layout.members[which]
-                of_target = np.zeros(len(which), dtype=np.int64)
-                conditional_scores(part, layout.sizes, members, layout.offsets[which], target, f, of_target)
+                of_target = conditional_scores(part, layout.sizes, members, layout.offsets[which], target, f)
                 if layout is inside:
                     scores[which] += of_target
                 else:

@@ -9,6 +9,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from dpframework_trees.kernels.arrays import Bits, Floats, Index, Integers, Kinds
 from dpframework_trees.splits import BELOW
 
 
@@ -23,7 +24,7 @@ def popcount(context: Any, word: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def common(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> int:
+def common(one: Bits, other: Bits) -> int:
     """Return the number of rows in both of two sets."""
     total = 0
     for w in range(len(one)):
@@ -33,12 +34,7 @@ def common(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> int:
 
 @njit(nogil=True, cache=True)
 def pack_tests(
-    matrix: NDArray[Any],
-    index: NDArray[np.int32],
-    attributes: NDArray[np.int64],
-    kinds: NDArray[np.int8],
-    codes: NDArray[np.int64],
-    bits: NDArray[np.uint64],
+    matrix: NDArray[Any], index: Index, attributes: Integers, kinds: Kinds, codes: Integers, bits: Bits
 ) -> None:
     """Set a bit of bits[t] for each row of `index` whose code of attributes[t] passes test t (EQUALS or BELOW).
 
@@ -68,14 +64,14 @@ def pack_tests(
 
 
 @njit(nogil=True, cache=True)
-def pack_classes(classes: NDArray[Any], class_bits: NDArray[np.uint64]) -> None:
+def pack_classes(classes: NDArray[Any], class_bits: Bits) -> None:
     """Set a bit of class_bits[its class] for each row."""
     for i in range(len(classes)):
         class_bits[classes[i], i >> 6] |= np.uint64(1) << np.uint64(i & 63)
 
 
 @njit(nogil=True, cache=True)
-def arrange(bits: NDArray[np.uint64], source: NDArray[np.int64], arranged: NDArray[np.uint64]) -> None:
+def arrange(bits: Bits, source: Integers, arranged: Bits) -> None:
     """Give row source[i] of each set the place i; where there is none (-1) the bit stays 0."""
     for t in range(len(bits)):
         for i in range(len(source)):
@@ -85,13 +81,7 @@ def arrange(bits: NDArray[np.uint64], source: NDArray[np.int64], arranged: NDArr
 
 
 @njit(nogil=True, cache=True)
-def best_associations(
-    bits: NDArray[np.uint64],
-    others: NDArray[np.uint64],
-    rows: NDArray[np.uint64],
-    tests: NDArray[np.int64],
-    scores: NDArray[np.float64],
-) -> None:
+def best_associations(bits: Bits, others: Bits, rows: Bits, tests: Integers, scores: Floats) -> None:
     """Fill in, for each of some tests t, the largest abs(n_tu - n_t n_u / n) over the other view's tests u.
 
     n_tu is the number of rows that both hold for, n that of all rows.

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpframework_trees.kernels.arrays import Index, Integers, Kinds
 from dpframework_trees.splits import BELOW
 
 
 @njit(nogil=True, cache=True)
 def add_leaf_codes(
     matrix: NDArray[Any],
-    index: NDArray[np.int32],
-    attributes: NDArray[np.int64],
-    kinds: NDArray[np.int8],
-    codes: NDArray[np.int64],
+    index: Index,
+    attributes: Integers,
+    kinds: Kinds,
+    codes: Integers,
     depth: int,
-    leaves: NDArray[np.int64],
+    leaves: Integers,
 ) -> None:
     """Fill in the leaf of each row: test k of a complete tree asks attributes[k] for a code."""
     for i in range(len(index)):

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpframework_trees.kernels.arrays import Bits, Integers
 from dpframework_trees.kernels.bits import common
 
 
@@ -26,25 +27,21 @@ class Routed(NamedTuple):
         Which of the two is the node's own; the other is spare.
     """
 
-    bits: NDArray[np.uint64]
-    tests: NDArray[np.int64]
-    members: NDArray[np.uint64]
+    bits: Bits
+    tests: Integers
+    members: Bits
     which: NDArray[np.int8]
 
 
 @njit(nogil=True, cache=True)
-def _part(
-    rows: NDArray[np.uint64], test: NDArray[np.uint64], held: NDArray[np.uint64], rest: NDArray[np.uint64]
-) -> None:
+def _part(rows: Bits, test: Bits, held: Bits, rest: Bits) -> None:
     for w in range(len(rows)):
         held[w] = rows[w] & test[w]
         rest[w] = rows[w] & ~test[w]
 
 
 @njit(nogil=True, cache=True)
-def place_rows(
-    bits: NDArray[np.uint64], tests: NDArray[np.int64], members: NDArray[np.uint64], which: NDArray[np.int8]
-) -> None:
+def place_rows(bits: Bits, tests: Integers, members: Bits, which: NDArray[np.int8]) -> None:
     """Put the rows of every node below the root, whose own are members[which[0], 0], in its own set."""
     inner = len(tests)
     for k in range(inner):
@@ -88,25 +85,23 @@ def leaves_below(tree: Routed, node: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def own_rows(tree: Routed, leaf: int) -> NDArray[np.uint64]:
+def own_rows(tree: Routed, leaf: int) -> Bits:
     """Return the rows of a leaf."""
     node = len(tree.tests) + leaf
-    rows: NDArray[np.uint64] = tree.members[tree.which[node], node]
+    rows: Bits = tree.members[tree.which[node], node]
     return rows
 
 
 @njit(nogil=True, cache=True)
-def spare_rows(tree: Routed, leaf: int) -> NDArray[np.uint64]:
+def spare_rows(tree: Routed, leaf: int) -> Bits:
     """Return the rows of a leaf of the tree that is proposed."""
     node = len(tree.tests) + leaf
-    rows: NDArray[np.uint64] = tree.members[1 - tree.which[node], node]
+    rows: Bits = tree.members[1 - tree.which[node], node]
     return rows
 
 
 @njit(nogil=True, cache=True)
-def leaf_counts(
-    members: NDArray[np.uint64], which: NDArray[np.int8], class_bits: NDArray[np.uint64], counts: NDArray[np.int64]
-) -> None:
+def leaf_counts(members: Bits, which: NDArray[np.int8], class_bits: Bits, counts: Integers) -> None:
     """Fill in counts[leaf, class]."""
     inner = len(which) - len(counts)
     for leaf in range(len(counts)):

@@ -10,11 +10,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpframework_trees.criteria import GINI, MAX, NORM
+from dpframework_trees.kernels.arrays import Floats, Integers, Kinds
 from dpframework_trees.splits import BELOW, MULTIWAY
 
 
 @njit(nogil=True, cache=True)
-def child_score(counts: NDArray[np.int64], criterion: int) -> float:
+def child_score(counts: Integers, criterion: int) -> float:
     """Return f of one child's class counts, shape (classes,)."""
     total = 0.0
     largest = 0.0
@@ -42,13 +43,7 @@ def child_score(counts: NDArray[np.int64], criterion: int) -> float:
 
 @njit(nogil=True, cache=True)
 def split_scores(
-    counts: NDArray[np.int64],
-    slots: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    kinds: NDArray[np.int8],
-    codes: NDArray[np.int64],
-    criterion: int,
-    scores: NDArray[np.float64],
+    counts: Integers, slots: Integers, widths: Integers, kinds: Kinds, codes: Integers, criterion: int, scores: Floats
 ) -> None:
     """Fill in the score of every candidate.
 
@@ -79,13 +74,7 @@ def split_scores(
 
 
 @njit(nogil=True, cache=True)
-def threshold_scores(
-    values: NDArray[np.float64],
-    classes: NDArray[Any],
-    missing: NDArray[np.int64],
-    criterion: int,
-    scores: NDArray[np.float64],
-) -> None:
+def threshold_scores(values: Floats, classes: NDArray[Any], missing: Integers, criterion: int, scores: Floats) -> None:
     """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
 
     scores[i] belongs to a threshold with the first i values below it; missing values are never below.
@@ -103,7 +92,7 @@ def threshold_scores(
 
 
 @njit(nogil=True, cache=True)
-def pair_score(target_counts: NDArray[np.int64], joint: NDArray[np.int64], criterion: int, product: bool) -> float:
+def pair_score(target_counts: Integers, joint: Integers, criterion: int, product: bool) -> float:
     """Return the score of a pair of trees, from counts by class in leaves of the first, and in pairs of leaves.
 
     The first tree is scored by the target's classes, the second by the leaves of the first, which are the columns of

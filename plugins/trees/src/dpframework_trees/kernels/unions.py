@@ -9,6 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpframework_trees.kernels.arrays import Floats, Integers
+
 BOTH = 2  # the place in `rows` of what both unions hold
 
 
@@ -37,19 +39,19 @@ class Unions(NamedTuple):
         The support of either union, and of both.
     """
 
-    table: NDArray[np.float64]
-    leaves: NDArray[np.int64]
-    whole: NDArray[np.float64]
+    table: Floats
+    leaves: Integers
+    whole: Floats
     total: float
     member: NDArray[np.bool_]
-    inside: NDArray[np.float64]
-    sizes: NDArray[np.int64]
-    added: NDArray[np.int64]
-    rows: NDArray[np.float64]
+    inside: Floats
+    sizes: Integers
+    added: Integers
+    rows: Floats
 
 
 @njit(nogil=True, cache=True)
-def grow_unions(table: NDArray[np.float64], variance: float, most_added: int, unions: NDArray[np.bool_]) -> int:
+def grow_unions(table: Floats, variance: float, most_added: int, unions: NDArray[np.bool_]) -> int:
     """Fill in a union of leaves of the left and one of the right tree, side by side, for each start.
 
     A start is a leaf or all but one on either side; leaves, or all but one, are joined to either side, `most_added`
@@ -71,7 +73,7 @@ def grow_unions(table: NDArray[np.float64], variance: float, most_added: int, un
 
 
 @njit(nogil=True, cache=True)
-def _empty_unions(table: NDArray[np.float64]) -> Unions:
+def _empty_unions(table: Floats) -> Unions:
     leaves = np.array(table.shape)
     whole = np.zeros((2, leaves.max()))
     whole[0, : leaves[0]], whole[1, : leaves[1]] = table.sum(axis=1), table.sum(axis=0)
