@@ -6,6 +6,7 @@ from .base import (
     Sensitivity as Sensitivity,
 )
 from .counts import (
+    CellCounts as CellCounts,
     Count as Count,
     Histogram as Histogram,
     JointHistogram as JointHistogram,

@@ -32,6 +32,18 @@ def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
     )
 
 
+class CellCounts(Query):
+    """The numbers of rows in disjoint cells: a row lies in one cell at most, whatever the cells are.
+
+    A subclass counts the rows of a block, and says how many cells there are where that is known before the run.
+    """
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `histogram_sensitivities`; cells whose number is unknown are taken for several."""
+        return histogram_sensitivities(2 if self.answer_length is None else self.answer_length)
+
+
 @final
 @attrs.frozen
 class Count(Query):
@@ -82,7 +94,7 @@ class Count(Query):
 
 @final
 @attrs.frozen
-class Histogram(Query):
+class Histogram(CellCounts):
     """The number of rows with each value of one attribute, in the order of its labels.
 
     Examples
@@ -110,11 +122,6 @@ class Histogram(Query):
         """One count a code, missing's included."""
         return self.attribute.size
 
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Counts of disjoint cells."""
-        return histogram_sensitivities(self.answer_length)
-
     def candidates(self, **inputs: Any) -> Sequence[str]:
         """Return the attribute's labels."""
         return self.attribute.labels
@@ -130,7 +137,7 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 
 @final
 @attrs.frozen
-class JointHistogram(Query):
+class JointHistogram(CellCounts):
     """The number of rows in each cell of several attributes' cross table, shape (size of each attribute, ...).
 
     Examples
@@ -157,11 +164,6 @@ class JointHistogram(Query):
     def answer_length(self) -> int:
         """The number of cells."""
         return math.prod(a.size for a in self.of)
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Counts of disjoint cells."""
-        return histogram_sensitivities(self.answer_length)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return one tuple of labels a cell, last attribute fastest."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from benchmark_tasks import Task, default_data
-from dpframework_trees.criteria import criterion_named
+from dpframework_trees.criteria import KnownRows, criterion_named
 from dpframework_trees.queries import TreeScores
 from dpframework_trees.sampling import MarkovChainTrees, TreeData, Weights
 from dpframework_trees.splits import Candidates
@@ -80,7 +80,7 @@ def main() -> None:
     engine = InMemory()
     results = {}
     for depth, epsilon in SETTINGS:
-        query = TreeScores(criterion_named("norm"), task.schema[task.target], tests, depth, None)
+        query = TreeScores(criterion_named("norm"), task.schema[task.target], KnownRows(), tests, depth)
         data = query.evaluate(engine, engine.load(task.table))
         found, floor = results[depth, epsilon] = distances(data, query, epsilon, args.chains)
         steps = ", ".join(f"{number}: {apart:.2f}" for number, apart in zip(STEPS, found, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import criterion_named
+from dpframework_trees.criteria import KnownRows, criterion_named
 from dpframework_trees.queries import TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
@@ -38,7 +38,7 @@ def test_sampling_time(benchmark: Any, case: str) -> None:
     codes = rng.integers(0, 2, (tests + 1, rows), dtype=np.uint8)
     codes[-1] = (2 * codes[3] + codes[7] + (rng.random(rows) < 0.2)) % classes
     candidates = Candidates.of_schema(schema, names, multiway=False, cuts=True)
-    query = TreeScores(criterion_named("norm"), target, candidates, depth, None)
+    query = TreeScores(criterion_named("norm"), target, KnownRows(), candidates, depth)
     calibration = mechanism.calibrate(query.facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
     assert calibration is not None
     engine = dpf.Threads()

@@ -47,19 +47,20 @@ def tree(candidates: Candidates, *tests: int) -> CompleteTree:
     return CompleteTree(candidates, np.array(tests))
 
 
-class TestAltExpM(MinerConformance):
+class Redescribers(MinerConformance):
+    replays = 1_500
+
+
+class TestAltExpM(Redescribers):
     miner = AltExpM
-    replays = 1_500
 
 
-class TestAltMCMC(MinerConformance):
+class TestAltMCMC(Redescribers):
     miner = AltMCMC
-    replays = 1_500
 
 
-class TestMCMCTreePair(MinerConformance):
+class TestMCMCTreePair(Redescribers):
     miner = MCMCTreePair
-    replays = 1_500
 
 
 class TestQueries(QueryConformance):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.criteria import CRITERIA, Criterion
+from dpframework_trees.criteria import CRITERIA, Criterion, KnownRows
 from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import LeavesByClass, TreeScores
 from dpframework_trees.sampling import (
@@ -54,11 +54,11 @@ def table(rows: int = 150, seed: int = 5) -> dpf.Table:
 
 def data_of(rows: dpf.Table, depth: int, criterion: str = "norm", engine: dpf.Engine | None = None) -> TreeData:
     engine = engine or InMemory()
-    return TreeScores(CRITERIA[criterion], CLASS, TESTS, depth, 200).evaluate(engine, engine.load(rows))
+    return TreeScores(CRITERIA[criterion], CLASS, KnownRows(200), TESTS, depth).evaluate(engine, engine.load(rows))
 
 
 def calibration(mechanism: dpf.Mechanism, depth: int, criterion: str = "norm") -> Calibration:
-    query = TreeScores(CRITERIA[criterion], CLASS, TESTS, depth, 200)
+    query = TreeScores(CRITERIA[criterion], CLASS, KnownRows(200), TESTS, depth)
     found = mechanism.calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
     assert found is not None
     return found
@@ -326,7 +326,7 @@ def test_a_sampler_given_other_answers_says_so():
 
 
 def probe(depth: int) -> Probe:
-    facts = TreeScores(CRITERIA["norm"], CLASS, TESTS, depth, 200).facts()
+    facts = TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, depth).facts()
     return Probe(facts, lambda scale: data_of(table(40), depth))
 
 
@@ -338,6 +338,6 @@ class TestSamplers(MechanismConformance):
 class TestQueries(QueryConformance):
     queries: ClassVar = {
         "leaves": (LeavesByClass(CLASS, 4), SCHEMA, {"tree": CompleteTree(TESTS, np.array([0, 2, 3]))}),
-        "trees": (TreeScores(CRITERIA["norm"], CLASS, TESTS, 2, 200), SCHEMA, {}),
-        "trees-purity": (TreeScores(CRITERIA["gini"], CLASS, TESTS, 1, 200), SCHEMA, {}),
+        "trees": (TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, 2), SCHEMA, {}),
+        "trees-purity": (TreeScores(CRITERIA["gini"], CLASS, KnownRows(200), TESTS, 1), SCHEMA, {}),
     }

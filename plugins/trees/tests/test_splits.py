@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import CRITERIA
+from dpframework_trees.criteria import CRITERIA, KnownRows
 from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, child_labels, cut_of
@@ -100,7 +100,7 @@ def plain_score(table: Table, split, criterion: str) -> float:
 def test_scores_from_joint_counts_equal_a_plain_recount(table, criterion, multiway, engine):
     candidates = Candidates.of_schema(SCHEMA, NAMES, multiway=multiway, cuts=True)
     candidates = candidates.with_thresholds({"size": 3.3})
-    query = SplitScores(CRITERIA[criterion], SCHEMA["class"], len(candidates), 300)
+    query = SplitScores(CRITERIA[criterion], SCHEMA["class"], KnownRows(300), len(candidates))
     scores = query.evaluate(engine, engine.load(table), candidates=candidates)
     assert scores == pytest.approx([plain_score(table, split, criterion) for split in candidates])
     assert query.candidates(candidates=candidates)[len(candidates) - 1] == Below("size", 3.3)
@@ -112,14 +112,14 @@ def test_scores_read_off_tables_equal_scores_of_splits(table):
     candidates = Candidates.of_schema(SCHEMA, NAMES, multiway=False, cuts=True)
     by_class = CodesByClass(SCHEMA["class"])
     tables = {name: by_class.evaluate(engine, rows, attribute=SCHEMA[name]) for name in NAMES}
-    query = SplitScores(CRITERIA["max"], SCHEMA["class"], len(candidates), None)
+    query = SplitScores(CRITERIA["max"], SCHEMA["class"], KnownRows(), len(candidates))
     expected = query.evaluate(engine, rows, candidates=candidates)
     assert table_scores(candidates, tables, CRITERIA["max"]) == pytest.approx(expected)
 
 
 def test_threshold_scores_are_those_of_the_split_anywhere_between_two_values(table):
     engine = Threads(2)
-    query = ThresholdScores(CRITERIA["norm"], SCHEMA["class"], SCHEMA["size"], None)
+    query = ThresholdScores(CRITERIA["norm"], SCHEMA["class"], KnownRows(), SCHEMA["size"])
     pieces = query.evaluate(engine, engine.load(table), lower=0.0, upper=10.0)
     assert pieces.breaks[0] == 0
     assert pieces.breaks[-1] == 10
@@ -133,7 +133,7 @@ def test_a_derived_attribute_may_be_the_class_but_not_split_on(table):
     leaf = Categorical("leaf", values=["young", "old"])
     rows = engine.derive(engine.load(table), leaf, Cases([Below("size", 5)]))
     candidates = Candidates.of_schema(rows[0].schema, ["ripe"], multiway=False, cuts=True)
-    query = SplitScores(CRITERIA["max"], leaf, len(candidates), None)
+    query = SplitScores(CRITERIA["max"], leaf, KnownRows(), len(candidates))
     assert query.evaluate(engine, rows, candidates=candidates)[0] >= 150
     derived = Candidates.of_schema(rows[0].schema, ["leaf"], multiway=False, cuts=True)
     with pytest.raises(InputError, match="derived attribute"):

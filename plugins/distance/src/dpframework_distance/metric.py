@@ -137,10 +137,7 @@ class CategoricalMetric:
     def condensed(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
         """Return the distances between the rows as scipy keeps them: each pair once, shape (n (n - 1) / 2,).
 
-        Raises
-        ------
-        InputError
-            As `pairwise`.
+        As many as `pairwise` refuses are refused unless they are asked for with `large`.
         """
         codes = self.encode(rows)
         n = len(codes)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import CandidateScores, Query, Sensitivity, histogram_sensitivities
+from dpframework.queries import CandidateScores, CellCounts, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_distance.sensitivities import UNITS, RowBounds, terms
 from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
@@ -344,7 +344,7 @@ class ConditionalEntropies(_PairEntropies):
 
 @final
 @attrs.frozen
-class PairCounts(Query):
+class PairCounts(CellCounts):
     """The joint histogram of two attributes; which two is given at run time (`pair`, by name).
 
     Attributes
@@ -373,11 +373,6 @@ class PairCounts(Query):
         if self.target is None:
             return int(np.prod(sorted(sizes)[-2:]))
         return sizes[self.target] * max(size for k, size in enumerate(sizes) if k != self.target)
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Counts of disjoint cells."""
-        return histogram_sensitivities(self.answer_length)
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histogram, shape (codes of the first, codes of the second)."""

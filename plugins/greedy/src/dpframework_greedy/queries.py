@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.queries import Query, Sensitivity, histogram_sensitivities
+from dpframework.queries import CellCounts, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import Integers, Language, Redescribed
@@ -279,7 +279,7 @@ class ExtensionPool(Pool):
 
 @final
 @attrs.frozen
-class Cells(Query):
+class Cells(CellCounts):
     """The number of rows in both supports of a redescription, in the left only, the right only, and in neither.
 
     The redescription is given at run time. The cells are disjoint: together they cost what one of them costs.
@@ -296,11 +296,6 @@ class Cells(Query):
     def answer_length(self) -> int:
         """Four cells."""
         return 4
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Counts of disjoint cells."""
-        return histogram_sensitivities(self.answer_length)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the order of the cells."""

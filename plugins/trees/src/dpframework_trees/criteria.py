@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import final
 
 import attrs
 
-from dpframework.facts import InputError, nearest, rational_above
+from dpframework.facts import InputError, Schema, nearest, rational_above
 from dpframework.queries import Norm, Sensitivity
 
 NORM, MAX, GINI, INFORMATION_GAIN = range(4)  # their numbers in the kernels
@@ -84,6 +85,28 @@ def gain_sensitivity(rows: int) -> float:
     2.0
     """
     return rows * math.log2(rows) - (rows - 1) * math.log2(max(rows - 1, 1)) if rows > 1 else 1.0
+
+
+@final
+@attrs.frozen
+class KnownRows:
+    """What is public of the number of rows, for criteria whose sensitivity needs it.
+
+    Attributes
+    ----------
+    bound
+        The largest number, None if there is none.
+    exact
+        Whether the table has just so many.
+    """
+
+    bound: int | None = None
+    exact: bool = False
+
+    @classmethod
+    def of(cls, schema: Schema) -> KnownRows:
+        """Return what a schema says."""
+        return cls(schema.row_bound, schema.rows is not None)
 
 
 CRITERIA = {

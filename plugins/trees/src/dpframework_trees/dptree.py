@@ -31,7 +31,7 @@ from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.criteria import Criterion, criterion_named
+from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
@@ -127,7 +127,7 @@ class _Resolved:
     criterion: Criterion
     target: Attribute
     tests: Candidates
-    rows: tuple[int | None, bool]  # a public bound, and whether it is the exact number
+    rows: KnownRows
 
     @classmethod
     def of(cls, miner: DPTree, schema: Schema) -> _Resolved:
@@ -140,17 +140,17 @@ class _Resolved:
             require_feasible(len(tests), miner.max_depth)
         criterion = criterion_named(miner.criterion)
         criterion.sensitivity(schema.row_bound)
-        return cls(miner, criterion, target, tests, (schema.row_bound, schema.rows is not None))
+        return cls(miner, criterion, target, tests, KnownRows.of(schema))
 
     def tree_plan(self) -> Node:
         """Plan the release of all tests at once, or level by level."""
         miner = self.miner
         epsilon = miner.epsilon * (1 - miner.counts_share)
         if miner.sampler != "greedy":
-            scores = TreeScores(self.criterion, self.target, self.tests, miner.max_depth, *self.rows)
+            scores = TreeScores(self.criterion, self.target, self.rows, self.tests, miner.max_depth)
             sampler = ExactTrees(epsilon) if miner.sampler == "exact" else MarkovChainTrees(epsilon, miner.iterations)
             return step("tree", scores, sampler)
-        scores_of_node = SplitScores(self.criterion, self.target, len(self.tests), *self.rows)
+        scores_of_node = SplitScores(self.criterion, self.target, self.rows, len(self.tests))
         level = PermuteAndFlip(epsilon / miner.max_depth)
         node: Node = step("split", scores_of_node, level)
         for _ in range(miner.max_depth - 1):

@@ -37,7 +37,7 @@ from dpframework.plan import FromRelease, Node, either, parallel, repeat, sequen
 from dpframework.queries import Count, Histogram
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.budgets import TreeBudget, tree_budget
-from dpframework_trees.criteria import Criterion, criterion_named
+from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
@@ -56,6 +56,20 @@ PUBLISHED: dict[str, Any] = {
     "numeric": "grid",
     "stopping": "noisy-count",
     "budget": "published",
+}
+#: Settings with a privacy argument of their own, beside the published ones.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "exponential": {"selection": "exponential"},
+    "max": {"criterion": "max"},
+    "gini": {"criterion": "gini"},
+    "information-gain": {"criterion": "information-gain"},
+    "multiway": {"splits": "multiway"},
+    "grid": {"numeric": "grid"},
+    "density": {"numeric": "density"},
+    "stopping": {"stopping": "noisy-count"},
+    "noisy-counts": {"selection": "noisy-counts"},
+    "noisy-counts-multiway": {"selection": "noisy-counts", "splits": "multiway", "criterion": "max"},
 }
 
 
@@ -118,21 +132,8 @@ class DPID3(Miner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return the published settings, and one example for each choice that has a privacy argument of its own."""
-        variants: dict[str, dict[str, Any]] = {
-            "default": {},
-            "deeper": {"max_depth": 2},
-            "exponential": {"selection": "exponential"},
-            "max": {"criterion": "max"},
-            "gini": {"criterion": "gini"},
-            "information-gain": {"criterion": "information-gain"},
-            "multiway": {"splits": "multiway"},
-            "grid": {"numeric": "grid"},
-            "density": {"numeric": "density"},
-            "stopping": {"stopping": "noisy-count"},
-            "noisy-counts": {"selection": "noisy-counts"},
-            "noisy-counts-multiway": {"selection": "noisy-counts", "splits": "multiway", "criterion": "max"},
-        }
-        return examples_of_grades(cls, {**variants, "published": PUBLISHED})
+        variants = {**VARIANTS, "deeper": {"max_depth": 2}, "published": PUBLISHED}
+        return examples_of_grades(cls, variants)
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""
@@ -163,7 +164,7 @@ class _Resolved:
     numerics: tuple[Numeric, ...]
     candidates: Candidates
     depth: int
-    rows: tuple[int | None, bool]  # a public bound, and whether it is the exact number
+    rows: KnownRows
     budget: TreeBudget
 
     @classmethod
@@ -199,7 +200,7 @@ class _Resolved:
             numerics,
             candidates,
             depth,
-            (schema.row_bound, schema.rows is not None),
+            KnownRows.of(schema),
             budget,
         )
 
@@ -242,7 +243,7 @@ class _Resolved:
         pointed = self.numerics if self.points else ()
         steps = [step(_point(a), *self.point_of(a, self.budget.threshold[level])) for a in pointed]
         most = len(self.candidates) + len(pointed)
-        scores = SplitScores(self.criterion, self.target, most, *self.rows)
+        scores = SplitScores(self.criterion, self.target, self.rows, most)
         return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]
 
     def selector(self, epsilon: Fraction) -> Mechanism:
@@ -252,9 +253,9 @@ class _Resolved:
     def point_of(self, attribute: Numeric, epsilon: Fraction) -> tuple[Any, Mechanism]:
         """Return the query and mechanism of an attribute's split point."""
         if self.miner.numeric == "density":
-            return ThresholdScores(self.criterion, self.target, attribute, *self.rows), ExponentialInterval(epsilon)
+            return ThresholdScores(self.criterion, self.target, self.rows, attribute), ExponentialInterval(epsilon)
         most = max(len(attribute.interior_cuts), 1)
-        return SplitScores(self.criterion, self.target, most, *self.rows), self.selector(epsilon)
+        return SplitScores(self.criterion, self.target, self.rows, most), self.selector(epsilon)
 
     def grow(self, table: PrivateTable, level: int, region: Region, candidates: Candidates) -> Grown:
         """Grow the subtree of one part of the table."""

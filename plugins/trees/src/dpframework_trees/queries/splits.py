@@ -10,37 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.queries import CandidateScores, PiecewiseScores, Query, Sensitivity, histogram_sensitivities
+from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores
 from dpframework.tables import Block
 from dpframework_trees.criteria import Criterion
+from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.splits import BELOW, EQUALS, OFF_GRID, Candidates, Split
 
 
 @final
 @attrs.frozen
-class SplitScores(CandidateScores):
-    """The score of every candidate split of a node, by one criterion.
+class SplitScores(CriterionScores, CandidateScores):
+    """The score of every candidate split of a node.
 
     Attributes
     ----------
-    criterion
-        What is scored.
-    target
-        The class attribute.
     most
         The largest number of candidates.
-    row_bound
-        A public bound on the rows, for criteria whose sensitivity needs it.
-    exact_rows
-        Whether that is the table's public number of rows.
     """
 
     name = "split-scores"
-    criterion: Criterion
-    target: Attribute
     most: int
-    row_bound: int | None
-    exact_rows: bool = False
 
     @property
     def text(self) -> str:
@@ -51,11 +40,6 @@ class SplitScores(CandidateScores):
     def answer_length(self) -> int:
         """The largest number of candidates."""
         return self.most
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `Criterion.sensitivity`."""
-        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
         """Return the candidates that the query is given."""
@@ -113,19 +97,14 @@ def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
 
 @final
 @attrs.frozen
-class ThresholdScores(Query):
+class ThresholdScores(CriterionScores):
     """The score of every threshold in an interval of a numeric attribute: constant between its values.
 
     The interval is given at run time (`lower`, `upper`): the part of the public range that the path leaves.
     """
 
     name = "threshold-scores"
-    integer = False
-    criterion: Criterion
-    target: Attribute
     attribute: Attribute
-    row_bound: int | None
-    exact_rows: bool = False
 
     @property
     def text(self) -> str:
@@ -136,11 +115,6 @@ class ThresholdScores(Query):
     def attributes(self) -> tuple[str, ...]:
         """The attribute and the class."""
         return (self.attribute.name, self.target.name)
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `Criterion.sensitivity`: it holds at every threshold."""
-        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return this block's values and classes, shape (2, rows)."""
@@ -163,7 +137,7 @@ class ThresholdScores(Query):
 
 @final
 @attrs.frozen
-class CodesByClass(Query):
+class CodesByClass(CellCounts):
     """The number of rows with each value of an attribute and each class; the attribute is given at run time."""
 
     name = "codes-by-class"
@@ -173,11 +147,6 @@ class CodesByClass(Query):
     def text(self) -> str:
         """Name the class."""
         return f"joint histogram of an attribute and {self.target.name}"
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Counts of disjoint cells."""
-        return histogram_sensitivities(2 * self.target.size)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (codes, classes)."""

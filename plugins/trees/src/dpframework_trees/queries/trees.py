@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import Query, Sensitivity, histogram_sensitivities
+from dpframework.queries import CellCounts
 from dpframework.tables import Block
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.criteria import Criterion
+from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.sampling import TreeData
 from dpframework_trees.splits import Candidates
 
@@ -34,33 +34,22 @@ def packed(block: Block, candidates: Candidates, target: Attribute | None) -> ND
 
 @final
 @attrs.frozen
-class TreeScores(Query):
+class TreeScores(CriterionScores):
     """The score of every complete tree of a depth: the sum of a criterion over its leaves.
 
     Its answer is not the scores, of which there are too many, but what a tree sampler computes them from.
 
     Attributes
     ----------
-    criterion
-        What is scored.
-    target
-        The class attribute.
     tests
         What each node may ask.
     depth
         The number of levels.
-    row_bound, exact_rows
-        See `SplitScores`.
     """
 
     name = "tree-scores"
-    integer = False
-    criterion: Criterion
-    target: Attribute
     tests: Candidates
     depth: int
-    row_bound: int | None
-    exact_rows: bool = False
 
     @property
     def text(self) -> str:
@@ -71,11 +60,6 @@ class TreeScores(Query):
     def answer_length(self) -> int:
         """The number of trees."""
         return int(len(self.tests) ** (2**self.depth - 1))
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `Criterion.sensitivity`: a row is in one leaf of each tree, as in one child of each split."""
-        return (self.criterion.sensitivity(self.row_bound, exact=self.exact_rows),)
 
     def coordinates(self, answer: TreeData) -> NDArray[np.float64]:
         """Return the scores of all trees, or of some if they are more than 2000."""
@@ -95,7 +79,7 @@ class TreeScores(Query):
 
 
 @attrs.frozen
-class _LeafTable(Query):
+class _LeafTable(CellCounts):
     """The number of rows in each cell of a table whose rows are the leaves of a released tree.
 
     The tree is given at run time.
@@ -114,11 +98,6 @@ class _LeafTable(Query):
     def answer_length(self) -> int:
         """The number of cells."""
         return self.shape[0] * self.shape[1]
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Counts of disjoint cells."""
-        return histogram_sensitivities(self.answer_length)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (leaves, columns)."""

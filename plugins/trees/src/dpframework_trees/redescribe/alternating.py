@@ -23,7 +23,7 @@ from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.results import Redescription
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, criterion_named
+from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, KnownRows, criterion_named
 from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
@@ -120,7 +120,7 @@ class AltExpM(_Alternating):
 
     def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
         """Plan the levels of a tree, the siblings of each in parallel."""
-        scores = SplitScores(self.criterion, target, len(tests), rows)
+        scores = SplitScores(self.criterion, target, KnownRows(rows), len(tests))
         epsilon = share / self.max_depth
         tight = self.sensitivity == "tight"
         selector: PureMechanism = PermuteAndFlip(epsilon) if tight else Exponential(epsilon)
@@ -173,7 +173,7 @@ class AltMCMC(_Alternating):
 
     def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
         """Plan one release of a whole tree."""
-        scores = TreeScores(self.criterion, target, tests, self.max_depth, rows)
+        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth)
         if self.sampler == "exact":
             require_feasible(len(tests), self.max_depth)
             return step(name, scores, ExactTrees(share), threshold=rows)

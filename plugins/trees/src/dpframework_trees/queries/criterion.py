@@ -1,0 +1,34 @@
+"""Queries that score candidates by a criterion: what they have in common."""
+
+from __future__ import annotations
+
+import attrs
+
+from dpframework.facts import Attribute
+from dpframework.queries import Query, Sensitivity
+from dpframework_trees.criteria import Criterion, KnownRows
+
+
+@attrs.frozen
+class CriterionScores(Query):
+    """Scores of candidates, each the sum of a criterion over disjoint sets of rows.
+
+    Attributes
+    ----------
+    criterion
+        What is scored.
+    target
+        The class attribute.
+    rows
+        What is public of their number.
+    """
+
+    integer = False
+    criterion: Criterion
+    target: Attribute
+    rows: KnownRows
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `Criterion.sensitivity`: a row is in one child of each split, and in one leaf of each tree."""
+        return (self.criterion.sensitivity(self.rows.bound, exact=self.rows.exact),)
