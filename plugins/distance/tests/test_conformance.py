@@ -25,11 +25,11 @@ BOTH = dpf.Schema(ATTRIBUTES, rows=6, max_rows=7)
 
 
 QUERIES = {
-    "one attribute": (ContextScores(ATTRIBUTES, 1, 1, RowBounds.of(COUNTED)), COUNTED, {}),
-    "one more attribute": (ContextScores(ATTRIBUTES, 1, 1, RowBounds.of(BOUNDED)), BOUNDED, {"chosen": ("ill",)}),
-    "two attributes": (ContextScores(ATTRIBUTES, 1, 2, RowBounds.of(COUNTED)), COUNTED, {}),
-    "two attributes, one target": (ContextScores(ATTRIBUTES, 0, 2, RowBounds.of(BOTH), True), BOTH, {}),
-    "as published": (ContextScores(ATTRIBUTES, 1, 2, RowBounds.of(COUNTED, published=True)), COUNTED, {}),
+    "one attribute": (ContextScores(ATTRIBUTES, 1, RowBounds.of(COUNTED), 1), COUNTED, {}),
+    "one more attribute": (ContextScores(ATTRIBUTES, 1, RowBounds.of(BOUNDED), 1), BOUNDED, {"chosen": ("ill",)}),
+    "two attributes": (ContextScores(ATTRIBUTES, 2, RowBounds.of(COUNTED), 1), COUNTED, {}),
+    "two attributes, one target": (ContextScores(ATTRIBUTES, 2, RowBounds.of(BOTH), 0, True), BOTH, {}),
+    "as published": (ContextScores(ATTRIBUTES, 2, RowBounds.of(COUNTED, published=True), 1), COUNTED, {}),
     "common": (CommonContextScores(ATTRIBUTES, 2, RowBounds.of(COUNTED)), COUNTED, {}),
     "common, bounded": (CommonContextScores(ATTRIBUTES, 2, RowBounds.of(BOUNDED)), BOUNDED, {}),
     "entropies": (Entropies(ATTRIBUTES, None, RowBounds.of(COUNTED)), COUNTED, {}),

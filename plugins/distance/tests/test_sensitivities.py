@@ -152,7 +152,7 @@ def test_rounded_terms_grow_as_exact_ones_do():
 def test_scores_of_large_tables_are_exact():
     """Sums of whole numbers: over 640,000 cells, as far from 0 as 10**7, no digit is lost."""
     attributes = [dpf.Categorical(f"a{k}", [str(v) for v in range(800)]) for k in range(2)]
-    query = ContextScores(attributes, 0, 1, RowBounds(2**21, None))
+    query = ContextScores(attributes, 1, RowBounds(2**21, None), 0)
     counts = np.random.default_rng(0).integers(1, 4, 800 * 800).astype(np.int32)
     counts[0] += 2**19
     table = counts.reshape(800, 800)

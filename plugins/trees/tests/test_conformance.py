@@ -2,6 +2,7 @@
 
 from dpframework_trees import DPID3, DPTree
 from dpframework_trees.choosing import TreeChoice
+from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
 from dpframework.verify.conformance import MinerConformance
 
@@ -12,6 +13,22 @@ class TestDPID3(MinerConformance):
 
 class TestDPTree(MinerConformance):
     miner = DPTree
+
+
+class Redescribers(MinerConformance):
+    replays = 1_500
+
+
+class TestAltExpM(Redescribers):
+    miner = AltExpM
+
+
+class TestAltMCMC(Redescribers):
+    miner = AltMCMC
+
+
+class TestMCMCTreePair(Redescribers):
+    miner = MCMCTreePair
 
 
 class TestTreeChoice(MinerConformance):

@@ -20,7 +20,7 @@ from dpframework_trees.splits import Candidates
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
-from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
+from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.replay import replay
 from dpframework.verify.samplers import Probe
 from dpframework.verify.subject import Subject
@@ -45,22 +45,6 @@ ALLOWED = ["mcmc-converged", "real-arithmetic"]
 
 def tree(candidates: Candidates, *tests: int) -> CompleteTree:
     return CompleteTree(candidates, np.array(tests))
-
-
-class Redescribers(MinerConformance):
-    replays = 1_500
-
-
-class TestAltExpM(Redescribers):
-    miner = AltExpM
-
-
-class TestAltMCMC(Redescribers):
-    miner = AltMCMC
-
-
-class TestMCMCTreePair(Redescribers):
-    miner = MCMCTreePair
 
 
 class TestQueries(QueryConformance):

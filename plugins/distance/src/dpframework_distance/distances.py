@@ -21,6 +21,8 @@ from dpframework.facts import Attribute, InputError, Schema, nearest
 class ValueDistances:
     """The distances between the values of one attribute.
 
+    Two values are near each other if the attributes of the context are distributed alike where they occur.
+
     Attributes
     ----------
     attribute
@@ -108,6 +110,8 @@ class ValueDistances:
 @attrs.frozen(eq=False)
 class LearnedDistances(Mapping[str, ValueDistances]):
     """The distances of several attributes' values, by attribute.
+
+    A mapping by name: `distances["zone"]` are those of the values of zone.
 
     Attributes
     ----------

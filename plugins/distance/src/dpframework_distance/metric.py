@@ -137,7 +137,7 @@ class CategoricalMetric:
     def condensed(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
         """Return the distances between the rows as scipy keeps them: each pair once, shape (n (n - 1) / 2,).
 
-        As many as `pairwise` refuses are refused unless they are asked for with `large`.
+        As many rows as `pairwise` refuses are refused unless they are asked for with `large`.
         """
         codes = self.encode(rows)
         n = len(codes)
@@ -153,10 +153,7 @@ class CategoricalMetric:
     def linkage(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
         """Return Ward's clustering of the rows, as scipy's linkage matrix.
 
-        Raises
-        ------
-        InputError
-            As `pairwise`.
+        As many rows as `pairwise` refuses are refused unless they are asked for with `large`.
         """
         from scipy.cluster.hierarchy import ward
 

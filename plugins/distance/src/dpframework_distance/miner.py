@@ -235,7 +235,9 @@ class DPDilca(Miner):
 
 @attrs.frozen(eq=False)
 class _Resolved:
-    """A miner's parameters, resolved on a schema; attributes and targets are positions in `among`.
+    """A miner's parameters, resolved on a schema.
+
+    Attributes and targets are positions in `among`.
 
     Attributes
     ----------

@@ -90,7 +90,7 @@ def _scores(
     block: Block, among: tuple[Attribute, ...], target: int, size: int, *, alone: bool = False
 ) -> dict[tuple[int, ...], float]:
     """Return the score of each context, by the positions of its attributes."""
-    query = ContextScores(among, target, size, RowBounds(1, None), alone)
+    query = ContextScores(among, size, RowBounds(1, None), target, alone)
     position = {attribute.name: k for k, attribute in enumerate(among)}
     scores = query.answer(query.count(block))
     contexts = [tuple(position[name] for name in context) for context in query.candidates()]

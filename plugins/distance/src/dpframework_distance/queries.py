@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final, overload
+from typing import Any, ClassVar, final, overload
 
 import attrs
 import numpy as np
@@ -59,9 +60,52 @@ class Contexts(Sequence[tuple[str, ...]]):
         return tuple(self.of[k].name for k in self.members[position])
 
 
+@attrs.frozen
+class _SubsetScores(CandidateScores):
+    """Scores of contexts, read off the joint histograms of subsets of attributes.
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric.
+    context_size
+        The number of attributes in a context.
+    bounds
+        What is public of the number of rows.
+    """
+
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    context_size: int
+    bounds: RowBounds
+
+    @property
+    def text(self) -> str:
+        """Name the size, and what contexts determine."""
+        what = "attribute" if self.context_size == 1 else f"{self.context_size} attributes"
+        return f"information of each {what} on {self._determined}"
+
+    @property
+    @abc.abstractmethod
+    def _determined(self) -> str:
+        """What a context is scored for, for a reader."""
+
+    @property
+    @abc.abstractmethod
+    def _layout(self) -> Subsets:
+        """One subset for each context."""
+
+    @property
+    def answer_length(self) -> int:
+        """The number of contexts."""
+        return len(self._layout.members)
+
+    def _subsets(self, order: int, containing: int | None = None) -> Subsets:
+        return subsets(tuple(a.size for a in self.of), order, containing)
+
+
 @final
 @attrs.frozen
-class ContextScores(CandidateScores):
+class ContextScores(_SubsetScores):
     """-N H(Y|S), N times the paper's I'(Y, S), for each context S of a size: how well it determines the target Y.
 
     The largest is that of the largest mutual information with the target. What has been chosen before is given at run
@@ -69,35 +113,19 @@ class ContextScores(CandidateScores):
 
     Attributes
     ----------
-    of
-        The attributes of the metric.
     target
-        The position of Y among them.
-    context_size
-        The number of attributes in S.
-    bounds
-        What is public of the number of rows.
+        The position of Y among the attributes.
     alone
         Whether no other target needs these joint histograms; else those of all targets are counted at once.
     """
 
     name = "context-scores"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
     target: int
-    context_size: int
-    bounds: RowBounds
     alone: bool = False
 
     @property
-    def text(self) -> str:
-        """Name the target and the size."""
-        what = "attribute" if self.context_size == 1 else f"{self.context_size} attributes"
-        return f"information of each {what} on {self.of[self.target].name}"
-
-    @property
-    def answer_length(self) -> int:
-        """The number of contexts."""
-        return len(self._layout.members)
+    def _determined(self) -> str:
+        return self.of[self.target].name
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
@@ -106,7 +134,7 @@ class ContextScores(CandidateScores):
 
     @property
     def _layout(self) -> Subsets:
-        return subsets(tuple(a.size for a in self.of), self.context_size + 1, self.target)
+        return self._subsets(self.context_size + 1, self.target)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return the contexts, each as names of attributes."""
@@ -134,33 +162,14 @@ class ContextScores(CandidateScores):
 
 @final
 @attrs.frozen
-class CommonContextScores(CandidateScores):
+class CommonContextScores(_SubsetScores):
     """For each context S of a size, the sum of -N H(Y|S without Y) over all attributes Y: how well it determines them.
 
-    Attributes
-    ----------
-    of
-        The attributes of the metric, all of them targets.
-    context_size
-        The number of attributes in S, two or more.
-    bounds
-        What is public of the number of rows.
+    All attributes of the metric are targets; a context has two attributes or more.
     """
 
     name = "common-context-scores"
-    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
-    context_size: int
-    bounds: RowBounds
-
-    @property
-    def text(self) -> str:
-        """Name the size."""
-        return f"information of each {self.context_size} attributes on all others"
-
-    @property
-    def answer_length(self) -> int:
-        """The number of contexts."""
-        return len(self._layout(0).members)
+    _determined = "all others"
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
@@ -173,12 +182,13 @@ class CommonContextScores(CandidateScores):
         inside = self.context_size
         return self.bounds.of_scores(max(len(self.of) - inside, inside))
 
-    def _layout(self, more: int) -> Subsets:
-        return subsets(tuple(a.size for a in self.of), self.context_size + more)
+    @property
+    def _layout(self) -> Subsets:
+        return self._subsets(self.context_size)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return the contexts, each as names of attributes."""
-        return Contexts(self.of, self._layout(0).members)
+        return Contexts(self.of, self._layout.members)
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of contexts, then of contexts with each target."""
@@ -189,7 +199,7 @@ class CommonContextScores(CandidateScores):
         from dpframework_distance.kernels import conditional_scores
 
         scores = np.zeros(self.answer_length, dtype=np.int64)
-        inside, outside = self._layout(0), self._layout(1)
+        inside, outside = self._layout, self._subsets(self.context_size + 1)
         f = _terms(counts, inside)
         end = inside.offsets[-1]
         for layout, part in ((inside, counts[:end]), (outside, counts[end:])):
@@ -220,9 +230,17 @@ class _PairEntropies(Query):
     """
 
     integer = False
+    of_all: ClassVar[str]  # what is asked beside the entropies of attributes, for a reader
+    of_target: ClassVar[str]  # the same where there is a target
     of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
     target: int | None
     bounds: RowBounds
+
+    @property
+    def text(self) -> str:
+        """Name the target, if there is one."""
+        pairs = self.of_all if self.target is None else self.of_target.format(self.of[self.target].name)
+        return f"entropies of all attributes and of {pairs}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -273,12 +291,7 @@ class Entropies(_PairEntropies):
     """N H of each attribute, then of each of some pairs, as published."""
 
     name = "entropies"
-
-    @property
-    def text(self) -> str:
-        """Name the target, if there is one."""
-        of = "all pairs" if self.target is None else f"the pairs with {self.of[self.target].name}"
-        return f"entropies of all attributes and of {of}"
+    of_all, of_target = "all pairs", "the pairs with {}"
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
@@ -305,12 +318,7 @@ class ConditionalEntropies(_PairEntropies):
     """
 
     name = "conditional-entropies"
-
-    @property
-    def text(self) -> str:
-        """Name the target, if there is one."""
-        of = "one attribute given another" if self.target is None else f"{self.of[self.target].name} given each other"
-        return f"entropies of all attributes and of {of}"
+    of_all, of_target = "one attribute given another", "{} given each other"
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:

@@ -92,6 +92,8 @@ class AllOthers(Selection):
 class _OfSize(Selection):
     """Contexts of a size, chosen by what they say of a target.
 
+    Each target has its own, selected with an equal share of the budget.
+
     Attributes
     ----------
     size
@@ -137,7 +139,7 @@ class MaxDependency(_OfSize):
     """The attributes that together say most of the target, selected at once."""
 
     def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
-        scores = ContextScores(self.among, target, self.size, self.bounds, self.alone)
+        scores = ContextScores(self.among, self.size, self.bounds, target, self.alone)
         return step(self._step_of(target), scores, budget.selector(share))
 
     def _names(self, table: PrivateTable, target: int) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ class MaxRelevance(_OfSize):
     """The attributes that each say most of the target, selected one after another."""
 
     def _selection(self, target: int, budget: DistanceBudget, share: Fraction) -> Node:
-        scores = ContextScores(self.among, target, 1, self.bounds, self.alone)
+        scores = ContextScores(self.among, 1, self.bounds, target, self.alone)
         return repeat(self.size, step(self._step_of(target), scores, budget.selector(share / self.size)))
 
     def _names(self, table: PrivateTable, target: int) -> tuple[str, ...]:
@@ -165,6 +167,8 @@ class MaxRelevance(_OfSize):
 @attrs.frozen
 class Common(Selection):
     """One context for all targets: the attributes that together say most of all others.
+
+    It is selected once, with the whole share of the budget.
 
     Attributes
     ----------

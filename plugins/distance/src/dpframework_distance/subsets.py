@@ -31,6 +31,8 @@ Counts: TypeAlias = NDArray[np.integer]  # int32 over a block, which has fewer t
 class Subsets:
     """Some subsets of attributes, and where the joint histogram of each lies among the counts of all.
 
+    The histograms stand one after another, in the order of the subsets.
+
     Attributes
     ----------
     sizes

@@ -132,6 +132,8 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 class Language:
     """What redescriptions of a table may be made of.
 
+    All of it follows from the schema: it is public.
+
     Attributes
     ----------
     left, right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -48,8 +48,14 @@ class LanguageScores(Query):
     """
 
     integer = False
+    candidate: ClassVar[str]  # what is scored, for a reader
     language: Language
     score: Score | Surplus
+
+    @property
+    def text(self) -> str:
+        """Name the score."""
+        return f"{self.score.text} of each {self.candidate}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -74,11 +80,7 @@ class PairScores(LanguageScores):
     """The score of every pair of literals, one a side, grouped by pairs of attributes."""
 
     name = "pair-scores"
-
-    @property
-    def text(self) -> str:
-        """Name the score."""
-        return f"{self.score.text} of each pair of literals"
+    candidate = "pair of literals"
 
     @property
     def answer_length(self) -> int:
@@ -176,13 +178,9 @@ class ExtensionScores(LanguageScores):
     """
 
     name = "extension-scores"
+    candidate = "extension by a literal"
     most: int
     turns: int
-
-    @property
-    def text(self) -> str:
-        """Name the score."""
-        return f"{self.score.text} of each extension by a literal"
 
     @property
     def answer_length(self) -> int:

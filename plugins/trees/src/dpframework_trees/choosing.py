@@ -36,24 +36,19 @@ class CorrectPredictions(CandidateScores):
     ----------
     target
         The class.
-    number
+    answer_length
         How many trees there are.
     """
 
     name = "correct-predictions"
     integer = True
     target: Attribute
-    number: int
+    answer_length: int
 
     @property
     def text(self) -> str:
         """Name the class."""
-        return f"correct predictions of {self.target.name} by {self.number} trees"
-
-    @property
-    def answer_length(self) -> int:
-        """One number a tree."""
-        return self.number
+        return f"correct predictions of {self.target.name} by {self.answer_length} trees"
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
@@ -63,12 +58,12 @@ class CorrectPredictions(CandidateScores):
     def candidates(self, **inputs: Any) -> Sequence[int]:
         """Return the positions of the trees, which are given as `trees`."""
         trees = inputs["trees"]
-        if len(trees) != self.number:
-            raise InputError(f"{len(trees)} trees were given where {self.number} are planned")
-        return range(self.number)
+        if len(trees) != self.answer_length:
+            raise InputError(f"{len(trees)} trees were given where {self.answer_length} are planned")
+        return range(self.answer_length)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, shape (number,)."""
+        """Count this block's rows, shape (trees,)."""
         trees: Sequence[DecisionTree] = inputs["trees"]
         classes = block.codes(self.target.name)
         return np.array([int((tree.codes(block) == classes).sum()) for tree in trees], dtype=np.int64)

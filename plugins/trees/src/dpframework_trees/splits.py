@@ -42,7 +42,9 @@ def cut_of(split: Split) -> str | Cases:
 
 @attrs.frozen(eq=False)
 class Region:
-    """What the path to a node leaves possible, by value: public, since the path was released.
+    """What the path to a node leaves possible, by value.
+
+    It is public, since the path was released.
 
     Attributes
     ----------

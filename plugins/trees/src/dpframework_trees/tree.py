@@ -79,6 +79,8 @@ class Rule:
 class DecisionTree:
     """A decision tree over a schema's attributes.
 
+    It is made of releases: to predict with it, print it or keep it costs no privacy.
+
     Attributes
     ----------
     root
@@ -209,6 +211,8 @@ class DecisionTree:
 @attrs.frozen(eq=False, repr=False)
 class TreeResult:
     """What a tree miner found.
+
+    It is kept as the tree and its rules, so that the rules can be read without this package.
 
     Attributes
     ----------

@@ -24,22 +24,17 @@ class SplitScores(CriterionScores, CandidateScores):
 
     Attributes
     ----------
-    most
+    answer_length
         The largest number of candidates.
     """
 
     name = "split-scores"
-    most: int
+    answer_length: int
 
     @property
     def text(self) -> str:
         """Name criterion and class."""
         return f"{self.criterion.name} score of each split for {self.target.name}"
-
-    @property
-    def answer_length(self) -> int:
-        """The largest number of candidates."""
-        return self.most
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
         """Return the candidates that the query is given."""
