@@ -54,7 +54,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(abc|builtins|collections|contextlib|decimal|enum|fractions|importlib|os|pathlib)\..*"),
     (r"py:.*", r"(sqlite3|types|typing)\..*"),
     (r"py:.*", r"(attrs|dp_accounting|narwhals|networkx|np|numpy|nw|opendp|pl|pluggy|polars|rich|sklearn)\..*"),
-    (r"py:.*", r"Decimal|Floats|Fraction|Group|NDArray|RenderableType|Validator"),
+    (r"py:.*", r"Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls
