@@ -42,8 +42,8 @@ def facts(*sensitivities: Sensitivity, integer: bool = True, answer_length: int 
     return QueryFacts("test", "a test query", (), integer, answer_length, sensitivities)
 
 
-def sensitivity(norm: str, added: Any, replaced: Any = None, *, monotonic: bool = False) -> Sensitivity:
-    return Sensitivity(norm, added, replaced, monotonic=monotonic, source="by construction of the test")
+def sensitivity(norm: str, added: Any, replaced: Any = None, **directions: Any) -> Sensitivity:
+    return Sensitivity(norm, added, replaced, **directions, source="by construction of the test")
 
 
 def calibrated(mechanism: Mechanism, of: QueryFacts, relation: Relation = ADD, **options: Any) -> Calibration:
@@ -63,7 +63,7 @@ def accepted(counts: Any, probabilities: Any) -> bool:
 COUNT = dpf.queries.Count().facts()
 TWO_CELLS = dpf.queries.Histogram(dpf.Boolean("ill")).facts()
 REAL = facts(sensitivity("l1", 1), sensitivity("squared-l2", 1), integer=False)
-VOTES = facts(sensitivity("linf", 1, 1, monotonic=True), answer_length=3)
+VOTES = facts(sensitivity("linf", 1, 1, fall=0), answer_length=3)
 SCORES = np.array([3, 2, 0])
 PIECES = PiecewiseScores(np.array([0.0, 1.0, 1.5, 4.0]), np.array([1.0, 3.0, 0.0]))
 
@@ -292,22 +292,29 @@ def test_laplace_on_reals_loses_its_epsilon_with_rounding_included(relation: Rel
     assert 0.5 * (1 - 1e-4) < worst <= 0.5
 
 
-def shifts(relation: Relation, size: int, monotonic: bool) -> list[Any]:
-    moves = (0, 1) if relation is ADD and monotonic else (-1, 0, 1)
+def shifts(relation: Relation, size: int, rise: int, fall: int) -> list[Any]:
+    most = max(rise, fall)
+    moves = range(-fall, rise + 1) if relation is ADD else range(-most, most + 1)
     return [np.array(s) for s in itertools.product(moves, repeat=size)]
 
 
 BASES = [np.array(b) for b in itertools.product((0, 1, 3), repeat=3)] + [np.array([0, 90, 0]), np.array([200, 0, 1])]
 
 
+MOVES = [(1, 0), (0, 1), (1, 1), (2, 1), (1, 3)]  # how far a row raises a score, and lowers it
+
+
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("monotonic", [True, False])
+@pytest.mark.parametrize(("rise", "fall"), MOVES)
 @pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8")])
-def test_selections_lose_their_epsilon_and_no_more(mechanism: Mechanism, monotonic: bool, relation: Relation) -> None:
-    """Exhaustive over small changes: under replace-one of at most 1 either way, as the sensitivity declares."""
-    of = facts(sensitivity("linf", 1, 1, monotonic=monotonic), answer_length=3)
+def test_selections_lose_their_epsilon_and_no_more(
+    mechanism: Mechanism, rise: int, fall: int, relation: Relation
+) -> None:
+    """Exhaustive over small changes: under replace-one of at most the larger either way, as declared."""
+    most = max(rise, fall)
+    of = facts(sensitivity("linf", most, most, rise=rise, fall=fall), answer_length=3)
     calibration = calibrated(mechanism, of, relation)
-    pairs = [(base, base + shift) for base in BASES for shift in shifts(relation, 3, monotonic)]
+    pairs = [(base, base + shift) for base in BASES for shift in shifts(relation, 3, rise, fall)]
     worst = worst_loss(calibration, pairs, range(3))
     assert worst <= 0.8 + 1e-9
     assert worst > 0.8 * 0.999  # tight: one candidate far ahead, the others moving the other way
@@ -315,31 +322,33 @@ def test_selections_lose_their_epsilon_and_no_more(mechanism: Mechanism, monoton
 
 @pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8"), ExponentialInterval("0.8")])
 def test_monotonic_scores_need_half_the_noise(mechanism: Mechanism) -> None:
-    one, two = (facts(sensitivity("linf", 1, monotonic=o), answer_length=3) for o in (True, False))
-    assert calibrated(mechanism, two).scale == 2 * calibrated(mechanism, one).scale
+    one, two, most = (facts(sensitivity("linf", 2, fall=fall), answer_length=3) for fall in (0, 1, 2))
+    assert calibrated(mechanism, most).scale == 2 * calibrated(mechanism, one).scale
+    assert calibrated(mechanism, two).scale == Fraction(3, 2) * calibrated(mechanism, one).scale
 
 
 def test_a_two_sided_change_with_monotonic_noise_would_lose_more() -> None:
     """Shows that the exhaustive search above can tell: half the noise is caught."""
-    of = facts(sensitivity("linf", 1, 1, monotonic=False), answer_length=3)
+    of = facts(sensitivity("linf", 1, 1), answer_length=3)
     for mechanism in (Exponential("0.8"), PermuteAndFlip("0.8")):
         honest = calibrated(mechanism, of)
         halved = attrs.evolve(honest, scale=honest.scale / 2)
-        pairs = [(base, base + shift) for base in BASES for shift in shifts(ADD, 3, False)]
+        pairs = [(base, base + shift) for base in BASES for shift in shifts(ADD, 3, 1, 1)]
         assert worst_loss(halved, pairs, range(3)) > 0.8 * 1.5
 
 
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("monotonic", [True, False])
-def test_interval_loses_its_epsilon_and_no_more(monotonic: bool, relation: Relation) -> None:
-    of = facts(sensitivity("linf", 1, 1, monotonic=monotonic), answer_length=None)
+@pytest.mark.parametrize(("rise", "fall"), MOVES)
+def test_interval_loses_its_epsilon_and_no_more(rise: int, fall: int, relation: Relation) -> None:
+    most = max(rise, fall)
+    of = facts(sensitivity("linf", most, most, rise=rise, fall=fall), answer_length=None)
     calibration = calibrated(ExponentialInterval("0.8"), of, relation)
     breaks = np.array([0.0, 1e-9, 1.0, 10.0])
     bases = [np.array(b, dtype=float) for b in itertools.product((0, 2), repeat=3)] + [np.array([0.0, 0.0, 80.0])]
     pairs = [
         (PiecewiseScores(breaks, base), PiecewiseScores(breaks, base + shift))
         for base in bases
-        for shift in shifts(relation, 3, monotonic)
+        for shift in shifts(relation, 3, rise, fall)
     ]
     worst = worst_loss(calibration, pairs, [5e-10, 0.5, 5.0])
     assert 0.8 * 0.999 < worst <= 0.8 + 1e-9
@@ -379,7 +388,7 @@ def test_gaussian_renyi_divergence_is_at_most_rho_times_the_order(rho: Any, rela
     ],
 )
 def test_zcdp_losses(mechanism: Mechanism, rho: Fraction) -> None:
-    of = facts(sensitivity("linf", 1, monotonic=True), sensitivity("l1", 1))
+    of = facts(sensitivity("linf", 1, fall=0), sensitivity("l1", 1))
     losses = calibrated(mechanism, of).losses
     assert losses.pure == ByRelation(Fraction(1), Fraction(2))
     assert losses.zcdp == ByRelation(rho, 4 * rho)
@@ -387,7 +396,7 @@ def test_zcdp_losses(mechanism: Mechanism, rho: Fraction) -> None:
 
 @pytest.mark.parametrize("mechanism", [Laplace(1), DiscreteLaplace(1), Exponential(1), PermuteAndFlip(1)])
 def test_a_step_in_parts_costs_no_more_when_a_row_moves_between_them(mechanism: Mechanism) -> None:
-    of = facts(sensitivity("linf", 1, 1, monotonic=True), sensitivity("l1", 1, 1))
+    of = facts(sensitivity("linf", 1, 1, fall=0), sensitivity("l1", 1, 1))
     losses = calibrated(mechanism, of, REPLACE, in_parts=True).losses.pure
     assert losses.add_or_remove_one == Fraction(1, 2)
     assert losses.replace_one is not None
@@ -410,7 +419,7 @@ def test_vote_table_of_the_2010_talk(epsilon: str, published: list[float]) -> No
 
     The last probability at epsilon 0.1 is 0.104; the talk prints 0.11, so that its column adds up to 1.
     """
-    two_sided = facts(sensitivity("linf", 1, monotonic=False), answer_length=4)
+    two_sided = facts(sensitivity("linf", 1), answer_length=4)
     calibration = calibrated(Exponential(epsilon), two_sided)
     votes = np.array([27, 23, 9, 0])
     for position, printed in enumerate(published):
@@ -431,7 +440,7 @@ def test_split_point_table_of_the_2010_talk() -> None:
     breaks = np.array([0.0, 2, 3, 5, 7, 10, 11, 12])
     scores = np.array([3.0, 4, 5, 4, 3, 4, 3])
     published = [0.063, 0.085, 0.467, 0.172, 0.095, 0.086, 0.032]
-    monotonic = facts(sensitivity("linf", 1, monotonic=True), integer=True, answer_length=None)
+    monotonic = facts(sensitivity("linf", 1, fall=0), integer=True, answer_length=None)
     calibration = calibrated(ExponentialInterval(1), monotonic)
     answer = PiecewiseScores(breaks, scores)
     for k, printed in enumerate(published):
@@ -539,13 +548,13 @@ def test_the_scale_covers_rounding_and_is_rounded_up(added: Fraction, answer_len
 SELECTIONS = st.sampled_from([Exponential(1), PermuteAndFlip(1)])
 
 
-@given(mechanism=SELECTIONS, added=st.fractions(Fraction(1, 10**6), 10**9), monotonic=st.booleans())
+@given(mechanism=SELECTIONS, added=st.fractions(Fraction(1, 10**6), 10**9), share=st.fractions(0, 1))
 @settings(max_examples=100, deadline=None)
-def test_the_scale_of_a_selection_covers_rounding(mechanism: Mechanism, added: Fraction, monotonic: bool) -> None:
+def test_the_scale_of_a_selection_covers_rounding(mechanism: Mechanism, added: Fraction, share: Fraction) -> None:
     """Two scores are rounded before and after: their difference moves by two steps more, and two are for doubles."""
-    of = facts(sensitivity("linf", added, monotonic=monotonic), integer=False, answer_length=3)
+    of = facts(sensitivity("linf", added, fall=share * added), integer=False, answer_length=3)
     calibration = calibrated(mechanism, of)
-    assert calibration.scale >= added * (1 if monotonic else 2) + 4 * calibration.unit
+    assert calibration.scale >= added * (1 + share) + 4 * calibration.unit
 
 
 @pytest.mark.parametrize("mechanism", [Exponential(1), PermuteAndFlip(1)])
@@ -659,9 +668,9 @@ def test_queries_that_a_mechanism_cannot_serve() -> None:
 def test_spread_needs_the_linf_norm() -> None:
     with pytest.raises(dpf.InputError, match="linf"):
         _ = sensitivity("l1", 1).spread
-    assert sensitivity("linf", 1, monotonic=True).spread == ByRelation(Fraction(1), Fraction(2))
-    assert sensitivity("linf", 1, monotonic=False).spread == ByRelation(Fraction(2), Fraction(4))
-    assert sensitivity("linf", None, 3, monotonic=True).spread == ByRelation(None, Fraction(6))
+    assert sensitivity("linf", 1, fall=0).spread == ByRelation(Fraction(1), Fraction(2))
+    assert sensitivity("linf", 1).spread == ByRelation(Fraction(2), Fraction(4))
+    assert sensitivity("linf", None, 3, fall=0).spread == ByRelation(None, Fraction(6))
     assert sensitivity("squared-l2", 1).change == ByRelation(Fraction(1), Fraction(4))
     assert Norm("l1") is Norm.L1
 

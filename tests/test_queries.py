@@ -140,7 +140,7 @@ def test_nothing_to_count_is_refused(make: Any) -> None:
 
 
 def sensitivity(norm: str, added: Any, replaced: Any = None) -> dpf.Sensitivity:
-    return dpf.Sensitivity(norm, added, replaced, monotonic=True, source="by construction of the test")
+    return dpf.Sensitivity(norm, added, replaced, fall=0, source="by construction of the test")
 
 
 def facts(*sensitivities: dpf.Sensitivity) -> QueryFacts:
@@ -153,8 +153,14 @@ def test_the_l1_norm_bounds_the_others() -> None:
     assert l2 is not None
     assert linf is not None
     assert l2.change == ByRelation(Fraction(9), Fraction(16))
-    assert linf.change == ByRelation(Fraction(3), Fraction(4))
+    assert linf.change == ByRelation(Fraction(3), Fraction(3))  # up by 3 at most for the row that enters, and none down
     assert linf.monotonic
+    apart = dpf.Sensitivity("l1", 3, 4, rise=2, fall=1, source="by construction of the test")
+    linf, l2 = facts(apart).sensitivity(Norm.LINF), facts(apart).sensitivity(Norm.SQUARED_L2)
+    assert linf is not None
+    assert l2 is not None
+    assert (linf.change, linf.spread) == (ByRelation(Fraction(2), Fraction(3)), ByRelation(Fraction(3), Fraction(6)))
+    assert (l2.rise, l2.fall, l2.add_or_remove_one) == (4, 1, 9)
     both = facts(sensitivity("squared-l2", 1), sensitivity("l1", 3))
     assert both.sensitivity(Norm.LINF) is not None
     assert facts(sensitivity("squared-l2", 1)).sensitivity(Norm.LINF) is None
@@ -181,3 +187,44 @@ def test_a_query_from_a_plan_file_cannot_be_evaluated() -> None:
     (block,) = ENGINE.load(dpf.Table.from_codes(SCHEMA, np.zeros((3, 1), dtype=int)))
     with pytest.raises(dpf.InputError, match="read from a plan file"):
         query.count(block)
+
+
+def test_rise_and_fall_make_the_change_the_spread_and_whether_it_is_monotonic() -> None:
+    def declared(norm: str = "linf", added: Any = 1, replaced: Any = None, **directions: Any) -> dpf.Sensitivity:
+        return dpf.Sensitivity(norm, added, replaced, **directions, source="by construction of the test")
+
+    assert declared().spread == ByRelation(Fraction(2), Fraction(4))
+    assert declared(fall="1/2").spread == ByRelation(Fraction(3, 2), Fraction(3))
+    assert declared(rise="1/2", replaced=1).spread == ByRelation(Fraction(3, 2), Fraction(2))
+    assert declared(fall="1/2").change == ByRelation(Fraction(1), Fraction(3, 2))
+    assert declared(fall="1/2", replaced=9).change == ByRelation(Fraction(1), Fraction(3, 2))
+    assert [declared(fall=0).monotonic, declared(rise=0).monotonic] == [True, True]
+    assert [declared().monotonic, declared(fall="1/2").monotonic] == [False, False]
+    assert declared(added=None, replaced=2).change == ByRelation(None, Fraction(2))
+    assert declared(added=None, replaced=2).spread == ByRelation(None, Fraction(4))
+    assert declared("l1", 2, rise=1, fall=1).change == ByRelation(Fraction(2), Fraction(4))
+
+
+@pytest.mark.parametrize(
+    ("norm", "added", "directions"),
+    [
+        ("linf", 1, {"rise": 2}),
+        ("linf", 1, {"fall": -1}),
+        ("linf", 1, {"rise": "1/2", "fall": "1/2"}),  # the change would be 1/2
+        ("l1", 1, {"fall": 2}),
+        ("linf", 1, {"fall": None}),
+        ("linf", None, {"rise": 1}),
+    ],
+)
+def test_a_rise_or_a_fall_that_contradicts_the_change_is_refused(norm: str, added: Any, directions: Any) -> None:
+    with pytest.raises(dpf.InputError, match="rise"):
+        dpf.Sensitivity(norm, added, **directions, source="by construction of the test")
+
+
+def test_a_spread_holds_for_every_replacement_that_a_removal_and_an_addition_make() -> None:
+    """Exhaustive: two coordinates, each moved by a removal in [-rise, fall] and by an addition in [-fall, rise]."""
+    declared = dpf.Sensitivity("linf", 3, rise=3, fall=1, source="by construction of the test")
+    moves = [a - b for a, b in itertools.product(range(-1, 4), repeat=2)]
+    assert max(map(abs, moves)) == declared.change.replace_one == 4
+    assert max(a - b for a, b in itertools.product(moves, repeat=2)) == declared.spread.replace_one == 8
+    assert max(a - b for a, b in itertools.product(range(-1, 4), repeat=2)) == declared.spread.add_or_remove_one == 4

@@ -176,7 +176,7 @@ class Supported(CandidateScores):
 
     @property
     def sensitivities(self):
-        return (Sensitivity(Norm.LINF, 1, 1, monotonic=True, source="counts"),)
+        return (Sensitivity(Norm.LINF, 1, 1, fall=0, source="counts"),)
 
     def candidates(self, **inputs):
         return TOWN.labels

@@ -1,8 +1,15 @@
 """Selections: the exponential mechanism and permute-and-flip.
 
-Both choose the candidate with the largest noisy score. Their loss depends on the spread of a query's sensitivity,
-the largest difference between the changes of two candidates' scores: both choose alike when all scores move
-together, so a monotonic sensitivity costs half of a two-sided one.
+Both choose the candidate with the largest noisy score, q_i + z_i with independent z_i. Their loss depends on the spread
+S of a query's sensitivity: the largest difference between the changes of two candidates' scores. A row that raises
+scores by 1 at most and lowers them by 1/2 at most has the spread 3/2; a monotonic one that of its one direction.
+
+**The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every
+t: exponential noise by its tail, Gumbel noise since 1 - exp(-x) is concave with value 0 at 0, and shifting t by S turns
+x = exp(-t / s) into exp(-S / s) x. For fixed noise of the others, r is chosen if z_r exceeds the largest of
+q_i + z_i - q_r. On a neighbour each of these is larger by S at most, so their largest is, and the probability that z_r
+exceeds it is at least exp(-S / s) times what it was. That holds for all noise of the others, so for r; and with the two
+tables exchanged. (Nothing is asked of the changes themselves, only of their differences.)
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
 
 #: The version of the JSON form of plans.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:

@@ -32,10 +32,7 @@ def _read_parts(form: Any) -> Parts | None:
 
 def _read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
     query = dict(form["query"])
-    query["sensitivities"] = [
-        Sensitivity(s["norm"], s["add_or_remove_one"], s["replace_one"], monotonic=s["monotonic"], source=s["source"])
-        for s in query["sensitivities"]
-    ]
+    query["sensitivities"] = [Sensitivity(**declared) for declared in query["sensitivities"]]
     parameters = dict(form["mechanism"])
     name = parameters.pop("name")
     if name not in mechanisms:

@@ -35,7 +35,8 @@ def _sensitivity(declared: Sensitivity) -> dict[str, Any]:
         "norm": declared.norm.value,
         "add_or_remove_one": _ratio(declared.add_or_remove_one),
         "replace_one": _ratio(declared.replace_one),
-        "monotonic": declared.monotonic,
+        "rise": _ratio(declared.rise),
+        "fall": _ratio(declared.fall),
         "source": declared.source,
     }
 

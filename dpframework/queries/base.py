@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, exact_or_none
+from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.tables.blocks import Block
 
 
@@ -26,54 +26,92 @@ class Norm(enum.StrEnum):
     LINF = "linf"
 
 
+def _size_or_none(value: Amount | None) -> Fraction | None:
+    return None if value is None else exact(value, "a sensitivity's change, rise or fall")
+
+
 @attrs.frozen
 class Sensitivity:
-    """The largest change of a query's answer between neighbours.
+    """How far a query's answer can move between neighbours.
 
     Attributes
     ----------
     norm
-        What the change is measured in (for `Norm.SQUARED_L2` both values are squares).
+        What a change is measured in (for `Norm.SQUARED_L2` all values are squares).
     add_or_remove_one
         The largest change when a row is added or removed; None if there is no bound (a public row count is needed).
     replace_one
-        The largest change when a row is replaced; None counts the add-or-remove change twice.
-    monotonic
-        Whether adding a row moves all coordinates the same way, up or down.
+        The largest change when a row is replaced; None counts one removal and one addition.
+    rise, fall
+        How far adding a row can raise coordinates, and how far it can lower them: the norm of the increases, and that
+        of the decreases. What is left out may be as large as `add_or_remove_one`. Removing a row does the reverse, and
+        replacing one can do either: a replacement's reverse is a replacement.
     source
         The theorem, paper or derivation that the values come from.
     """
 
     norm: Norm = attrs.field(converter=Norm)
-    add_or_remove_one: Fraction | None = attrs.field(converter=exact_or_none)
-    replace_one: Fraction | None = attrs.field(default=None, converter=exact_or_none)
-    monotonic: bool = attrs.field(default=False, kw_only=True)
+    add_or_remove_one: Fraction | None = attrs.field(converter=_size_or_none)
+    replace_one: Fraction | None = attrs.field(default=None, converter=_size_or_none)
+    rise: Fraction | None = attrs.field(converter=_size_or_none, kw_only=True)
+    fall: Fraction | None = attrs.field(converter=_size_or_none, kw_only=True)
     source: str = attrs.field(kw_only=True)
+
+    @rise.default
+    def _rise(self) -> Fraction | None:
+        return self.add_or_remove_one
+
+    @fall.default
+    def _fall(self) -> Fraction | None:
+        return self.add_or_remove_one
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a rise and a fall that contradict the change."""
+        added = self.add_or_remove_one
+        if added is None:
+            if self.rise or self.fall:
+                raise InputError("a sensitivity with a rise or a fall needs add_or_remove_one, the larger of them")
+            return
+        either = (self.rise, self.fall)
+        known = [direction for direction in either if direction is not None]
+        if len(known) < 2 or max(known) > added or (self.norm is Norm.LINF and max(known) < added):
+            raise InputError(
+                f"a sensitivity in the {self.norm} norm declares a change of {added}, a rise of {self.rise} and a fall "
+                f"of {self.fall}; the change is the larger of the two in the linf norm, and at least that in the others"
+            )
+
+    @property
+    def monotonic(self) -> bool:
+        """Whether adding a row moves all coordinates the same way: it never lowers one, or never raises one."""
+        return 0 in (self.rise, self.fall)
 
     @property
     def change(self) -> ByRelation:
-        """The change under each relation, with replace-one bounded by a removal and an addition."""
-        added = self.add_or_remove_one
-        twice = None if added is None else added * (4 if self.norm is Norm.SQUARED_L2 else 2)
-        known = [bound for bound in (self.replace_one, twice) if bound is not None]
-        return ByRelation(added, min(known, default=None))
+        """The change under each relation, with replace-one bounded by a removal and an addition.
+
+        In the linf norm these move a coordinate by something in [-rise, fall] and in [-fall, rise], together by
+        rise + fall at most. In any other norm the change at most doubles, by the triangle inequality.
+        """
+        added, rise, fall = self.add_or_remove_one, self.rise, self.fall
+        if added is None or rise is None or fall is None:
+            return ByRelation(added, self.replace_one)
+        both = rise + fall if self.norm is Norm.LINF else added * (4 if self.norm is Norm.SQUARED_L2 else 2)
+        return ByRelation(added, both if self.replace_one is None else min(self.replace_one, both))
 
     @property
     def spread(self) -> ByRelation:
         """The largest difference between the changes of two coordinates: what a selection's loss depends on.
 
-        A monotonic change moves every coordinate by something in [0, c]: spread c. Any other change moves them by
-        something in [-c, c]: spread 2 c. A replacement is a removal and an addition, so its spread is at most
-        twice that of one of them (Dong, Durfee and Rogers 2020, on bounded range).
+        Adding a row moves every coordinate by something in [-fall, rise], an interval of length rise + fall; removing
+        one, by something in its mirror image. Replacing one moves them by something in [-c, c] with c the change under
+        replace-one, an interval of length 2 c: and c is at most rise + fall, so that is never more than a removal's and
+        an addition's together.
         """
         if self.norm is not Norm.LINF:
             raise InputError("a spread is defined for sensitivities in the linf norm")
-        added, replaced = self.change.add_or_remove_one, self.change.replace_one
-        spread_added = None if added is None else added * (1 if self.monotonic else 2)
-        known = [] if replaced is None else [2 * replaced]
-        if spread_added is not None:
-            known.append(2 * spread_added)
-        return ByRelation(spread_added, min(known, default=None))
+        replaced = self.change.replace_one
+        of_one = None if self.rise is None or self.fall is None else self.rise + self.fall
+        return ByRelation(of_one, None if replaced is None else 2 * replaced)
 
 
 def _texts(values: Iterable[str]) -> tuple[str, ...]:
@@ -125,13 +163,21 @@ class QueryFacts:
 
 
 def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
+    """Return what a sensitivity in the l1 norm bounds: no other norm of a change, a rise or a fall is larger."""
     power = 2 if norm is Norm.SQUARED_L2 else 1
-    added, replaced = declared.add_or_remove_one, declared.replace_one
+
+    def raised(bound: Fraction | None) -> Fraction | None:
+        return None if bound is None else bound**power
+
+    either = [direction for direction in (declared.rise, declared.fall) if direction is not None]
+    largest = max(either, default=None) if norm is Norm.LINF else None
     return attrs.evolve(
         declared,
         norm=norm,
-        add_or_remove_one=None if added is None else added**power,
-        replace_one=None if replaced is None else replaced**power,
+        add_or_remove_one=raised(declared.add_or_remove_one) if largest is None else largest,
+        replace_one=raised(declared.replace_one),
+        rise=raised(declared.rise),
+        fall=raised(declared.fall),
     )
 
 

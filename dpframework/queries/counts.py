@@ -26,9 +26,9 @@ def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
     source = "counts of disjoint cells: a row lies in one cell"
     moved = 1 if cells == 1 else 2
     return (
-        Sensitivity(Norm.L1, 1, moved, monotonic=True, source=source),
-        Sensitivity(Norm.SQUARED_L2, 1, moved, monotonic=True, source=source),
-        Sensitivity(Norm.LINF, 1, 1, monotonic=True, source=source),
+        Sensitivity(Norm.L1, 1, moved, fall=0, source=source),
+        Sensitivity(Norm.SQUARED_L2, 1, moved, fall=0, source=source),
+        Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
     )
 
 

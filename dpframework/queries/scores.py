@@ -75,8 +75,8 @@ class Supports(CandidateScores):
         """
         source = "a row is in each support once or not at all"
         return (
-            Sensitivity(Norm.LINF, 1, 1, monotonic=True, source=source),
-            Sensitivity(Norm.L1, self.answer_length, self.answer_length, monotonic=True, source=source),
+            Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
+            Sensitivity(Norm.L1, self.answer_length, self.answer_length, fall=0, source=source),
         )
 
     def candidates(self, **inputs: Any) -> Sequence[Description]:

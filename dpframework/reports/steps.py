@@ -7,9 +7,9 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy import Relation, decimal_text
 from dpframework.plan.nodes import Step
-from dpframework.queries.base import Norm
+from dpframework.queries.base import Norm, Sensitivity
 from dpframework.reports.losses import cost_text, loss_of
 from dpframework.study.study_plan import StudyPlan
 
@@ -79,7 +79,7 @@ def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
     return StepRow(
         path=path,
         query=facts.text,
-        sensitivity=NONE if declared is None else _change(declared.change.under(plan.relation), declared.norm),
+        sensitivity=NONE if declared is None else _change(declared, plan.relation),
         monotonic=NONE if declared is None else "yes" if declared.monotonic else "no",
         source=NONE if declared is None else declared.source,
         mechanism=step.mechanism.name,
@@ -89,7 +89,14 @@ def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
     )
 
 
-def _change(change: Fraction | None, norm: Norm) -> str:
+def _change(declared: Sensitivity, relation: Relation) -> str:
+    change = declared.change.under(relation)
     if change is None:
         return "no claim"
-    return f"{decimal_text(change).removesuffix('.0')} ({norm})"
+    spread = declared.spread.under(relation) if declared.norm is Norm.LINF else None
+    apart = "" if spread in (None, change, 2 * change) else f", spread {_shown(spread)}"
+    return f"{_shown(change)} ({declared.norm}{apart})"
+
+
+def _shown(amount: Fraction | None) -> str:
+    return "" if amount is None else decimal_text(amount).removesuffix(".0")

@@ -49,7 +49,7 @@ class Answers:
 def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
     """Return facts that between them show every kind of change, with answers of the kind that a mechanism takes."""
     scored = [
-        Sensitivity(Norm.LINF, 1, monotonic=True, source="a probe"),
+        Sensitivity(Norm.LINF, 1, fall=0, source="a probe"),
         Sensitivity(Norm.LINF, 1, source="a probe"),
     ]
     weights = [Sensitivity(norm, change, source="a probe") for norm, change in ((Norm.L1, 3), (Norm.SQUARED_L2, 9))]

@@ -87,7 +87,7 @@ def probes() -> tuple[Probe, ...]:
     """Return queries' facts with answers that between them every kind of mechanism can serve."""
 
     def facts(name: str, integer: bool, size: int, *norms: Norm) -> QueryFacts:
-        declared = [Sensitivity(norm, 1, monotonic=True, source="a probe") for norm in norms]
+        declared = [Sensitivity(norm, 1, fall=0, source="a probe") for norm in norms]
         return QueryFacts(name, name, (), integer, size, declared)
 
     breaks = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
@@ -204,12 +204,8 @@ def _sharpened(mechanism: Mechanism, probe: Probe) -> Probe:
 
 def _scaled(sensitivity: Sensitivity, share: Fraction) -> Sensitivity:
     factor = share**2 if sensitivity.norm is Norm.SQUARED_L2 else share  # an l2 sensitivity is a square
-    added, replaced = sensitivity.add_or_remove_one, sensitivity.replace_one
-    return attrs.evolve(
-        sensitivity,
-        add_or_remove_one=None if added is None else added * factor,
-        replace_one=None if replaced is None else replaced * factor,
-    )
+    sizes = {name: getattr(sensitivity, name) for name in ("add_or_remove_one", "replace_one", "rise", "fall")}
+    return attrs.evolve(sensitivity, **{name: size and size * factor for name, size in sizes.items()})
 
 
 def _scale_of(mechanism: Mechanism, calibration: Calibration) -> float:

@@ -23,6 +23,7 @@ from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Univ
 MOST_ROWS = 60
 ROUNDING = 1e-9  # relative, of floating point in an answer
 SPREAD = "spread"
+RISE, FALL = " rise", " fall"  # after the name of a norm
 
 
 @final
@@ -33,7 +34,8 @@ class Measured:
     Attributes
     ----------
     norm
-        "l1", "squared-l2", "linf", or "spread" (of a monotonic linf sensitivity: how far two coordinates move apart).
+        "l1", "squared-l2", "linf", "spread" (of a linf sensitivity: how far two coordinates move apart), or a norm with
+        "rise" or "fall": of what adding a row raises, or lowers, where that is declared to be less than the change.
     declared, largest
         The two changes.
     one, other
@@ -77,7 +79,7 @@ class SensitivityReport:
     relation
         The neighbouring relation.
     measured
-        One entry a declared norm, and the spread of monotonic ones.
+        One entry a declared norm, the spread of scores, and each rise and fall that is less than the change.
     pairs
         How many pairs of neighbours were evaluated.
     wrong
@@ -101,7 +103,7 @@ class SensitivityReport:
     @property
     def ratio(self) -> float:
         """The largest of the ratios of found to declared."""
-        return max((one.ratio for one in self.measured), default=math.nan)
+        return max((one.ratio for one in self.measured if one.declared), default=math.nan)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -165,27 +167,30 @@ def search_sensitivity(
 
 
 def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
-    """Return what a query declares under a relation: a change a norm, and the spread of monotonic scores."""
-    declared = {}
+    """Return what a query declares under a relation, by the names of `Measured.norm`."""
+    declared: dict[str, Fraction] = {}
     for sensitivity in query.facts().sensitivities:
         change = sensitivity.change.under(relation)
         if change is not None:
             declared[sensitivity.norm.value] = change
         if sensitivity.norm is Norm.LINF and (spread := sensitivity.spread.under(relation)) is not None:
             declared[SPREAD] = spread
+        if change is not None and relation is Relation.ADD_OR_REMOVE_ONE:
+            for direction, bound in ((RISE, sensitivity.rise), (FALL, sensitivity.fall)):
+                if bound is not None and bound < change:
+                    declared[sensitivity.norm.value + direction] = bound
     return declared
 
 
 def measure(before: Any, after: Any) -> dict[str, float]:
-    """Return the change between two answers in every norm (l2 squared), and its spread."""
+    """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread."""
     change = _change(before, after)
-    size = np.abs(change)
-    return {
-        "l1": float(size.sum()),
-        "squared-l2": float(np.square(change).sum()),
-        "linf": float(size.max(initial=0.0)),
-        SPREAD: float(np.ptp(change)) if change.size else 0.0,
-    }
+    found = {SPREAD: float(np.ptp(change)) if change.size else 0.0}
+    for name, part in (("", np.abs(change)), (RISE, np.maximum(change, 0)), (FALL, np.maximum(-change, 0))):
+        found["l1" + name] = float(part.sum())
+        found["squared-l2" + name] = float(np.square(part).sum())
+        found["linf" + name] = float(part.max(initial=0.0))
+    return found
 
 
 def _change(before: Any, after: Any) -> NDArray[np.float64]:

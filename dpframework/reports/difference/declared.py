@@ -92,7 +92,8 @@ def _declared(declared: Sensitivity) -> dict[str, Any]:
     return {
         "sensitivity under add-or-remove-one": declared.add_or_remove_one,
         "sensitivity under replace-one": declared.replace_one,
-        "monotonic sensitivity": declared.monotonic,
+        "rise of the answer when a row is added": declared.rise,
+        "fall of the answer when a row is added": declared.fall,
         "source of the sensitivity": declared.source,
     }
 

@@ -54,7 +54,7 @@ class Toy(Pool):
         return Toy(self.step, tuple(map(tuple, scores)))
 
 
-FACTS = QueryFacts("toy", "toy pool", (), False, 5, [Sensitivity(Norm.LINF, 1, monotonic=True, source="a probe")])
+FACTS = QueryFacts("toy", "toy pool", (), False, 5, [Sensitivity(Norm.LINF, 1, fall=0, source="a probe")])
 
 
 class TestSerenadeCS(MinerConformance):

@@ -101,6 +101,46 @@ def test_the_pair_score_changes_by_less_than_three_rows_share_when_one_is_replac
     assert rows * largest_replacement(rows) < 3
 
 
+def gained(table: np.ndarray) -> float:
+    """Return the gain of two trees by its definition, from counts[leaf of the first, of the second, class]."""
+
+    def norm(counts: np.ndarray, axis: int) -> np.ndarray:
+        return (counts.astype(float) ** 3).sum(axis=axis) ** (1 / 3)
+
+    of_first, of_second = norm(table.sum(axis=1), 1).sum(), norm(table.sum(axis=2), 0).sum()
+    return (of_first + of_second - norm(table.sum(axis=(1, 2)), 0)) / 2
+
+
+def scored(table: np.ndarray, name: str) -> float:
+    return gained(table) if name == "gain" else purities(table)[2]
+
+
+@pytest.mark.parametrize(("name", "bound"), [("gain", (Fraction(1), Fraction(1, 2))), ("product", (1, 2))])
+def test_no_row_raises_or_lowers_a_pair_score_by_more_than_declared(name, bound):
+    """All tables of two leaves a side, two classes and 5 rows; and those of 0, 1 or 200 rows of each kind."""
+    declared = pair_score_named(name).sensitivity(None)
+    assert (declared.rise, declared.fall) == bound
+    assert declared.spread.add_or_remove_one == sum(bound)
+    tables = np.array([*tables_of(5), *itertools.product([0, 1, 200], repeat=8)]).reshape(-1, 2, 2, 2)
+    changes = [
+        scored(table + one.reshape(2, 2, 2), name) - scored(table, name)
+        for table in tables
+        for one in np.eye(8, dtype=int)
+    ]
+    assert max(changes) <= declared.rise + 1e-9
+    assert min(changes) >= -declared.fall - 1e-9
+    assert max(changes) > 0.98 * declared.rise  # and neither can be lowered
+    assert min(changes) < -0.98 * declared.fall
+
+
+def test_the_kernels_gain_is_the_one_that_is_derived():
+    for table in tables_of(3):
+        cells = table.reshape(2, 2, 2)
+        joint = np.ascontiguousarray(cells.sum(axis=2).T)
+        code = pair_score_named("gain").criterion.code
+        assert pair_score(cells.sum(axis=1), joint, code, False) == pytest.approx(gained(cells))
+
+
 def test_the_worst_case_of_ten_rows_is_the_known_one():
     assert 10 * largest_replacement(10) == pytest.approx(2.34, abs=0.005)
     assert 2.9 < 10**6 * largest_replacement(10**6) < 3

@@ -149,19 +149,18 @@ class RowBounds:
         factor = terms * (2 if self.published else 1)
         source = "theorems 6 and 7 of the paper" if self.published else "conditional entropies: sensitivities.py"
         change = None if added is None else added * factor
-        return (Sensitivity(Norm.LINF, change, replaced * factor, monotonic=not self.published, source=source),)
+        return (Sensitivity(Norm.LINF, change, replaced * factor, rise=0, source=source),)
 
     def of_entropies(self, number: int) -> tuple[Sensitivity, ...]:
         """Return the sensitivities of a vector of so many N H: all of them can change by G at once."""
         added, replaced = self.entropy()
         source = "theorem 5 of the paper" if self.published else "entropies: sensitivities.py"
-        monotonic = not self.published
         return tuple(
             Sensitivity(
                 norm,
                 None if added is None else number * added**power,
                 number * replaced**power,
-                monotonic=monotonic,
+                fall=0,
                 source=source,
             )
             for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2))
@@ -177,5 +176,5 @@ class RowBounds:
             change = None if added is None else bounds * added**power
             source = "conditional entropies: sensitivities.py"
             either = (sum(squares, Fraction(0)) + sum(given)) * replaced**power
-            found.append(Sensitivity(norm, change, either, monotonic=True, source=source))
+            found.append(Sensitivity(norm, change, either, fall=0, source=source))
         return tuple(found)

@@ -68,10 +68,9 @@ class LanguageScores(Query):
         return (self.score.sensitivity,)
 
     def coordinates(self, answer: Any) -> NDArray[np.float64]:
-        """Return the first round's scores, each plus what makes them monotonic: `shift` for every row."""
-        shift = self.score.shift * answer.rows
+        """Return the first round's scores."""
         scores = [answer.scores(group, EXACT)[1] for group in answer.groups()]
-        return np.asarray(np.concatenate(scores) * EXACT + shift)
+        return np.asarray(np.concatenate(scores) * EXACT)
 
 
 @final

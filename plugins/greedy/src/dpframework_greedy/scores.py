@@ -23,9 +23,8 @@ index itself. Write w(I) = I g(I), which grows, and f(U) = t(U) / U, which falls
   grows with U, so it grows until U = r / (1 - r) and falls to 0 after. So its largest value over U >= I is at U = I, or
   at one of the two integers around r / (1 - r): `rise` is the largest of these over I.
 
-Two candidates are changed by one row independently of each other, so two scores move apart by at most `rise` + `fall`.
-A selection does not see what is added to all scores alike: with `fall` times the number of rows added, every score
-rises by something in [0, rise + fall]. That makes the sensitivity rise + fall, monotonic.
+Two candidates are changed by one row independently of each other, so two scores move apart by at most `rise` + `fall`:
+that is the spread that a selection pays for, and less than twice the larger of them.
 
 **One row replaced.** Besides the moves above and their reverses, a row may pass from exactly one support to both:
 (I, U) to (I + 1, U) with U > I, which raises the score by (w(I + 1) - w(I)) f(U): at most its value at U = I + 1.
@@ -42,7 +41,7 @@ if I - c U = (1 - c) U - A > 0: a number of rows, which a row moves by no more t
     s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1:
 
 beyond the maximum support m more rows gain nothing. A row more moves s by 1 - c or 0 if it enters both supports, and
-by -c or -1 if it enters one: from -1 to 1/2, so with 1 for every row added it is monotonic, 3/2. A row that passes from
+by -c or -1 if it enters one: from -1 to 1/2, a spread of 3/2. A row that passes from
 one support to both, or back, leaves U and moves s by 1; one that enters or leaves both, or one, by no more than 1, as
 above: 1 for a row replaced. All of that holds for any c in its range, so c may come from any release.
 """
@@ -146,20 +145,16 @@ class Score:
         return _all_changes(self)
 
     @property
-    def shift(self) -> float:
-        """What is added to all scores for every row, so that no row lowers one."""
-        return self.changes.fall
-
-    @property
     def sensitivity(self) -> Sensitivity:
-        """The linf sensitivity of the score plus `shift` for every row: monotonic (see the module)."""
-        changes = self.changes
+        """The linf sensitivity of the score (see the module)."""
+        rise, fall = rational_above(self.changes.rise), rational_above(self.changes.fall)
         return Sensitivity(
             Norm.LINF,
-            rational_above(changes.rise + changes.fall),
-            rational_above(changes.replaced),
-            monotonic=True,
-            source="largest rise plus largest fall of the score: derived in dpframework_greedy.scores",
+            max(rise, fall),
+            rational_above(self.changes.replaced),
+            rise=rise,
+            fall=fall,
+            source="largest rise and largest fall of the score: derived in dpframework_greedy.scores",
         )
 
     @property
@@ -193,7 +188,6 @@ class Surplus:
     """
 
     adds: ClassVar[bool] = True
-    shift: ClassVar[float] = 1.0
     max_support: int
     index: float = LEAST_INDEX
 
@@ -208,12 +202,13 @@ class Surplus:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The linf sensitivity of the score plus `shift` for every row: monotonic (see the module)."""
+        """The linf sensitivity of the score (see the module)."""
         return Sensitivity(
             Norm.LINF,
-            Fraction(3, 2),
             1,
-            monotonic=True,
+            1,
+            rise=Fraction(1, 2),
+            fall=1,
             source="rows beyond a known Jaccard index: derived in dpframework_greedy.scores",
         )
 

@@ -53,7 +53,7 @@ class CorrectPredictions(CandidateScores):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """A row is predicted correctly or not: adding it raises each number by 0 or 1, replacing it moves it by 1."""
-        return (Sensitivity(Norm.LINF, 1, 1, monotonic=True, source="a row is predicted correctly or not"),)
+        return (Sensitivity(Norm.LINF, 1, 1, fall=0, source="a row is predicted correctly or not"),)
 
     def candidates(self, **inputs: Any) -> Sequence[int]:
         """Return the positions of the trees, which are given as `trees`."""

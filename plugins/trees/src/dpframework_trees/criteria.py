@@ -65,7 +65,7 @@ class Criterion:
         if self.name == "gini":
             replaced = 2 - Fraction(2, row_bound) if row_bound is not None and row_bound > 1 else Fraction(2)
             return Sensitivity(Norm.LINF, 1, replaced, source=f"{self.text}: derived in criteria.py")
-        added = replaced = Fraction(1)
+        source = f"{self.text}: derived in criteria.py"
         if self.name == "information-gain":
             if row_bound is None:
                 raise InputError(
@@ -73,7 +73,8 @@ class Criterion:
                 )
             added = rational_above(gain_sensitivity(row_bound + exact))
             replaced = rational_above(gain_sensitivity(row_bound))
-        return Sensitivity(Norm.LINF, added, replaced, monotonic=True, source=f"{self.text}: derived in criteria.py")
+            return Sensitivity(Norm.LINF, added, replaced, rise=0, source=source)
+        return Sensitivity(Norm.LINF, 1, 1, fall=0, source=source)
 
 
 def gain_sensitivity(rows: int) -> float:

@@ -78,12 +78,12 @@ class PairScore:
         """
         source = f"{self.text}: derived in pairing.py"
         if self.name == "gain":
-            return Sensitivity(Norm.LINF, 1, Fraction(3, 2), source=source)
+            return Sensitivity(Norm.LINF, 1, Fraction(3, 2), rise=1, fall=Fraction(1, 2), source=source)
         if self.name == "published":
             return Sensitivity(Norm.LINF, 1, 1, source="Mihelčić and Miettinen 2023, Lemma 1: scores lie in [0, 1]")
         # one row scores 1 whatever it is, but a mechanism's noise needs a positive sensitivity
         replaced = Fraction(3) if rows is None else rational_above(max(rows, 2) * largest_replacement(max(rows, 2)))
-        return Sensitivity(Norm.LINF, 2, replaced, source=source)
+        return Sensitivity(Norm.LINF, 2, replaced, rise=1, fall=2, source=source)
 
 
 def largest_replacement(rows: int) -> float:
