@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
+import multiprocessing
+import os
+import pickle
+from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.mechanisms.randomness import Noise, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import (
+    GeneratorNotHandedError,
+    Noise,
+    Randomness,
+    SeededRandomness,
+    SystemRandomness,
+)
 
 SOURCES = {"seeded": lambda: SeededRandomness(11), "system": SystemRandomness}
 
@@ -84,6 +97,163 @@ def test_system_draws_are_private_and_never_repeat() -> None:
     assert one.generator is one.generator
     assert one.generator.random(4).tolist() != two.generator.random(4).tolist()
     assert one.discrete_laplace(64, 1e6).tolist() != one.discrete_laplace(64, 1e6).tolist()
+
+
+def key_of(source: SystemRandomness) -> np.ndarray:
+    return np.asarray(source.generator.bit_generator.state["state"]["keysetup"])
+
+
+def test_the_key_has_256_bits_of_which_none_repeats() -> None:
+    """Eight words of 32 bits, all new in each source; false alarms: 2**-27."""
+    one, two = key_of(SystemRandomness()), key_of(SystemRandomness())
+    assert len(one) * 32 == 256
+    assert (one != 0).all()
+    assert (one != two).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_no_two_processes_draw_the_same_numbers_after_a_fork() -> None:
+    """The source, and a generator that somebody holds: in two children and in their parent."""
+    source = SystemRandomness()
+    held = source.generator
+    held.random()
+
+    def drawn() -> list[int]:
+        return [*held.integers(0, 2**62, 2).tolist(), *source.integers(2**62, 2).tolist(), *source.words(2).tolist()]
+
+    seen = []
+    for _ in range(2):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, json.dumps(drawn()).encode())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            seen.append(json.load(told))
+        assert os.waitpid(child, 0)[1] == 0
+    seen.append(drawn())
+    assert len({number for numbers in seen for number in numbers}) == 18
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_workers_and_copies_have_keys_of_their_own() -> None:
+    source = SystemRandomness()
+    source.generator.random()
+    copies = [copy.copy(source), copy.deepcopy(source), pickle.loads(pickle.dumps(source))]
+    numbers = [int(made.words(1)[0]) for made in (source, *copies)]
+    if "fork" in multiprocessing.get_all_start_methods():
+        for _ in range(2):  # one worker each
+            with multiprocessing.get_context("fork").Pool(1) as pool:
+                numbers.append(int(pool.apply(source.words, (1,))[0]))
+    assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_integers_are_uniform_below_their_bounds(source: str) -> None:
+    randomness = SOURCES[source]()
+    draws = randomness.integers(5, 8000)
+    assert accepted(draws, dict.fromkeys(range(5), 0.2))
+    bounds = np.array([1, 2, 2**62] * 1000)
+    each = randomness.integers(bounds, 3000)
+    assert each.dtype == np.int64
+    assert (each[::3] == 0).all()
+    assert accepted(each[1::3], {0: 0.5, 1: 0.5})
+    assert accepted(each[2::3] >> 61, {0: 0.5, 1: 0.5})
+    words = randomness.words(4000)
+    assert words.dtype == np.uint64
+    for bit in (0, 31, 32, 63):
+        assert accepted(words >> np.uint64(bit) & np.uint64(1), {0: 0.5, 1: 0.5})
+
+
+class Told(Randomness):
+    """A source whose words are given."""
+
+    private = False
+    generator = discrete_laplace = discrete_gaussian = noisy_max = integers = None
+
+    def __init__(self, words: list[int]) -> None:
+        self.left = words
+
+    def words(self, size: int) -> Any:
+        return np.array([self.left.pop(0) for _ in range(size)], dtype=np.uint64)
+
+
+def exp_in_bits(exponent: Fraction, bits: int) -> int:
+    """Return floor(2**bits exp(exponent)), from the series of exp."""
+    total, term, k = Fraction(0), Fraction(1), 0
+    while term > Fraction(1, 2 ** (bits + 40)):
+        total, k = total + term, k + 1
+        term = term * -exponent / k
+    return int(2**bits / total)
+
+
+@pytest.mark.parametrize("exponent", [Fraction(-1, 3), Fraction(-7), Fraction(-30, 7), Fraction(-1, 10**9)])
+def test_a_uniform_number_is_compared_with_an_exponential_to_its_last_bit(exponent: Fraction) -> None:
+    """Two words that agree with the exponential's first 128 bits, or differ by one in the last place."""
+    exact = exp_in_bits(exponent, 192)
+    first, second, third = exact >> 128, exact >> 64 & (2**64 - 1), exact & (2**64 - 1)
+    for change in (-1, 1):
+        told = Told([second, third + change])
+        assert told.below_exp(exponent, first) is (change < 0)
+        assert told.left == []
+    assert Told([]).below_exp(exponent, first - 1)
+    assert not Told([]).below_exp(exponent, first + 1)
+    assert Told([]).below_exp(Fraction(0), 2**64 - 1)
+    assert Told([]).below_exp(Fraction(1), 2**64 - 1)
+
+
+def test_only_who_assumes_real_arithmetic_is_handed_the_generator() -> None:
+    for source in (SystemRandomness(), SeededRandomness(4)):
+        handed = source.handed(["mcmc-converged"])
+        assert handed.private is source.private
+        with pytest.raises(GeneratorNotHandedError, match="'real-arithmetic'"):
+            _ = handed.generator
+        assert source.handed(["mcmc-converged", "real-arithmetic"]).generator is source.generator
+        assert handed.handed([]).private is source.private
+        for asked in ((2.0**40,), (2.0**20,)):
+            assert handed.discrete_laplace(8, *asked).any()
+            assert handed.discrete_gaussian(8, *asked).any()
+        assert handed.noisy_max(np.array([0, 10**6]), 1.0, Noise.GUMBEL) == 1
+        assert handed.integers(2**60, 3).all()
+        assert handed.words(3).all()
+
+
+def test_a_run_refuses_noise_from_the_generator_that_nobody_assumed() -> None:
+    schema = dpf.Schema([dpf.Boolean("ill")])
+
+    @attrs.frozen
+    class Own(dpf.mechanisms.Laplace):
+        name = "own"
+
+        def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+            return answer + randomness.generator.laplace(scale=float(calibration.scale))
+
+    @attrs.frozen
+    class Says(Own):
+        assumptions = ("real-arithmetic",)
+
+    @attrs.frozen
+    class Counts(dpf.Miner):
+        name = "counts"
+        given: Any
+
+        def plan(self, schema: Any) -> Any:
+            return dpf.step("count", dpf.queries.Count(), self.given)
+
+        def mine(self, table: Any) -> Any:
+            return float(table.release("count"))
+
+    table = dpf.Table.from_codes(schema, np.zeros((1, 3), dtype=np.uint8))
+    for mechanism, seed, words in ((Own(1), None, "GeneratorNotHandedError"), (Own(1), 1, "'real-arithmetic'")):
+        study = dpf.Study(schema, epsilon=1)
+        study.add("one", Counts(mechanism))
+        with pytest.raises(dpf.InputError, match=words):
+            study.run(table, seed=seed)
+    study = dpf.Study(schema, epsilon=1, allow=["real-arithmetic"])
+    study.add("one", Counts(Says(1)))
+    assert math.isfinite(study.run(table)["one"])
 
 
 def test_system_draws_have_their_own_noise_in_each_coordinate() -> None:

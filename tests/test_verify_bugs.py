@@ -378,11 +378,42 @@ class WrongSign(Exponential):
     """Takes log(U) exp(epsilon q) for a key, as one paper prints it, where log(U) exp(-epsilon q) is meant."""
 
     name = "wrong-sign"
+    assumptions = ("real-arithmetic",)
 
     def release(self, answer, calibration, randomness):
         scaled = calibration.on_lattice(answer).ravel() / calibration.lattice_scale
         keys = np.log(randomness.generator.random(len(scaled))) * np.exp(scaled - scaled.max())
         return int(np.argmax(keys))
+
+
+@attrs.frozen
+class OwnGumbelNoise(Exponential):
+    """The right distribution, but for its tails: noise made from 53 bits cannot be large enough for all of them."""
+
+    name = "own-gumbel-noise"
+
+    def release(self, answer, calibration, randomness):
+        scaled = calibration.on_lattice(answer).ravel() / calibration.lattice_scale
+        return int(np.argmax(scaled + randomness.generator.gumbel(size=len(scaled))))
+
+
+@attrs.frozen
+class SaysSo(OwnGumbelNoise):
+    """The same, with the assumption that it makes."""
+
+    name = "says-so"
+    assumptions = ("real-arithmetic",)
+
+
+@attrs.frozen
+class OwnGumbelNoiseAtTimes(Exponential):
+    """The same, when a first draw is not to its liking."""
+
+    name = "own-gumbel-noise-at-times"
+
+    def release(self, answer, calibration, randomness):
+        chosen = super().release(answer, calibration, randomness)
+        return OwnGumbelNoise.release(self, answer, calibration, randomness) if chosen else chosen
 
 
 @attrs.frozen
@@ -766,6 +797,8 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "a failure on the data": of_miner(lambda right: FailsOnData(right=right)),
     "a wrong sign in a selection key": of_sampler(WrongSign(1), Exponential(1)),
     "a wrong sign, density and all": of_sampler(WrongSignThroughout(1), Exponential(1)),
+    "noise of its own, not said": of_sampler(OwnGumbelNoise(1), SaysSo(1)),
+    "noise of its own, at times": of_sampler(OwnGumbelNoiseAtTimes(1), Exponential(1)),
     "a part that reads other parts": of_miner(lambda right: CountsBlocks(right=right)),
     "a density that is not a number": of_miner(lambda right: Counts() if right else QuietCounts()),
     "counts in int8": narrow("int8"),

@@ -1,8 +1,12 @@
 """Where randomness comes from: the operating system's generator and exact samplers, or a seed for experiments.
 
-A real run draws integers through OpenDP's exact samplers (Canonne, Kamath and Steinke 2020) and the few
-floating-point draws that need it from ChaCha20, keyed by the operating system. A seeded run draws from the same
-distributions by fast sampling; its result says that it is not private.
+A real run draws integers: noise and selections through OpenDP's exact samplers (Canonne, Kamath and Steinke 2020),
+uniform integers from ChaCha20, keyed by the operating system. A seeded run draws from the same distributions by fast
+sampling; its result says that it is not private.
+
+Noise made in floating point from a uniform number of 53 bits lies in a bounded interval: outcomes beyond it become
+impossible, on one neighbour and not on the other. So a mechanism is not handed the generator that such noise is made
+from, unless it says that it assumes real arithmetic (`Randomness.handed`).
 """
 
 from __future__ import annotations
@@ -10,7 +14,12 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import os
 import secrets
+import weakref
+from collections.abc import Iterable
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +28,11 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 
 Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
+KEY_BITS = 256
+WORD_BITS = 64
+GUARD_DIGITS = 10  # decimal, beyond what tells two of the numbers that are compared apart
 
 
 class Noise(enum.StrEnum):
@@ -45,17 +59,93 @@ class Randomness(abc.ABC):
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
         """Return the position of the largest of `scores` plus independent noise of that scale."""
 
+    @abc.abstractmethod
+    def integers(self, below: int | Integers, size: int) -> Integers:
+        """Draw `size` integers, each uniformly from those in [0, below): one bound for all, or one for each."""
+
+    @abc.abstractmethod
+    def words(self, size: int) -> Words:
+        """Draw `size` words of 64 uniform bits."""
+
     @property
     @abc.abstractmethod
     def generator(self) -> np.random.Generator:
         """A generator for samplers that draw in floating point (assumption `real-arithmetic`)."""
 
+    def below_exp(self, exponent: Fraction, word: int) -> bool:
+        """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
+
+        Exact: as many more bits are drawn, and digits of the exponential computed, as it takes to tell. (Decimal's
+        exponential is rounded correctly; the exponent is not, and moves it by a share of |exponent| units in the last
+        place.)
+        """
+        if exponent >= 0:
+            return True
+        number, bits = word, WORD_BITS
+        while True:
+            digits = bits // 3 + GUARD_DIGITS
+            context = Context(prec=digits)
+            rounded = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+            above = Fraction(context.exp(rounded)) * 2**bits
+            error = above * (2 + abs(exponent)) / 10 ** (digits - 1)
+            if number + 1 <= above - error:
+                return True
+            if number >= above + error:
+                return False
+            number, bits = number << WORD_BITS | int(self.words(1)[0]), bits + WORD_BITS
+
+    def handed(self, assumptions: Iterable[str]) -> Randomness:
+        """Return what a mechanism with these assumptions may draw from.
+
+        All but the generator, unless it assumes real arithmetic: what it draws is then exact, whatever it is.
+        """
+        return self if REAL_ARITHMETIC in assumptions else _WithoutGenerator(self)
+
+
+class GeneratorNotHandedError(InputError):
+    """A mechanism asked for the generator without the assumption that allows it."""
+
+
+@final
+class _WithoutGenerator(Randomness):
+    def __init__(self, source: Randomness) -> None:
+        self._source, self.private = source, source.private
+
+    @property
+    def generator(self) -> np.random.Generator:
+        raise GeneratorNotHandedError(
+            "the mechanism draws in floating point and does not say so; draw integers (noisy_max, integers), or list "
+            f"'{REAL_ARITHMETIC}' in its assumptions"
+        )
+
+    def discrete_laplace(self, size: int, scale: float) -> Integers:
+        return self._source.discrete_laplace(size, scale)
+
+    def discrete_gaussian(self, size: int, scale: float) -> Integers:
+        return self._source.discrete_gaussian(size, scale)
+
+    def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
+        return self._source.noisy_max(scores, scale, noise)
+
+    def integers(self, below: int | Integers, size: int) -> Integers:
+        return self._source.integers(below, size)
+
+    def words(self, size: int) -> Words:
+        return self._source.words(size)
+
 
 @final
 class SystemRandomness(Randomness):
-    """Cryptographic randomness; OpenDP is imported at the first draw."""
+    """Cryptographic randomness; OpenDP is imported at the first draw.
+
+    No two processes draw the same numbers: a fork gets a new key, and so does a copy.
+    """
 
     private = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle as another source, with a key of its own."""
+        return SystemRandomness, ()
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
         """See `Randomness`; OpenDP's `make_laplace` on integers."""
@@ -71,12 +161,38 @@ class SystemRandomness(Randomness):
             return 0
         return int(_opendp_noisy_max(scale, noise)(np.ascontiguousarray(scores, dtype=np.int64)))
 
+    def integers(self, below: int | Integers, size: int) -> Integers:
+        """See `Randomness`; numpy's Generator rejects the bits that would favour some integers (Lemire 2019)."""
+        return self.generator.integers(0, below, size)
+
+    def words(self, size: int) -> Words:
+        """See `Randomness`."""
+        return self.generator.integers(0, 2**WORD_BITS, size, dtype=np.uint64)
+
     @functools.cached_property
     def generator(self) -> np.random.Generator:
         """ChaCha20 in numpy's Generator, keyed with 256 bits of the operating system."""
-        from randomgen import ChaCha
+        _with_generators.add(self)
+        return np.random.Generator(_newly_keyed())
 
-        return np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+
+_with_generators: weakref.WeakSet[SystemRandomness] = weakref.WeakSet()
+
+
+def _newly_keyed() -> Any:
+    from randomgen import ChaCha
+
+    return ChaCha(key=secrets.randbits(KEY_BITS), rounds=20)
+
+
+def _rekey() -> None:
+    """Give every generator that a fork has copied a key of its own, in place: somebody may hold it."""
+    for source in _with_generators:
+        source.generator.bit_generator.state = _newly_keyed().state
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork, nothing is copied
+    os.register_at_fork(after_in_child=_rekey)
 
 
 def _drawn(measurement: Any, size: int) -> Integers:
@@ -139,6 +255,14 @@ class SeededRandomness(Randomness):
     def generator(self) -> np.random.Generator:
         """Numpy's default generator, from the seed."""
         return self._generator
+
+    def integers(self, below: int | Integers, size: int) -> Integers:
+        """See `Randomness`."""
+        return self._generator.integers(0, below, size)
+
+    def words(self, size: int) -> Words:
+        """See `Randomness`."""
+        return self._generator.integers(0, 2**WORD_BITS, size, dtype=np.uint64)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
         """See `Randomness`; the difference of two geometric variables."""

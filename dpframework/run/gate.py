@@ -61,7 +61,8 @@ class Gate:
         """Return the mechanism's output."""
         mechanism = charge.step.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
-        return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, self.randomness))
+        handed = self.randomness.handed(mechanism.assumptions)
+        return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, handed))
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Return the rows of each part of a cut (private side only)."""

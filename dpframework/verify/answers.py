@@ -180,7 +180,7 @@ def _grid(
 
 def _drawn(mechanism: Mechanism, calibration: Calibration, one: Any, other: Any) -> list[Any]:
     """Return distinct outputs, drawn with wide noise from either answer."""
-    randomness = SeededRandomness(0)
+    randomness = SeededRandomness(0).handed(mechanism.assumptions)
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENING**power)
     found: dict[Any, Any] = {}

@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
-from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import (
+    GeneratorNotHandedError,
+    Randomness,
+    SeededRandomness,
+    SystemRandomness,
+)
 from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity
 
 FALSE_ALARM = 1e-6
@@ -117,6 +122,7 @@ def check_sampler(
 ) -> SamplerReport:
     """Test a mechanism's draws against its log-density and its preview.
 
+    - its assumptions: it asks for the generator only if it assumes `real-arithmetic`;
     - its scale: the likelihood ratio to a scale 30 % larger or smaller must exceed 1e6 (Ville's inequality: it falls
       below 1e-6 for a correct sampler, and exceeds 1e6 for one that is off, with a probability of at most 1e-6);
     - its shape: goodness of fit to the stated probabilities, where outputs repeat or the density is piecewise constant,
@@ -142,10 +148,21 @@ def check_sampler(
     InputError
         If the mechanism serves none of the probes.
     """
-    served = [probe for probe in (probes() if given is None else given) if serves(mechanism, probe)]
+    try:
+        return _sampled(
+            mechanism,
+            probes() if given is None else given,
+            sources or (SystemRandomness(), SeededRandomness(1)),
+            draws,
+        )
+    except GeneratorNotHandedError as error:
+        return SamplerReport(mechanism.name, (), (str(error),), 0)
+
+
+def _sampled(mechanism: Mechanism, given: Sequence[Probe], sources: Sequence[Randomness], draws: int) -> SamplerReport:
+    served = [probe for probe in given if serves(mechanism, probe)]
     if not served:
         raise InputError(f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]")
-    sources = sources or (SystemRandomness(), SeededRandomness(1))
     wrong: list[str] = []
     tested: list[str] = []
     drawn = 0
@@ -176,7 +193,10 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
     if calibration is None:
         return False
     try:
-        mechanism.release(probe.answer(_scale_of(mechanism, calibration)), calibration, SeededRandomness(0))
+        handed = SeededRandomness(0).handed(mechanism.assumptions)
+        mechanism.release(probe.answer(_scale_of(mechanism, calibration)), calibration, handed)
+    except GeneratorNotHandedError:
+        raise  # it takes such answers, and draws what it must not
     except (InputError, TypeError, ValueError, AttributeError):  # an answer of another kind than it takes
         return False
     return True
@@ -217,7 +237,8 @@ class _Sample:
     def __init__(self, mechanism: Mechanism, probe: Probe, randomness: Randomness) -> None:
         calibration = mechanism.calibrate(probe.facts, Relation.ADD_OR_REMOVE_ONE)
         assert calibration is not None  # `serves` has asked
-        self.mechanism, self.calibration, self.randomness = mechanism, calibration, randomness
+        self.mechanism, self.calibration = mechanism, calibration
+        self.randomness = randomness.handed(mechanism.assumptions)
         self.answer = probe.answer(_scale_of(mechanism, calibration))
         self.source = "private" if randomness.private else "seeded"
         self.outputs: list[Any] = []

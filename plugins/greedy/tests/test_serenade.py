@@ -426,6 +426,7 @@ class ReusedKeys(SuccessiveExponential):
     """The published memoization: a key that lost a round races against fresh ones in the next."""
 
     name = "reused-keys"
+    assumptions = ("real-arithmetic",)
 
     def release(self, answer, calibration, randomness):
         pool, unit, scale = answer, float(calibration.unit), calibration.lattice_scale
