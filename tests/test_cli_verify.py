@@ -1,6 +1,7 @@
 """`dpframework verify`: what it tests, what it prints, and its exit codes."""
 
 import json
+import re
 
 import attrs
 import pytest
@@ -55,7 +56,7 @@ FEW = ["--replays", "200", "--runs", "0"]
 def test_a_claim_that_holds_is_told_and_exits_0(capsys):
     assert main(["verify", "dp-id3", "--example", "max", "--relation", "replace-one", *FEW, "--runs", "100"]) == 0
     printed = capsys.readouterr().out
-    assert "every claim held" in printed
+    assert re.search(r"every claim held; the search reached \d+ % of the claim: a mistake that loses ", printed)
     assert "discrete-laplace: draws what it states" in printed
     assert "max score of each split for grade" in printed
 
@@ -72,13 +73,16 @@ def test_json_holds_the_same(capsys):
     assert main(["verify", "tells-all", *FEW, "--json"]) == 1
     form = json.loads(capsys.readouterr().out)
     assert form["passed"] is False
+    assert form["verdict"] == "A CLAIM DOES NOT HOLD"
     assert {one["relation"] for one in form["audits"]} == {"add-or-remove-one", "replace-one"}
     assert all(one["audit"]["violations"] for one in form["audits"])
 
 
 def test_a_mechanism_is_sampled(capsys):
     assert main(["verify", "discrete-laplace"]) == 0
-    assert "draws what it states" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "draws what it states" in printed
+    assert "every claim held; the search reached 100 % of the claim" in printed
 
 
 def test_the_miners_of_a_study_are_verified_without_its_data(tmp_path, capsys):

@@ -269,8 +269,8 @@ def test_a_loose_claim_is_named_as_such():
     report = audit(Loose(), SCHEMA, "add-or-remove-one", replays=1_000)
     assert report.passed
     assert report.tightness == pytest.approx(0.1)
-    assert "10% of the claim" in report.note
-    assert "less than 10 times" in report.note
+    assert "the claim held; the search reached 10 % of the claim" in report.verdict
+    assert "less than 10 times too much would not be seen" in report.verdict
 
 
 def test_public_facts_on_the_rows_bound_the_tables():

@@ -167,19 +167,21 @@ def _show(found: Verification) -> None:
         console().print(queries)
     for line in _lines(found):
         console().print(escape(line), soft_wrap=True)
-    console().print("every claim held" if found.passed else "A CLAIM DOES NOT HOLD")
+    console().print(escape(found.verdict), soft_wrap=True)
 
 
 def _lines(found: Verification) -> Iterator[str]:
-    """Yield samplers, tails, notes on loose claims, and what was found wrong."""
+    """Yield samplers, tails, claims that the search did not come near, and what was found wrong."""
+    from dpframework.verify.findings import MIN_TIGHTNESS
+
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
     yield from (str(compared) for compared in found.losses if compared.passed)
     for audited in found.audits:
         where = f"{audited.example}, {audited.relation}"
         if audited.tail is not None and audited.passed:
             yield f"{where}: {audited.tail}"
-        if audited.report is not None and audited.report.note:
-            yield f"note on {where}: {audited.report.note}"
+        if audited.report is not None and audited.passed and audited.report.tightness < MIN_TIGHTNESS:
+            yield f"{where}: {audited.report.verdict}"
         if audited.told_apart is not None and audited.told_apart.epsilon and audited.passed:
             yield f"{where}: {audited.told_apart}"
     yield from found.problems()

@@ -13,7 +13,26 @@ from dpframework.verify.tables import Rows
 from dpframework.verify.tail import TailReport
 from dpframework.verify.transcript import Transcript
 
-LOOSE = 0.5  # a tightness below which a replay says little
+MIN_TIGHTNESS = 0.8  # below it a search says little
+
+
+def reach(tightness: float) -> str:
+    """Say how near a search came to a claim, and what it cannot see because of that.
+
+    Examples
+    --------
+    >>> reach(0.5)
+    'the search reached 50 % of the claim: a mistake that loses less than 2 times too much would not be seen'
+    """
+    if not tightness > 0:
+        return "the search found no loss at all: no mistake in what is lost would be seen"
+    if tightness >= 0.999:
+        return "the search reached 100 % of the claim: a mistake that loses more would be seen where it looked"
+    missed = math.ceil(100 / tightness) / 100
+    return (
+        f"the search reached {math.floor(100 * tightness)} % of the claim: a mistake that loses less than "
+        f"{missed:g} times too much would not be seen"
+    )
 
 
 @final
@@ -120,14 +139,9 @@ class AuditReport:
         return self.worst / self.claim if self.claim else math.nan
 
     @property
-    def note(self) -> str:
-        """What a reader must know of a loose claim; empty for a tight one."""
-        if not self.passed or self.tightness >= LOOSE:
-            return ""
-        return (
-            f"the largest loss found is {self.tightness:.0%} of the claim: a mistake that loses less than "
-            f"{1 / max(self.tightness, 1e-9):.3g} times too much would not be seen here"
-        )
+    def verdict(self) -> str:
+        """Whether the claim held, and how near the search came to it, in one sentence."""
+        return f"the claim held; {reach(self.tightness)}" if self.passed else "THE CLAIM DOES NOT HOLD"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -138,7 +152,7 @@ class AuditReport:
             "worst": self.worst if math.isfinite(self.worst) else None,
             "tightness": self.tightness if math.isfinite(self.tightness) else None,
             "passed": self.passed,
-            "note": self.note,
+            "verdict": self.verdict,
             "violations": [violation.to_dict() for violation in self.violations],
             "worst_pair": None if self.worst_pair is None else self.worst_pair.to_dict(),
             "tail": None if self.tail is None else self.tail.to_dict(),

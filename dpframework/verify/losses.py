@@ -28,9 +28,11 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.verify.answers import Answers, answers_of, listed_outputs
+from dpframework.verify.findings import reach
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
+DELTA = "delta"  # how the kind of a claim about an event begins
 TOLERANCE = 1e-3  # relative, of a sum on a grid
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
 
@@ -42,15 +44,18 @@ class Claimed:
 
     Attributes
     ----------
-    what
-        The claim, for a reader.
+    where
+        The query and the relation.
+    kind
+        What is claimed, for a reader.
     claimed, found
         The two values, of epsilon, a Renyi divergence, or a delta.
     slack
         What floating point is allowed.
     """
 
-    what: str
+    where: str
+    kind: str
     claimed: float
     found: float
     slack: float
@@ -63,7 +68,7 @@ class Claimed:
     def __str__(self) -> str:
         """Write both."""
         verdict = "holds" if self.holds else "DOES NOT HOLD"
-        return f"{self.what}: {self.claimed:.6g} is claimed, {self.found:.6g} found: {verdict}"
+        return f"{self.where}: {self.kind}: {self.claimed:.6g} is claimed, {self.found:.6g} found: {verdict}"
 
 
 @final
@@ -93,6 +98,20 @@ class LossReport:
         """Whether every claim holds."""
         return not self.wrong and all(claim.holds for claim in self.claims)
 
+    @property
+    def tightness(self) -> float:
+        """How near the losses come to epsilon or rho, the nearer of them, at the query and relation that fits least."""
+        largest: dict[str, float] = {}
+        for claim in self.claims:
+            if not claim.kind.startswith(DELTA):
+                largest[claim.where] = max(largest.get(claim.where, 0.0), claim.found / claim.claimed)
+        return min(largest.values(), default=math.nan)
+
+    @property
+    def verdict(self) -> str:
+        """Whether every claim held, and how near the losses came to them, in one sentence."""
+        return f"every claim held; {reach(self.tightness)}" if self.passed else "A CLAIM DOES NOT HOLD"
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         claims = [{**attrs.asdict(one), "holds": one.holds} for one in self.claims]
@@ -101,13 +120,15 @@ class LossReport:
             "claims": [{**one, "found": one["found"] if math.isfinite(one["found"]) else None} for one in claims],
             "wrong": list(self.wrong),
             "pairs": self.pairs,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
+            "verdict": self.verdict,
             "passed": self.passed,
         }
 
     def __str__(self) -> str:
         """Write the verdict and what is wrong."""
         if self.passed:
-            return f"{self.mechanism}: loses no more than it claims ({self.pairs} pairs of answers)"
+            return f"{self.mechanism}: {self.verdict} ({self.pairs} pairs of answers)"
         wrong = [str(claim) for claim in self.claims if not claim.holds]
         return "\n".join(f"{self.mechanism}: {what}" for what in (*self.wrong, *wrong))
 
@@ -157,13 +178,13 @@ class _Checked:
         pure = calibration.losses.pure.under(relation)
         if pure is not None:
             found = max((curve.epsilon for curve in curves), default=0.0)
-            self.claims.append(Claimed(f"{where}: epsilon", float(pure), found, SLACK["epsilon"]))
+            self.claims.append(Claimed(where, "epsilon", float(pure), found, SLACK["epsilon"]))
         rho = calibration.losses.zcdp.under(relation)
         if rho is not None:
             divergences = [(a, max((curve.renyi(a) for curve in curves), default=0.0)) for a in ORDERS]
             a, found = max(divergences, key=lambda one: one[1] / one[0])
-            what = f"{where}: rho times the order {a:g} of a Renyi divergence"
-            self.claims.append(Claimed(what, a * float(rho), found, SLACK["rho"]))
+            kind = f"rho times the order {a:g} of a Renyi divergence"
+            self.claims.append(Claimed(where, kind, a * float(rho), found, SLACK["rho"]))
         self.claims += self._event(where, curves, calibration, relation)
 
     def _event(
@@ -181,8 +202,8 @@ class _Checked:
             if loss is None or loss.epsilon is None:
                 continue
             found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
-            what = f"{where}: delta beyond the epsilon {float(loss.epsilon):.6g} of its event"
-            compared.append(Claimed(what, float(delta), found, SLACK["delta"]))
+            kind = f"{DELTA} beyond the epsilon {float(loss.epsilon):.6g} of its event"
+            compared.append(Claimed(where, kind, float(delta), found, SLACK["delta"]))
         if compared:
             yield max(compared, key=lambda one: one.found / one.claimed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
@@ -14,7 +15,7 @@ from dpframework.run.miner import Example
 from dpframework.verify.asked import Asked, answers_asked, evaluate, fitting, queries_asked, takes_made_up_answers
 from dpframework.verify.auditing import audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
-from dpframework.verify.findings import AuditReport
+from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
@@ -107,6 +108,21 @@ class Verification:
         """Whether something is claimed, and nothing was found wrong."""
         return next(self.problems(), None) is None
 
+    @property
+    def tightness(self) -> float:
+        """How near the search came to the claim that it came least near to; NaN if nothing was searched."""
+        audits = [audited.report.tightness for audited in self.audits if audited.report is not None]
+        return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
+
+    @property
+    def verdict(self) -> str:
+        """Whether every claim held, and how near the search came to them, in one sentence."""
+        if not self.passed:
+            return "A CLAIM DOES NOT HOLD"
+        least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)
+        where = "" if least is None or len(self.audits) == 1 else f" ({least.example}, {least.relation})"
+        return f"every claim held; {reach(self.tightness)}{where}"
+
     def problems(self) -> Iterator[str]:
         """Yield what was found wrong, each with the tables that show it."""
         if self.audits and not any(audited.claimed for audited in self.audits):
@@ -126,6 +142,8 @@ class Verification:
         return {
             "verified": self.name,
             "passed": self.passed,
+            "verdict": self.verdict,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
             "audits": [one.to_dict() for one in self.audits],
             "sensitivities": [one.to_dict() for one in self.sensitivities],
             "samplers": [one.to_dict() for one in self.samplers],
@@ -167,19 +185,53 @@ def verify_examples(
     InputError
         If a miner refuses its schema.
     """
-    audits: list[Audited] = []
-    asking = _Asking(replays, seed, tell)
+    verifying = _Verifying(replays, runs, seed, tell)
     for example_name, example in examples.items():
         for relation in relations:
             subject = Subject(example.miner, example.schema, relation, delta=example.delta)
-            tell(f"replaying {example_name}, {relation}")
-            audits.append(_audited(example_name, subject, replays, runs, seed))
-            if audits[-1].claimed:
-                asking.check(subject)
-    sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
-    return Verification(name, tuple(audits), sensitivities, samplers, tuple(asking.losses.values()))
+            verifying.verify(example_name, subject)
+    return verifying.found(name)
 
 
+@final
+class _Verifying:
+    """What has been found so far."""
+
+    def __init__(self, replays: int, runs: int, seed: int, tell: Told) -> None:
+        self._replays, self._runs, self._seed, self._tell = replays, runs, seed, tell
+        self._audits: list[Audited] = []
+        self._asking = _Asking(replays, seed, tell)
+
+    def verify(self, name: str, subject: Subject) -> None:
+        """Replay one example under one relation, tell its worst pair of tables apart, and check what its runs ask."""
+        where = f"{name}, {subject.relation}"
+        if subject.delta_needed is None:
+            self._audits.append(Audited(name, subject.relation))
+            return
+        self._tell(f"replaying {where}")
+        report = audit(
+            subject.miner,
+            subject.schema,
+            subject.relation,
+            delta=subject.delta,
+            replays=self._replays,
+            seed=self._seed,
+        )
+        told_apart = None
+        if self._runs and report.worst_pair is not None:
+            self._tell(f"telling tables apart, {where}")
+            told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs)
+        self._audits.append(Audited(name, subject.relation, report, told_apart))
+        self._asking.check(subject)
+
+    def found(self, name: str) -> Verification:
+        """Return all of it."""
+        asking = self._asking
+        sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
+        return Verification(name, tuple(self._audits), sensitivities, samplers, tuple(asking.losses.values()))
+
+
+@final
 class _Asking:
     """Checks what runs ask: each query's sensitivity, and some mechanisms' draws and claims."""
 
@@ -218,16 +270,6 @@ class _Asking:
             relations = [subject.relation]
             found = check_losses(mechanism, given=given, relations=relations)
             self.losses[mechanism, facts, subject.relation] = found
-
-
-def _audited(name: str, subject: Subject, replays: int, runs: int, seed: int) -> Audited:
-    """Replay one example under one relation, and tell its worst pair of tables apart."""
-    if subject.delta_needed is None:
-        return Audited(name, subject.relation)
-    report = audit(subject.miner, subject.schema, subject.relation, delta=subject.delta, replays=replays, seed=seed)
-    worst = report.worst_pair
-    told_apart = _told_apart(subject, worst.tables, report.delta, runs) if runs and worst is not None else None
-    return Audited(name, subject.relation, report, told_apart)
 
 
 def _told_apart(subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int) -> Distinguished:
