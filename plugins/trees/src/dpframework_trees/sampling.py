@@ -146,12 +146,12 @@ class Weights:
 
         `rows` is a set of rows of `data` as it is kept here.
         """
-        from dpframework_trees.kernels import log_weights_of_stumps
+        from dpframework_trees.kernels import Weighing, log_weights_of_stumps
 
         counts = self._counts(rows)
         if depth == 1:
             weights = np.zeros(len(self.data.bits))
-            log_weights_of_stumps(counts, self.data.criterion, self._scale, weights)
+            log_weights_of_stumps(Weighing(counts, self.data.criterion, self._scale), weights)
             return weights
         if depth == 2:
             return self._roots_of_two(rows, counts)
@@ -177,11 +177,11 @@ class Weights:
 
     def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts, threads: int = 1) -> NDArray[np.float64]:
         """Do `of_tests` for a depth of two or more, from what has been counted for `rows`."""
-        from dpframework_trees.kernels import log_weights_of_pairs
+        from dpframework_trees.kernels import Weighing, log_weights_of_pairs
 
         if depth == 2:
             top, total = _empty_sums(len(pairs))
-            log_weights_of_pairs(pairs, counts, self.data.criterion, self._scale, top, total)
+            log_weights_of_pairs(pairs, Weighing(counts, self.data.criterion, self._scale), top, total)
             return _log_products(top, total)
 
         def of_test(t: int) -> float:
@@ -196,15 +196,14 @@ class Weights:
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
         """Count no pair twice, and keep none."""
-        from dpframework_trees.kernels import log_weights_of_rows
+        from dpframework_trees.kernels import Weighing, log_weights_of_rows
 
         data, threads = self.data, self._threads
+        weighing = Weighing(counts, data.criterion, self._scale)
 
         def share(first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             sums = _empty_sums(len(data.bits))
-            log_weights_of_rows(
-                data.bits, rows, self._starts, counts, data.criterion, self._scale, first, threads, *sums
-            )
+            log_weights_of_rows(data.bits, rows, self._starts, weighing, first, threads, *sums)
             return sums
 
         tops, totals = (np.stack(each) for each in zip(*_in_threads(share, range(threads), threads), strict=True))
@@ -327,25 +326,16 @@ class MarkovChainTrees(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk."""
-        from dpframework_trees.kernels import walk_trees
+        from dpframework_trees.kernels import Routed, Steps, walk_trees
 
         data, rng = _tree_data(answer, calibration), randomness.generator
         tests: NDArray[np.int64] = rng.integers(0, len(data.bits), 2**data.depth - 1)
-        members, which = placed(data.bits, tests, data.rows)
+        tree = Routed(data.bits, tests, *placed(data.bits, tests, data.rows))
         for done in range(0, self.iterations, STEPS_AT_ONCE):
             steps = min(STEPS_AT_ONCE, self.iterations - done)
-            walk_trees(
-                data.bits,
-                data.class_bits,
-                data.criterion,
-                float_above(calibration.scale),
-                tests,
-                members,
-                which,
-                rng.integers(0, len(tests), steps),
-                rng.integers(0, len(data.bits), steps),
-                np.log(1 - rng.random(steps)),
-            )
+            nodes, proposals = rng.integers(0, len(tests), steps), rng.integers(0, len(data.bits), steps)
+            drawn = Steps(nodes, proposals, np.log(1 - rng.random(steps)))
+            walk_trees(tree, data.class_bits, data.criterion, float_above(calibration.scale), drawn)
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:

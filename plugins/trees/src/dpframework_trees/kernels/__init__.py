@@ -18,6 +18,7 @@ from dpframework_trees.kernels.scoring import child_score, pair_score, split_sco
 from dpframework_trees.kernels.unions import grow_unions
 from dpframework_trees.kernels.walks import PairTarget, Steps, walk_pairs, walk_trees
 from dpframework_trees.kernels.weights import (
+    Weighing,
     count_pairs,
     count_tests,
     log_weights_of_pairs,
@@ -29,6 +30,7 @@ __all__ = [
     "PairTarget",
     "Routed",
     "Steps",
+    "Weighing",
     "add_leaf_codes",
     "arrange",
     "best_associations",

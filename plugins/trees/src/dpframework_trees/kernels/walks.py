@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from dpframework_trees.kernels.arrays import Bits, Floats, Integers
 from dpframework_trees.kernels.bits import common
 from dpframework_trees.kernels.routing import Routed, keep, leaf_counts, leaves_below, own_rows, reroute, spare_rows
 from dpframework_trees.kernels.scoring import child_score, pair_score
@@ -44,33 +44,22 @@ class Steps(NamedTuple):
         Logarithms of uniform numbers in (0, 1], which accept or reject.
     """
 
-    nodes: NDArray[np.int64]
-    proposals: NDArray[np.int64]
-    log_uniforms: NDArray[np.float64]
+    nodes: Integers
+    proposals: Integers
+    log_uniforms: Floats
 
 
 @njit(nogil=True, cache=True)
-def walk_trees(
-    bits: NDArray[np.uint64],
-    class_bits: NDArray[np.uint64],
-    criterion: int,
-    scale: float,
-    tests: NDArray[np.int64],
-    members: NDArray[np.uint64],
-    which: NDArray[np.int8],
-    nodes: NDArray[np.int64],
-    proposals: NDArray[np.int64],
-    log_uniforms: NDArray[np.float64],
-) -> int:
+def walk_trees(tree: Routed, class_bits: Bits, criterion: int, scale: float, steps: Steps) -> int:
     """Walk over trees by Metropolis and Hastings: step i gives node nodes[i] the test proposals[i], or does not.
 
     A proposal is as likely as its reverse, so it is accepted with probability min(1, exp((new - old) / scale)) of the
-    scores. The walk ends in `tests`; returns how many proposals were accepted.
+    scores. The walk ends in `tree`; returns how many proposals were accepted.
     """
-    tree = Routed(bits, tests, members, which)
+    nodes, proposals, log_uniforms = steps
     counts = np.zeros(len(class_bits), dtype=np.int64)
-    scores = np.zeros(len(tests) + 1)
-    proposed = np.zeros(len(tests) + 1)
+    scores = np.zeros(len(tree.tests) + 1)
+    proposed = np.zeros(len(tree.tests) + 1)
     for leaf in range(len(scores)):
         for c in range(len(class_bits)):
             counts[c] = common(own_rows(tree, leaf), class_bits[c])
@@ -94,7 +83,7 @@ def walk_trees(
 
 
 @njit(nogil=True, cache=True)
-def walk_pairs(first: Routed, second: Routed, class_bits: NDArray[np.uint64], target: PairTarget, steps: Steps) -> int:
+def walk_pairs(first: Routed, second: Routed, class_bits: Bits, target: PairTarget, steps: Steps) -> int:
     """Walk over pairs of trees as `walk_trees` does over trees; nodes from len(first.tests) on are the second's.
 
     counts[0] and joint[0] are of the pair where the walk is, counts[1] and joint[1] of the one that is proposed: rows
@@ -137,13 +126,7 @@ def walk_pairs(first: Routed, second: Routed, class_bits: NDArray[np.uint64], ta
 
 @njit(nogil=True, cache=True)
 def _count_first(
-    first: Routed,
-    second: Routed,
-    class_bits: NDArray[np.uint64],
-    start: int,
-    end: int,
-    counts: NDArray[np.int64],
-    joint: NDArray[np.int64],
+    first: Routed, second: Routed, class_bits: Bits, start: int, end: int, counts: Integers, joint: Integers
 ) -> None:
     """Count the rows of some leaves that are proposed for the first tree: by class, and by leaf of the second."""
     for leaf in range(start, end):
@@ -155,7 +138,7 @@ def _count_first(
 
 
 @njit(nogil=True, cache=True)
-def _count_second(first: Routed, second: Routed, start: int, end: int, joint: NDArray[np.int64]) -> None:
+def _count_second(first: Routed, second: Routed, start: int, end: int, joint: Integers) -> None:
     """Count the rows of some leaves that are proposed for the second tree, by leaf of the first."""
     for beside in range(start, end):
         rows = spare_rows(second, beside)

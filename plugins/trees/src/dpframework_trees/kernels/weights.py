@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpframework_trees.kernels.arrays import Bits, Counts, Floats, Integers
 from dpframework_trees.kernels.bits import popcount
 from dpframework_trees.kernels.scoring import child_score
 
 
+class Weighing(NamedTuple):
+    """What weighs trees of one test, and stumps below them.
+
+    Attributes
+    ----------
+    counts
+        Of the rows, as `count_tests` fills them in.
+    criterion
+        What scores a leaf.
+    scale
+        What scores are divided by.
+    """
+
+    counts: Counts
+    criterion: int
+    scale: float
+
+
 @njit(nogil=True, cache=True)
-def count_classes(
-    rows: NDArray[np.uint64], test: NDArray[np.uint64], starts: NDArray[np.int64], counts: NDArray[Any]
-) -> None:
+def count_classes(rows: Bits, test: Bits, starts: Integers, counts: NDArray[Any]) -> None:
     """Fill in counts[c]: rows of a set that a test holds for, where words starts[c] to starts[c + 1] hold class c."""
     for c in range(len(counts)):
         total = np.int64(0)
@@ -26,9 +43,7 @@ def count_classes(
 
 
 @njit(nogil=True, cache=True)
-def count_tests(
-    bits: NDArray[np.uint64], rows: NDArray[np.uint64], starts: NDArray[np.int64], counts: NDArray[np.int32]
-) -> None:
+def count_tests(bits: Bits, rows: Bits, starts: Integers, counts: Counts) -> None:
     """Fill in counts[t, c]: rows of a set that test t holds for, by class; counts[-1, c] is for all rows of the set."""
     for t in range(len(bits)):
         count_classes(rows, bits[t], starts, counts[t])
@@ -36,9 +51,7 @@ def count_tests(
 
 
 @njit(nogil=True, cache=True)
-def count_pairs(
-    bits: NDArray[np.uint64], rows: NDArray[np.uint64], starts: NDArray[np.int64], pairs: NDArray[np.int32]
-) -> None:
+def count_pairs(bits: Bits, rows: Bits, starts: Integers, pairs: Counts) -> None:
     """Fill in pairs[t, u, c] for t < u: rows of a set that both tests hold for, by class."""
     for t in range(len(bits)):
         held = rows & bits[t]
@@ -47,10 +60,9 @@ def count_pairs(
 
 
 @njit(nogil=True, cache=True)
-def log_weights_of_stumps(
-    counts: NDArray[np.int32], criterion: int, scale: float, weights: NDArray[np.float64]
-) -> None:
-    """Fill in the log-weight of each tree of one test, from `count_tests`."""
+def log_weights_of_stumps(weighing: Weighing, weights: Floats) -> None:
+    """Fill in the log-weight of each tree of one test."""
+    counts, criterion, scale = weighing
     rest = np.zeros(counts.shape[1], dtype=np.int64)
     for t in range(len(weights)):
         for c in range(len(rest)):
@@ -59,7 +71,7 @@ def log_weights_of_stumps(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _add(log_weight: float, top: NDArray[np.float64], total: NDArray[np.float64], k: int) -> None:
+def _add(log_weight: float, top: Floats, total: Floats, k: int) -> None:
     """Add a weight to the sum exp(top[k]) total[k]."""
     if log_weight <= top[k]:
         total[k] += math.exp(log_weight - top[k])
@@ -69,21 +81,13 @@ def _add(log_weight: float, top: NDArray[np.float64], total: NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True)
-def _add_pairs_of(
-    t: int,
-    pairs: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    scores: NDArray[np.float64],
-    criterion: int,
-    scale: float,
-    top: NDArray[np.float64],
-    total: NDArray[np.float64],
-) -> None:
+def _add_pairs_of(t: int, pairs: Counts, weighing: Weighing, scores: Floats, top: Floats, total: Floats) -> None:
     """Add the weights of all subtrees of one test below a root, where root and test are t and any u >= t.
 
     top[side, root] and total[side, root] sum over the tests on one side of a root; scores[side, t] is of the leaf on
     one side of t.
     """
+    counts, criterion, scale = weighing
     cell = np.zeros((4, counts.shape[1]), dtype=np.int64)
     for side in range(2):
         _add(scores[side, t] / scale, top[side], total[side], t)  # t again, below t: one leaf is empty
@@ -103,48 +107,32 @@ def _add_pairs_of(
 
 
 @njit(nogil=True, cache=True)
-def log_weights_of_pairs(
-    pairs: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    criterion: int,
-    scale: float,
-    top: NDArray[np.float64],
-    total: NDArray[np.float64],
-) -> None:
+def log_weights_of_pairs(pairs: Counts, weighing: Weighing, top: Floats, total: Floats) -> None:
     """Sum up the weights of all trees of one test below each root (see `_add_pairs_of`), from all `count_pairs`."""
-    scores = _side_scores(counts, criterion)
+    scores = _side_scores(weighing.counts, weighing.criterion)
     for t in range(len(pairs)):
-        _add_pairs_of(t, pairs[t], counts, scores, criterion, scale, top, total)
+        _add_pairs_of(t, pairs[t], weighing, scores, top, total)
 
 
 @njit(nogil=True, cache=True)
 def log_weights_of_rows(
-    bits: NDArray[np.uint64],
-    rows: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    counts: NDArray[np.int32],
-    criterion: int,
-    scale: float,
-    first: int,
-    stride: int,
-    top: NDArray[np.float64],
-    total: NDArray[np.float64],
+    bits: Bits, rows: Bits, starts: Integers, weighing: Weighing, first: int, stride: int, top: Floats, total: Floats
 ) -> None:
     """Do the share of `log_weights_of_pairs` that has t = first, first + stride, ..., counting pairs on the way.
 
     Memory grows with the tests, not with their pairs.
     """
-    scores = _side_scores(counts, criterion)
-    pairs = np.zeros((len(bits), counts.shape[1]), dtype=np.int32)
+    scores = _side_scores(weighing.counts, weighing.criterion)
+    pairs = np.zeros((len(bits), weighing.counts.shape[1]), dtype=np.int32)
     for t in range(first, len(bits), stride):
         held = rows & bits[t]
         for u in range(t + 1, len(bits)):
             count_classes(held, bits[u], starts, pairs[u])
-        _add_pairs_of(t, pairs, counts, scores, criterion, scale, top, total)
+        _add_pairs_of(t, pairs, weighing, scores, top, total)
 
 
 @njit(nogil=True, cache=True)
-def _side_scores(counts: NDArray[np.int32], criterion: int) -> NDArray[np.float64]:
+def _side_scores(counts: Counts, criterion: int) -> Floats:
     scores = np.zeros((2, len(counts) - 1))
     for t in range(len(counts) - 1):
         scores[0, t] = child_score(counts[t], criterion)
