@@ -126,7 +126,7 @@ def _within(attribute: Attribute, code: int | None, low: float, high: float) -> 
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False)
 class Encoded:
     """A fitted scikit-learn classifier that takes tables, and tells its patterns if it is a tree: not private.
 

@@ -94,7 +94,7 @@ def mann_whitney(one: ArrayLike, other: ArrayLike) -> MannWhitney:
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False)
 class Friedman:
     """Friedman's test that several methods do equally well, and Nemenyi's of each two of them: not private.
 

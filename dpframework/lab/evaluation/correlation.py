@@ -14,7 +14,7 @@ from dpframework.lab.evaluation.trial import NOT_PRIVATE
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False)
 class Correlations:
     """Pearson's correlation of each two measures: not private.
 

@@ -55,7 +55,7 @@ def exact_counts(found: Iterable[Redescription], table: Table) -> list[Redescrip
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False)
 class RedescriptionQuality:
     """What redescriptions are truly worth, one number a redescription: not private.
 
@@ -157,7 +157,7 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False)
 class Matching:
     """For each redescription of a reference set, the one found that is nearest to it: not private.
 

@@ -53,7 +53,7 @@ def chi_squared_distance(p: ArrayLike, q: ArrayLike) -> Floats:
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
+@attrs.frozen(eq=False)
 class Retention:
     """What is left of patterns: of each one, and on the whole. Not private.
 
