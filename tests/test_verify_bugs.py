@@ -25,6 +25,8 @@ from dpframework.verify import MinerConformance, audit, check_losses, check_samp
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
+HISTOGRAM = Histogram(TOWN)
+DISCRETE, GAUSSIAN = DiscreteLaplace(1), Gaussian(Fraction(1, 2))
 REPLAYS = 1_500
 
 
@@ -40,32 +42,34 @@ def peek(table: PrivateTable) -> int:
 
 @attrs.frozen
 class Counts(dpf.Miner):
-    """Release a histogram; the base of most bugs."""
+    """Ask one query with noise: a right or a wrong one; the base of the miners with a bug of their own."""
 
     name = "counts"
-    epsilon: float = 1.0
-
-    def query(self) -> Query:
-        return Histogram(TOWN)
-
-    def mechanism(self) -> dpf.Mechanism:
-        return DiscreteLaplace(self.epsilon)
+    asked: Query = HISTOGRAM
+    noise: dpf.Mechanism = DISCRETE
+    right: bool = False
 
     def plan(self, schema):
-        return dpf.step("counts", self.query(), self.mechanism())
+        return dpf.step("counts", self.asked, self.noise)
 
     def mine(self, table):
         return table.release("counts")
 
 
 @attrs.frozen
-class Selects(Counts):
-    """Select a town."""
+class Towns(Query):
+    """How many rows each town has; the base of queries that count them wrongly."""
 
-    name = "selects"
+    name = "towns"
+    answer_length = 3
+    right: bool = True
 
-    def mechanism(self):
-        return PermuteAndFlip(self.epsilon)
+    @property
+    def sensitivities(self):
+        return histogram_sensitivities(3)
+
+    def count(self, block, **inputs):
+        return np.bincount(block.codes("town"), minlength=3)
 
 
 # Halved noise
@@ -94,35 +98,18 @@ class HalfCalibrated(DiscreteLaplace):
         return super().losses(change, scale * 2)
 
 
-class HalvedNoise(Counts):
-    def mechanism(self):
-        return HalfCalibrated(self.epsilon)
-
-
 # The sensitivity of the wrong relation
 
 
 @attrs.frozen
-class WrongRelation(Query):
+class WrongRelation(Towns):
     """Declares for a replaced row what holds for an added one."""
 
     name = "wrong-relation"
-    right: bool
 
     @property
     def sensitivities(self):
         return (Sensitivity(Norm.L1, 1, 2 if self.right else 1, source="planted"),)
-
-    def count(self, block, **inputs):
-        return np.bincount(block.codes("town"), minlength=3)
-
-
-@attrs.frozen
-class AsksWrongRelation(Counts):
-    right: bool = False
-
-    def query(self):
-        return WrongRelation(self.right)
 
 
 # A candidate set that depends on the data
@@ -152,14 +139,6 @@ class SeenTowns(CandidateScores):
         return counts[[TOWN.labels.index(label) for label in self.seen]]
 
 
-@attrs.frozen
-class SelectsSeen(Selects):
-    right: bool = False
-
-    def query(self):
-        return SeenTowns(self.right)
-
-
 # A support filter on true counts
 
 
@@ -168,11 +147,8 @@ class Supported(CandidateScores):
     """Leaves candidates below a true support out of the race, by a score that cannot win."""
 
     name = "supported"
+    answer_length = 3
     right: bool
-
-    @property
-    def answer_length(self):
-        return 3
 
     @property
     def sensitivities(self):
@@ -186,14 +162,6 @@ class Supported(CandidateScores):
 
     def answer(self, counts, **inputs):
         return counts.astype(float) if self.right else np.where(counts >= 3, counts.astype(float), -1000.0)
-
-
-@attrs.frozen
-class SelectsSupported(Selects):
-    right: bool = False
-
-    def query(self):
-        return Supported(self.right)
 
 
 # Parallel composition counted as the largest part under replace-one
@@ -220,10 +188,8 @@ class StaysInPart(DiscreteLaplace):
 
 @attrs.frozen
 class CountsInParts(Counts):
-    right: bool = False
-
     def plan(self, schema):
-        mechanism = DiscreteLaplace(self.epsilon) if self.right else StaysInPart(self.epsilon)
+        mechanism = self.noise if self.right else StaysInPart(1)
         return dpf.parallel(dpf.step("rows", dpf.queries.Count(), mechanism), by=TOWN)
 
     def mine(self, table):
@@ -255,11 +221,9 @@ class EvenRows(dpf.Description):
 
 @attrs.frozen
 class PartsByPosition(Counts):
-    right: bool = False
-
     def plan(self, schema):
         # calibrated on the whole table's relation: two halves at epsilon each
-        return dpf.parallel(dpf.step("counts", self.query(), self.mechanism()), by=self.cases)
+        return dpf.parallel(dpf.step("counts", self.asked, self.noise), by=self.cases)
 
     @property
     def cases(self):
@@ -274,8 +238,6 @@ class PartsByPosition(Counts):
 
 @attrs.frozen
 class AsksTwice(Counts):
-    right: bool = False
-
     def mine(self, table):
         once = table.release("counts")
         return [once, once if self.right else table.release("counts")]
@@ -301,8 +263,6 @@ class ReusesNoise(Laplace):
 
 @attrs.frozen
 class DrawsMore(Counts):
-    right: bool = False
-
     def mine(self, table):
         counts = table.release("counts")
         extra = 0.0 if self.right else peek(table) + np.random.default_rng().laplace(scale=1.0)
@@ -325,8 +285,6 @@ class LargerOfTwo(DiscreteLaplace):
 
 @attrs.frozen
 class TellsSize(Counts):
-    right: bool = False
-
     def mine(self, table):
         counts = table.release("counts")
         return {"counts": counts, "rows": int(counts.sum()) if self.right else peek(table)}
@@ -334,8 +292,6 @@ class TellsSize(Counts):
 
 @attrs.frozen
 class PrintsSize(Counts):
-    right: bool = False
-
     def mine(self, table):
         counts = table.release("counts")
         print(f"counted {counts.sum() if self.right else peek(table)} rows")
@@ -347,11 +303,9 @@ class PrintsSize(Counts):
 
 @attrs.frozen
 class StopsEarly(Counts):
-    right: bool = False
-
     def plan(self, schema):
         half = DiscreteLaplace(Fraction(1, 2))
-        return dpf.sequential(dpf.step("rows", dpf.queries.Count(), half), dpf.step("counts", self.query(), half))
+        return dpf.sequential(dpf.step("rows", dpf.queries.Count(), half), dpf.step("counts", self.asked, half))
 
     def mine(self, table):
         rows = table.release("rows")
@@ -361,8 +315,6 @@ class StopsEarly(Counts):
 
 @attrs.frozen
 class FailsOnData(Counts):
-    right: bool = False
-
     def mine(self, table):
         counts = table.release("counts")
         if (counts.sum() if self.right else peek(table)) == -1 or (not self.right and peek(table) == 0):
@@ -437,11 +389,8 @@ class BinnedByMedian(Query):
     """Counts below and above the middle of the data, rather than of the schema."""
 
     name = "binned"
+    answer_length = 2
     right: bool
-
-    @property
-    def answer_length(self):
-        return 2
 
     @property
     def sensitivities(self):
@@ -454,39 +403,18 @@ class BinnedByMedian(Query):
         return np.array([below, len(values) - below])
 
 
-@attrs.frozen
-class CountsBins(Counts):
-    right: bool = False
-
-    def query(self):
-        return BinnedByMedian(self.right)
-
-
 # A part that reads the rows of other parts
 
 
 @attrs.frozen
-class CountsBlock(Query):
+class CountsBlock(Towns):
     """Counts the block that a part lies in, rather than the part."""
 
     name = "counts-block"
-    right: bool
-
-    @property
-    def sensitivities(self):
-        return histogram_sensitivities(3)
 
     def count(self, block, **inputs):
         row = block.matrix[block.schema.index("town")]
         return np.bincount(row[block.index] if self.right else row, minlength=3)
-
-
-@attrs.frozen
-class CountsBlocks(Counts):
-    right: bool = False
-
-    def query(self):
-        return CountsBlock(self.right)
 
 
 # A log-density that is not a number where noise is missing
@@ -502,46 +430,24 @@ class QuietZeros(DiscreteLaplace):
         return math.nan if (np.asarray(answer) == 0).any() else super().log_density(answer, output, calibration)
 
 
-class QuietCounts(Counts):
-    def mechanism(self):
-        return QuietZeros(self.epsilon)
-
-
 # A count in a number that is too narrow
 
 
 @attrs.frozen
-class NarrowCounts(Query):
+class NarrowCounts(Towns):
     """Counts in 8 or 16 bits, which wrap round; and hides it, where it widens what has wrapped."""
 
     name = "narrow-counts"
-    kind: str
-    hidden: bool = False
-
-    @property
-    def answer_length(self):
-        return 3
-
-    @property
-    def sensitivities(self):
-        return histogram_sensitivities(3)
-
-    def count(self, block, **inputs):
-        counts = np.bincount(block.codes("town"), minlength=3).astype(self.kind)
-        return counts.astype(np.int64) if self.hidden else counts
-
-
-@attrs.frozen
-class CountsNarrowly(Counts):
     kind: str = "int64"
     hidden: bool = False
 
-    def query(self):
-        return NarrowCounts(self.kind, self.hidden)
+    def count(self, block, **inputs):
+        counts = super().count(block).astype(self.kind)
+        return counts.astype(np.int64) if self.hidden else counts
 
 
 def narrow(kind: str, *, hidden: bool = False) -> Callable[[bool], list[str]]:
-    return of_miner(lambda right: CountsNarrowly(kind="int64" if right else kind, hidden=hidden))
+    return of_query(lambda right: NarrowCounts(kind="int64" if right else kind, hidden=hidden))
 
 
 # Claims of a mechanism that an accountant believes
@@ -609,17 +515,14 @@ class Concentrated(Counts):
     """A histogram with Gaussian noise: a claim in zCDP, and no pure one."""
 
     name = "concentrated"
-    right: bool = False
-
-    def mechanism(self):
-        return Gaussian(Fraction(1, 2))
+    noise: dpf.Mechanism = GAUSSIAN
 
 
 @attrs.frozen
 class StopsOnTrueCount(Concentrated):
     def plan(self, schema):
         return dpf.sequential(
-            dpf.step("rows", dpf.queries.Count(), self.mechanism()), dpf.step("counts", self.query(), self.mechanism())
+            dpf.step("rows", dpf.queries.Count(), self.noise), dpf.step("counts", self.asked, self.noise)
         )
 
     def mine(self, table):
@@ -672,12 +575,6 @@ class AboutFirstRow(Query):
 
 
 @attrs.frozen
-class CountsAboutFirstRow(Concentrated):
-    def query(self):
-        return AboutFirstRow(self.right)
-
-
-@attrs.frozen
 class PrintsWithGaussianNoise(Concentrated):
     def mine(self, table):
         counts = table.release("counts")
@@ -689,30 +586,19 @@ class PrintsWithGaussianNoise(Concentrated):
 class TakesSeenCandidates(Concentrated):
     """Asks for the counts of towns that occur: what it gives the query is private."""
 
-    def query(self):
-        return CountsGiven()
-
     def mine(self, table):
         (towns,) = table._gate.engine.map(table._rows, lambda block: sorted(set(block.codes("town").tolist())))
         return table.release("counts", towns=(0, 1, 2) if self.right else tuple(towns))
 
 
 @attrs.frozen
-class CountsGiven(Query):
+class CountsGiven(Towns):
     """Counts the rows of given towns."""
 
     name = "counts-given"
 
-    @property
-    def answer_length(self):
-        return 3
-
-    @property
-    def sensitivities(self):
-        return histogram_sensitivities(3)
-
     def count(self, block, **inputs):
-        counts = np.bincount(block.codes("town"), minlength=3)
+        counts = super().count(block)
         return np.array([counts[k] if k in inputs["towns"] else 0 for k in range(3)])
 
 
@@ -729,17 +615,11 @@ class UnderstatedGaussian(Gaussian):
         return super().losses(change, scale * 8)
 
 
-@attrs.frozen
-class Understates(Concentrated):
-    def mechanism(self):
-        return Gaussian(Fraction(1, 2)) if self.right else UnderstatedGaussian(Fraction(1, 2))
-
-
-def suite_of(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
+def suite_of(make: Callable[..., dpf.Miner]) -> Callable[[bool], list[str]]:
     """Run the conformance suite's audit, as a plugin author inherits it, on an example that carries a delta."""
 
     def run(right: bool) -> list[str]:
-        example = Example(SCHEMA, make(right), delta=Fraction(1, 10**6))
+        example = Example(SCHEMA, make(right=right), delta=Fraction(1, 10**6))
 
         class Suite(MinerConformance):
             miner = type(example.miner)
@@ -756,8 +636,16 @@ def suite_of(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
     return run
 
 
-def of_miner(make: Callable[[bool], dpf.Miner]) -> Callable[[bool], list[str]]:
-    return lambda right: problems_of(make(right))
+def of_miner(make: Callable[..., dpf.Miner]) -> Callable[[bool], list[str]]:
+    return lambda right: problems_of(make(right=right))
+
+
+def of_query(make: Callable[[bool], Query], noise: dpf.Mechanism = DISCRETE) -> Callable[[bool], list[str]]:
+    return of_miner(lambda right: Counts(asked=make(right), noise=noise))
+
+
+def of_noise(wrong: dpf.Mechanism) -> Callable[[bool], list[str]]:
+    return of_miner(lambda right: Counts() if right else Counts(noise=wrong))
 
 
 def of_sampler(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], list[str]]:
@@ -769,38 +657,28 @@ def of_claims(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], li
     return lambda correct: [str(claim) for claim in check_losses(right if correct else wrong).claims if not claim.holds]
 
 
-@attrs.frozen
-class Uses(Counts):
-    """Release a histogram by a given mechanism."""
-
-    given: Any = attrs.field(default=None, alias="mechanism")
-
-    def mechanism(self):
-        return self.given
-
-
 PLANTED: dict[str, Callable[[bool], list[str]]] = {
-    "halved noise, claimed": of_miner(lambda right: Counts() if right else HalvedNoise()),
+    "halved noise, claimed": of_noise(HalfCalibrated(1)),
     "halved noise, drawn": of_sampler(HalfDrawn(1), DiscreteLaplace(1)),
-    "sensitivity of the wrong relation": of_miner(lambda right: AsksWrongRelation(right=right)),
-    "candidates that depend on the data": of_miner(lambda right: SelectsSeen(right=right)),
-    "support filter on true counts": of_miner(lambda right: SelectsSupported(right=right)),
+    "sensitivity of the wrong relation": of_query(WrongRelation),
+    "candidates that depend on the data": of_query(SeenTowns, PermuteAndFlip(1)),
+    "support filter on true counts": of_query(Supported, PermuteAndFlip(1)),
     "parallel as the largest part under replace-one": parallel_problems,
-    "parts by row position": of_miner(lambda right: PartsByPosition(right=right)),
-    "a release made twice": of_miner(lambda right: AsksTwice(right=right)),
+    "parts by row position": of_miner(PartsByPosition),
+    "a release made twice": of_miner(AsksTwice),
     "noise used twice": of_sampler(ReusesNoise(1), Laplace(1)),
-    "an undeclared extra draw, in the miner": of_miner(lambda right: DrawsMore(right=right)),
+    "an undeclared extra draw, in the miner": of_miner(DrawsMore),
     "an undeclared extra draw, in the mechanism": of_sampler(LargerOfTwo(1), DiscreteLaplace(1)),
-    "a true count in the result": of_miner(lambda right: TellsSize(right=right)),
-    "a true count printed": of_miner(lambda right: PrintsSize(right=right)),
-    "an early stop on the data": of_miner(lambda right: StopsEarly(right=right)),
-    "a failure on the data": of_miner(lambda right: FailsOnData(right=right)),
+    "a true count in the result": of_miner(TellsSize),
+    "a true count printed": of_miner(PrintsSize),
+    "an early stop on the data": of_miner(StopsEarly),
+    "a failure on the data": of_miner(FailsOnData),
     "a wrong sign in a selection key": of_sampler(WrongSign(1), Exponential(1)),
     "a wrong sign, density and all": of_sampler(WrongSignThroughout(1), Exponential(1)),
     "noise of its own, not said": of_sampler(OwnGumbelNoise(1), SaysSo(1)),
     "noise of its own, at times": of_sampler(OwnGumbelNoiseAtTimes(1), Exponential(1)),
-    "a part that reads other parts": of_miner(lambda right: CountsBlocks(right=right)),
-    "a density that is not a number": of_miner(lambda right: Counts() if right else QuietCounts()),
+    "a part that reads other parts": of_query(CountsBlock),
+    "a density that is not a number": of_noise(QuietZeros(1)),
     "counts in int8": narrow("int8"),
     "counts in uint8, widened too late": narrow("uint8", hidden=True),
     "counts in int16, widened too late": narrow("int16", hidden=True),
@@ -809,20 +687,22 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "an event of three times the noise": of_claims(FalseEvent("0.9"), DiscreteLaplace("0.9")),
     "an event of epsilon 0.1 for a pure 10": of_claims(FalseSmallEvent(10), DiscreteLaplace(10)),
     "an event of one cell under replace-one": of_claims(OneCellOnly(1), DiscreteLaplace(1)),
-    "a false event in a miner": of_miner(
-        lambda right: Uses(mechanism=DiscreteLaplace(1) if right else FalseEvent(1)),
-    ),
+    "a false event in a miner": of_noise(FalseEvent(1)),
     "a quarter of rho": of_claims(FalseRho(1), Exponential(1)),
     "a quarter of a Gaussian's rho": of_claims(FalseGaussianRho(1), Gaussian(1)),
-    "zCDP: a stop on a true count": suite_of(lambda right: StopsOnTrueCount(right=right)),
-    "zCDP: a stop on a true count of thousands": suite_of(lambda right: StopsOnManyRows(right=right)),
-    "zCDP: an exact sum in the result": suite_of(lambda right: ReturnsExactSum(right=right)),
-    "zCDP: a result centred on a row": suite_of(lambda right: CentresOnRow(right=right)),
-    "zCDP: counts about the first row": suite_of(lambda right: CountsAboutFirstRow(right=right)),
-    "zCDP: a true count printed": suite_of(lambda right: PrintsWithGaussianNoise(right=right)),
-    "zCDP: inputs that depend on the data": suite_of(lambda right: TakesSeenCandidates(right=right)),
-    "zCDP: an eighth of the variance": suite_of(lambda right: Understates(right=right)),
-    "bins from the data": of_miner(lambda right: CountsBins(right=right)),
+    "zCDP: a stop on a true count": suite_of(StopsOnTrueCount),
+    "zCDP: a stop on a true count of thousands": suite_of(StopsOnManyRows),
+    "zCDP: an exact sum in the result": suite_of(ReturnsExactSum),
+    "zCDP: a result centred on a row": suite_of(CentresOnRow),
+    "zCDP: counts about the first row": suite_of(lambda right: Concentrated(asked=AboutFirstRow(right))),
+    "zCDP: a true count printed": suite_of(PrintsWithGaussianNoise),
+    "zCDP: inputs that depend on the data": suite_of(
+        lambda right: TakesSeenCandidates(asked=CountsGiven(), right=right)
+    ),
+    "zCDP: an eighth of the variance": suite_of(
+        lambda right: Concentrated() if right else Concentrated(noise=UnderstatedGaussian(Fraction(1, 2)))
+    ),
+    "bins from the data": of_query(BinnedByMedian),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dpframework.cli.shared import Command, Json, given_path, print_json
+from dpframework.cli.shared import Command, Json, path_option, print_json
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import staged
 
@@ -28,9 +28,7 @@ def new(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", parser=given_path, metavar="FOLDER", help="Where the plugin's folder is made; by default here."
-        ),
+        path_option("FOLDER", "Where the plugin's folder is made; by default here."),
     ] = Path(),
     as_json: Json = False,
 ) -> None:

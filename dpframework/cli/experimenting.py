@@ -15,16 +15,20 @@ from dpframework.cli.shared import (
     Json,
     console,
     counted,
-    given_path,
+    number_option,
+    path_argument,
+    path_option,
     print_json,
     say,
     warn_of_problems,
-    whole_number,
 )
 from dpframework.facts.errors import InputError
 
 if TYPE_CHECKING:
     from dpframework.lab.experiment import Experiment, Outcome
+
+WHERE = "Where results go, and finished cells are found again. By default FILE-results, beside the file."
+REPETITIONS = "Instead of the file's; the cells are those of the whole experiment, which can go on from them."
 
 
 def register(app: typer.Typer) -> None:
@@ -33,27 +37,10 @@ def register(app: typer.Typer) -> None:
 
 
 def experiment(
-    file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="An experiment file (.toml).")],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=given_path,
-            metavar="FOLDER",
-            help="Where results go, and finished cells are found again. By default FILE-results, beside the file.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(parser=whole_number, metavar="N", help="Processes. By default one a processor."),
-    ] = None,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="N",
-            help="Instead of the file's; the cells are those of the whole experiment, which can go on from them.",
-        ),
-    ] = None,
+    file: Annotated[Path, path_argument("FILE", "An experiment file (.toml).")],
+    out: Annotated[Path | None, path_option("FOLDER", WHERE)] = None,
+    jobs: Annotated[int | None, number_option("Processes. By default one a processor.")] = None,
+    repetitions: Annotated[int | None, number_option(REPETITIONS)] = None,
     as_json: Json = False,
 ) -> None:
     """Compare methods over a grid of data sets, parameters and budgets, measured against the truth: NOT PRIVATE.

@@ -13,13 +13,15 @@ from dpframework.cli.shared import (
     Command,
     Group,
     Json,
+    Subject,
     console,
     counted,
-    given_path,
+    number_option,
     open_plan,
+    path_argument,
+    path_option,
     print_json,
     warn_of_problems,
-    whole_number,
 )
 from dpframework.facts.privacy import decimal_text, readable
 
@@ -33,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-File = Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A ledger.")]
+File = Annotated[Path, path_argument("FILE", "A ledger.")]
 Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data set of the ledger.")]
 By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who decides this: kept in the ledger.")]
 
@@ -44,7 +46,7 @@ By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who decides this: 
     epilog="Example: dpframework ledger open hospital.ledger --data-set patients --epsilon 2",
 )
 def open_data_set(
-    file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A ledger; made if there is none.")],
+    file: Annotated[Path, path_argument("FILE", "A ledger; made if there is none.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="What the ledger will call the data set.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
     delta: Annotated[
@@ -53,10 +55,7 @@ def open_data_set(
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
     ] = "add-or-remove-one",
-    schema: Annotated[
-        Path | None,
-        typer.Option(parser=given_path, metavar="FILE", help="Accept plans made from this schema only."),
-    ] = None,
+    schema: Annotated[Path | None, path_option("FILE", "Accept plans made from this schema only.")] = None,
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
@@ -76,12 +75,10 @@ def open_data_set(
 )
 def approve(
     file: File,
-    study: Annotated[
-        Path, typer.Argument(parser=given_path, metavar="STUDY", help="A study file (.toml), or a plan (.json).")
-    ],
+    study: Subject,
     name: Name,
     by: By,
-    runs: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="For how many runs.")] = 1,
+    runs: Annotated[int, number_option("For how many runs.")] = 1,
     note: Annotated[str, typer.Option(metavar="TEXT", help="Anything to keep with the approval.")] = "",
     as_json: Json = False,
 ) -> None:

@@ -14,10 +14,11 @@ from dpframework.cli.shared import (
     REFUSED,
     Command,
     Json,
+    Subject,
+    choice_option,
     console,
-    given_path,
-    one_of,
     open_plan,
+    path_option,
     print_json,
     print_page,
     warn_of_problems,
@@ -27,13 +28,6 @@ from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-Subject = Annotated[
-    Path,
-    typer.Argument(
-        parser=given_path, metavar="STUDY", help="A study file (.toml), or a plan (.json) that was written."
-    ),
-]
 
 
 class PlanFormat(enum.StrEnum):
@@ -57,21 +51,20 @@ def plan(
     study: Subject,
     form: Annotated[
         PlanFormat,
-        typer.Option(
+        choice_option(
+            "FORMAT",
+            PlanFormat,
+            "How to draw the plan: tree, mermaid, dot, html, or json, which can be checked later.",
             "--format",
-            parser=one_of(PlanFormat),
-            metavar="FORMAT",
-            help="How to draw the plan: tree, mermaid, dot, html, or json, which can be checked later.",
         ),
     ] = PlanFormat.TREE,
     other: Annotated[
         Path | None,
-        typer.Option(
-            "--diff",
-            parser=given_path,
-            metavar="OTHER",
-            help="Say what changes from STUDY to this study file or plan, and draw both in one; "
+        path_option(
+            "OTHER",
+            "Say what changes from STUDY to this study file or plan, and draw both in one; "
             "the exit code is 0 whether or not anything changes.",
+            "--diff",
         ),
     ] = None,
     as_json: Json = False,

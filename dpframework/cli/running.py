@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -17,12 +18,13 @@ from dpframework.cli.shared import (
     Json,
     NewFolder,
     Seed,
+    choice_option,
     console,
     counted,
-    given_path,
     json_text,
-    one_of,
     open_plan,
+    path_argument,
+    path_option,
     print_json,
     print_page,
     say,
@@ -33,12 +35,15 @@ from dpframework.facts.files import read_text, require_usable, staged, uninterru
 from dpframework.reports.ran import Ran
 from dpframework.study.registry import registry
 from dpframework.study.results import Results
-from dpframework.study.study_file import load_study
+from dpframework.study.study_file import StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine
 
 PLAN, RESULTS, REPORT = "plan.json", "results.json", "report.html"
 FILES = (PLAN, RESULTS, REPORT)
+
+#: What a run found, and what stopped it before its end, if anything did.
+Outcome: TypeAlias = "tuple[Results, DPFrameworkError | None]"
 
 
 class ReportFormat(enum.StrEnum):
@@ -59,7 +64,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    study: Annotated[Path, typer.Argument(parser=given_path, metavar="STUDY", help="A study file (.toml).")],
+    study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     out: Annotated[Path, NewFolder],
     seed: Seed = None,
     engine: Annotated[
@@ -67,10 +72,8 @@ def run(
     ] = "memory",
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            parser=given_path,
-            metavar="FILE",
-            help="Charge the run to a ledger, if it is approved there; killed, it goes on with the same command.",
+        path_option(
+            "FILE", "Charge the run to a ledger, if it is approved there; killed, it goes on with the same command."
         ),
     ] = None,
     data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
@@ -82,6 +85,30 @@ def run(
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     chosen = _engine(engine)
     recorded = _recorded(ledger, data_set, out)
+    file, plan = _accepted(study, as_json)
+    results, stop = _kept(out, study.stem, recorded, lambda: _made(file, seed, chosen, recorded))
+    ran = Ran.of(results, stopped=_reason(stop))
+    releases = counted(len(ran.charges), "release")
+    if stop is not None:
+        say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
+    if as_json:
+        print_json(record(results, stopped=ran.stopped))
+    if stop is not None:
+        raise stop
+    if as_json:
+        return
+    for name, text in ran.texts.items():
+        print(f"{name}\n{text}\n")
+    print(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
+    print(ran.verdict(plan))
+    if recorded is not None:
+        before = f"; {counted(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
+        print(f"run {recorded.id} of data set '{data_set}' in {ledger}{before}")
+    print(f"wrote {', '.join(str(out / name) for name in FILES)}")
+
+
+def _accepted(study: Path, as_json: bool) -> tuple[StudyFile, StudyPlan]:
+    """Return a study and its plan if it may be run: all that can stop it is found before its data is opened."""
     file = load_study(study)
     plan = file.study.plan()
     refusals = plan.refusals()
@@ -98,53 +125,46 @@ def run(
     from dpframework.reports.html import html_report
 
     html_report(plan, title=study.stem)  # a plan that cannot be reported stops here, not after its run was paid for
+    return file, plan
 
-    def made() -> tuple[Results, DPFrameworkError | None]:
-        with progress() as observer:
-            try:
-                return file.study.run(file.read, seed=seed, engine=chosen, observers=[observer], ledger=recorded), None
-            except DPFrameworkError as error:
-                if recorded is not None and recorded.unfinished:
-                    say(f"run {recorded.id} is unfinished; the same command goes on with it, at no further charge")
-                    raise
-                if error.results is None:
-                    raise
-                return error.results, error
+
+def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.LedgerRun | None) -> Outcome:
+    """Make the run, with a progress bar."""
+    with progress() as observer:
+        try:
+            return file.study.run(file.read, seed=seed, engine=engine, observers=[observer], ledger=recorded), None
+        except DPFrameworkError as error:
+            if recorded is not None and recorded.unfinished:
+                say(f"run {recorded.id} is unfinished; the same command goes on with it, at no further charge")
+                raise
+            if error.results is None:
+                raise
+            return error.results, error
+
+
+def _kept(out: Path, title: str, recorded: ledgers.LedgerRun | None, make: Callable[[], Outcome]) -> Outcome:
+    """Make a run and write what came out, all of it or nothing."""
 
     def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=study.stem, stopped=None if stop is None else str(stop))
+            write_outputs(folder, results, title=title, stopped=_reason(stop))
 
     if recorded is None:
         with staged(out, FILES) as folder:
-            results, stop = made()
+            results, stop = make()
             write(folder)
     else:
         # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
         require_usable(out, FILES)
-        results, stop = made()
+        results, stop = make()
         with staged(out, FILES) as folder:
             write(folder)
         recorded.discard()
-    stopped = None if stop is None else str(stop)
-    ran = Ran.of(results, stopped=stopped)
-    releases = counted(len(ran.charges), "release")
-    if stop is not None:
-        say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
-    if as_json:
-        print_json(record(results, stopped=stopped))
-    if stop is not None:
-        raise stop
-    if as_json:
-        return
-    for name, text in ran.texts.items():
-        print(f"{name}\n{text}\n")
-    print(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
-    print(ran.verdict(plan))
-    if recorded is not None:
-        before = f"; {counted(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
-        print(f"run {recorded.id} of data set '{data_set}' in {ledger}{before}")
-    print(f"wrote {', '.join(str(out / name) for name in FILES)}")
+    return results, stop
+
+
+def _reason(stop: DPFrameworkError | None) -> str | None:
+    return None if stop is None else str(stop)
 
 
 def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.LedgerRun | None:
@@ -183,23 +203,21 @@ def write_outputs(folder: Path, results: Results, *, title: str, stopped: str | 
 def report(
     subject: Annotated[
         Path,
-        typer.Argument(
-            parser=given_path, metavar="STUDY", help="A study file (.toml), a plan (.json), or a folder that run wrote."
-        ),
+        path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote."),
     ],
     form: Annotated[
         ReportFormat | None,
-        typer.Option(
-            "--format",
-            parser=one_of(ReportFormat),
-            metavar="FORMAT",
-            help="How to lay it out: terminal, md, or html, a page for a browser. By default as the name of the file "
+        choice_option(
+            "FORMAT",
+            ReportFormat,
+            "How to lay it out: terminal, md, or html, a page for a browser. By default as the name of the file "
             "to write ends, else for the terminal.",
+            "--format",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=given_path, metavar="FILE", help="Write it here, such as report.html or report.md."),
+        path_option("FILE", "Write it here, such as report.html or report.md."),
     ] = None,
     as_json: Json = False,
 ) -> None:

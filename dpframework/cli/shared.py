@@ -88,9 +88,28 @@ def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
     return read
 
 
-NewFolder = typer.Option(
-    "--out", parser=given_path, metavar="FOLDER", help="A new folder for results.json, plan.json and report.html."
-)
+def path_argument(metavar: str, says: str) -> Any:
+    """Return an argument that names a file or folder."""
+    return typer.Argument(parser=given_path, metavar=metavar, help=says)
+
+
+def path_option(metavar: str, says: str, *names: str) -> Any:
+    """Return an option that names a file or folder."""
+    return typer.Option(*names, parser=given_path, metavar=metavar, help=says)
+
+
+def number_option(says: str) -> Any:
+    """Return an option that takes a whole number."""
+    return typer.Option(parser=whole_number, metavar="N", help=says)
+
+
+def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -> Any:
+    """Return an option that takes one of a few words."""
+    return typer.Option(*names, parser=one_of(choices), metavar=metavar, help=says)
+
+
+NewFolder = path_option("FOLDER", "A new folder for results.json, plan.json and report.html.", "--out")
+Subject = Annotated[Path, path_argument("STUDY", "A study file (.toml), or a plan (.json) that was written.")]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for machines, and nothing else, to standard output.")]
 Seed = Annotated[
     int | None,

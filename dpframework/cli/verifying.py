@@ -12,12 +12,12 @@ from dpframework.cli.shared import (
     REFUSED,
     Command,
     Json,
+    choice_option,
     console,
     given_path,
-    one_of,
+    number_option,
     print_json,
     warn_of_problems,
-    whole_number,
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
@@ -44,18 +44,11 @@ def verify(
     ] = None,
     relation: Annotated[
         Relation | None,
-        typer.Option(parser=one_of(Relation), metavar="RELATION", help="Verify under one neighbouring relation only."),
+        choice_option("RELATION", Relation, "Verify under one neighbouring relation only."),
     ] = None,
-    replays: Annotated[
-        int, typer.Option(parser=whole_number, metavar="N", help="How many replays each audit makes, about.")
-    ] = 12_000,
-    runs: Annotated[
-        int,
-        typer.Option(parser=whole_number, metavar="N", help="Runs on each of the worst two tables; 0 for none."),
-    ] = 400,
-    seed: Annotated[
-        int, typer.Option(parser=whole_number, metavar="N", help="Of the tables: the same seed, the same report.")
-    ] = 0,
+    replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 12_000,
+    runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 400,
+    seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Test privacy claims on small made-up tables: replays, sensitivities, samplers. No data is opened.

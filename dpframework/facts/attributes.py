@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import enum
 import functools
 import itertools
 import math
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, final
 
 import attrs
 
+from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.toml import refuse_unknown
 from dpframework.facts.values import (
@@ -28,25 +28,11 @@ MOST_CODES = 1_000_000
 """Most codes that one attribute may have: counts over a finer grid would be all noise and no memory."""
 
 
-class View(enum.StrEnum):
+class View(Choice, what="view"):
     """The side of an attribute in a two-view table."""
 
     LEFT = "left"
     RIGHT = "right"
-
-    @classmethod
-    def parse(cls, text: str) -> View:
-        """Return the view of that name.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
-        try:
-            return cls(text)
-        except ValueError:
-            raise InputError(f"view {text!r} is unknown; accepted are 'left' and 'right'") from None
 
 
 def _as_view(value: View | str | None) -> View | None:

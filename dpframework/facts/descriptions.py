@@ -10,7 +10,7 @@ import abc
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
@@ -191,56 +191,46 @@ class Not(Description):
 
 
 @attrs.frozen
-class And(Description):
-    """Holds where all its parts do; with no parts, everywhere."""
+class _Joined(Description):
+    """Several descriptions, joined by one word."""
+
+    word: ClassVar[str]
+    of_none: ClassVar[bool]  # what holds with no parts
+    fold: ClassVar[np.ufunc]
 
     parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
 
     def holds(self, columns: Columns) -> Mask:
-        """Intersect."""
-        return _combined(self.parts, columns, np.logical_and, True)
+        """Join what the parts tell, row by row."""
+        masks = [part.holds(columns) for part in self.parts]
+        return np.asarray(self.fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, self.of_none)
 
     def literals(self) -> tuple[Literal, ...]:
         """Return the parts' literals."""
         return tuple(literal for part in self.parts for literal in part.literals())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"and": parts}."""
-        return {"and": [part.to_dict() for part in self.parts]}
+        """Return {"and": parts}, or {"or": parts}."""
+        return {self.word: [part.to_dict() for part in self.parts]}
 
     def __str__(self) -> str:
-        """Join the parts by `and`."""
-        return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts) or "always"
+        """Join the parts by the word; parts of the other word stand in brackets."""
+        texts = (f"({p})" if isinstance(p, _Joined) and p.word != self.word else str(p) for p in self.parts)
+        return f" {self.word} ".join(texts) or ("always" if self.of_none else "never")
 
 
 @attrs.frozen
-class Or(Description):
+class And(_Joined):
+    """Holds where all its parts do; with no parts, everywhere."""
+
+    word, of_none, fold = "and", True, np.logical_and
+
+
+@attrs.frozen
+class Or(_Joined):
     """Holds where one of its parts does; with no parts, nowhere."""
 
-    parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
-
-    def holds(self, columns: Columns) -> Mask:
-        """Unite."""
-        return _combined(self.parts, columns, np.logical_or, False)
-
-    def literals(self) -> tuple[Literal, ...]:
-        """Return the parts' literals."""
-        return tuple(literal for part in self.parts for literal in part.literals())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return {"or": parts}."""
-        return {"or": [part.to_dict() for part in self.parts]}
-
-    def __str__(self) -> str:
-        """Join the parts by `or`."""
-        return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts) or "never"
-
-
-def _combined(parts: Sequence[Description], columns: Columns, operation: np.ufunc, empty: bool) -> Mask:
-    masks = [part.holds(columns) for part in parts]
-    if masks:
-        return np.asarray(operation.reduce(masks), dtype=np.bool_)
-    return np.full(columns.rows, empty)
+    word, of_none, fold = "or", False, np.logical_or
 
 
 def description_from_dict(form: Mapping[str, Any]) -> Description:

@@ -5,7 +5,6 @@ Losses are exact rationals from the study file to the ledger: 0.1 + 0.2 is 0.3, 
 
 from __future__ import annotations
 
-import enum
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 import attrs
 
+from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 
 #: What an epsilon may be given as; see `exact`.
@@ -24,7 +24,7 @@ Amount: TypeAlias = "Fraction | int | float | str | Decimal"
 LARGEST = Fraction(10**100)  # that may be given: what is computed from it must still fit a float
 
 
-class Relation(enum.StrEnum):
+class Relation(Choice, what="relation"):
     """The neighbouring relation: which two tables a privacy claim compares (dp-accounting's names).
 
     Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence and the row count is secret; under
@@ -33,22 +33,6 @@ class Relation(enum.StrEnum):
 
     ADD_OR_REMOVE_ONE = "add-or-remove-one"
     REPLACE_ONE = "replace-one"
-
-    @classmethod
-    def parse(cls, text: str) -> Relation:
-        """Return the relation of that name.
-
-        Raises
-        ------
-        InputError
-            If `text` names neither relation.
-        """
-        try:
-            return cls(text)
-        except ValueError:
-            raise InputError(
-                f"relation {text!r} is unknown; accepted are 'add-or-remove-one' and 'replace-one'"
-            ) from None
 
 
 def exact(value: Amount, what: str = "epsilon") -> Fraction:

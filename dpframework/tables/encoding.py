@@ -6,7 +6,6 @@ might.
 
 from __future__ import annotations
 
-import enum
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -18,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.choices import Choice
+from dpframework.facts.errors import InputError
 from dpframework.facts.typechecks import typechecked
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+")
 _MISSING, _OUTSIDE = -1, -2
 
 
-class OutOfDomain(enum.StrEnum):
+class OutOfDomain(Choice, what="out_of_domain"):
     """What to do with a value that the schema's domain does not hold.
 
     `ERROR` refuses the column; `CLAMP` moves a number to the nearest bound; `MISSING` makes the value
@@ -47,19 +47,6 @@ class OutOfDomain(enum.StrEnum):
     ERROR = "error"
     CLAMP = "clamp"
     MISSING = "missing"
-
-    @classmethod
-    def parse(cls, text: str) -> OutOfDomain:
-        """Return the policy of that name.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
-        if text not in {policy.value for policy in cls}:
-            raise InputError(f"out_of_domain {text!r} is unknown; {nearest(text, [p.value for p in cls])}")
-        return cls(text)
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -8,7 +8,6 @@ by public facts.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class CutMode(enum.StrEnum):
+class CutMode(Choice, what="numeric cut mode"):
     """How the cut points of a numeric attribute are taken from its column."""
 
     EQUAL_WIDTH = "equal-width"
@@ -42,19 +42,6 @@ class CutMode(enum.StrEnum):
     """Cut points midway between the centres of one-dimensional k-means."""
     OBSERVED = "observed"
     """A cut point midway between each two neighbouring observed values."""
-
-    @classmethod
-    def parse(cls, text: str) -> CutMode:
-        """Return the mode of that name.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
-        if text not in {mode.value for mode in cls}:
-            raise InputError(f"numeric cut mode {text!r} is unknown; {nearest(text, [m.value for m in cls])}")
-        return cls(text)
 
 
 @attrs.frozen

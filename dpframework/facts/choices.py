@@ -1,0 +1,34 @@
+"""Choices: settings with a few values, each of which has a name that files and callers write."""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+from dpframework.facts.errors import InputError, nearest
+
+
+class Choice(enum.StrEnum):
+    """A setting with a few named values; `what` is what errors call it."""
+
+    _what: str
+
+    def __init_subclass__(cls, *, what: str) -> None:
+        super().__init_subclass__()
+        cls._what = what
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the value of that name.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        try:
+            return cls(text)
+        except ValueError:
+            names = [choice.value for choice in cls]
+            hint = nearest(str(text), names) if len(names) > 2 else f"accepted are '{names[0]}' and '{names[1]}'"
+            raise InputError(f"{cls._what} {text!r} is unknown; {hint}") from None
