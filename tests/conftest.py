@@ -1,8 +1,9 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and the folder of the modules that several tests import."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.plan import Budget, Node, PublicFacts
 from dpframework.run.gate import Gate
 from dpframework.run.scope import Run
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings
-from dpframework.mechanisms import (
-    DiscreteLaplace,
-    Exponential,
-    ExponentialInterval,
-    Gaussian,
-    Laplace,
-    PermuteAndFlip,
-)
+from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from people import SCHEMA_FILE
 
 import dpframework as dpf
 from dpframework.cli import main
@@ -30,27 +31,13 @@ epsilon = 0.75
 params = {{ target = "ill", max_depth = 2 }}
 """
 
-SCHEMA = """
-{inferred}
-[[attribute]]
-name = "ill"
-kind = "boolean"
-[[attribute]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-bins = 4
-"""
-
 
 @pytest.fixture
 def study(tmp_path):
     """A study whose data file is missing until `with_data` writes it."""
 
     def written(*, epsilon=1.0, inferred="", allow=(), data="people.csv"):
-        schema = SCHEMA.format(inferred=inferred)
-        (tmp_path / "people.schema.toml").write_text(schema)
+        (tmp_path / "people.schema.toml").write_text(inferred + SCHEMA_FILE)
         path = tmp_path / "study.toml"
         path.write_text(STUDY.format(epsilon=epsilon, data=data, allow=list(allow)))
         return path

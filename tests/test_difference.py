@@ -11,6 +11,8 @@ from typing import Any
 import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from people import SCHEMA_FILE
+from random_plans import compositions
 
 import dpframework as dpf
 from dpframework.cli import main
@@ -45,16 +47,7 @@ leaves = st.one_of(
     st.builds(dpf.post, names, st.lists(names, max_size=1)),
 )
 cuts = st.sampled_from([None, SCHEMA["c"], SCHEMA["a"], dpf.FromRelease("p"), dpf.Cases([dpf.Below("age", 3.5)])])
-nodes = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(lambda p, n: dpf.sequential(*p, name=n), st.lists(inner, min_size=1, max_size=3), st.none() | names),
-        st.builds(lambda p: dpf.either(*p), st.lists(inner, min_size=1, max_size=3)),
-        st.builds(dpf.repeat, st.integers(1, 3), inner),
-        st.builds(lambda p, by, n: dpf.parallel(p, by=by, name=n), inner, cuts, st.none() | names),
-    ),
-    max_leaves=7,
-)
+nodes = compositions(leaves, cuts=cuts, names=names, most_leaves=7, most_times=3)
 relations = st.sampled_from(list(dpf.Relation))
 
 
@@ -388,17 +381,6 @@ def test_headlines(plan_of: Planner, name: str) -> None:
 
 # --- the command line -----------------------------------------------------------------------------------------------
 
-SCHEMA_FILE = """
-[[attribute]]
-name = "ill"
-kind = "boolean"
-[[attribute]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-bins = 4
-"""
 STUDY_FILE = """
 [data]
 path = "nowhere.csv"

@@ -264,22 +264,15 @@ CASES = [(name, relation) for name in PLANS for relation in dpf.Relation]
 COUNTS_ROWS = "a row count is claimed under replace-one, where it is public, as if a row could change it"
 SELECTS = "a selection's claim holds for any scores of its sensitivity: those of few rows come near it"
 PURE_LOOSE = {
-    ("count", REPLACE): COUNTS_ROWS,
-    ("repeat", REPLACE): COUNTS_ROWS,
-    ("sequential", REPLACE): COUNTS_ROWS,
-    ("either", REPLACE): COUNTS_ROWS,
+    **{(name, REPLACE): COUNTS_ROWS for name in ("count", "repeat", "sequential", "either")},
     **{(name, relation): SELECTS for name in ("exponential", "surplus", "either later") for relation in (ADD, REPLACE)},
-    ("permute-and-flip", REPLACE): SELECTS,
-    ("a tree", REPLACE): SELECTS,
+    **{(name, REPLACE): SELECTS for name in ("permute-and-flip", "a tree")},
 }
 ANY_PURE = "a selection counts as any mechanism of its pure epsilon, and so do parts of which none dominates"
 PLD_LOOSE = {
     **PURE_LOOSE,
-    ("permute-and-flip", ADD): ANY_PURE,
-    ("a tree", ADD): ANY_PURE,
-    ("unequal parts", ADD): ANY_PURE,
-    ("unequal parts", REPLACE): ANY_PURE,
-    ("parts of parts", REPLACE): ANY_PURE,
+    **{(name, ADD): ANY_PURE for name in ("permute-and-flip", "a tree", "unequal parts")},
+    **{(name, REPLACE): ANY_PURE for name in ("unequal parts", "parts of parts")},
 }
 
 

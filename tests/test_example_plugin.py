@@ -17,28 +17,7 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "dpframework-example"
 
-MINIMAL = """
-import attrs
-import dpframework as dpf
-
-@attrs.frozen
-class NoisyMode(dpf.Miner):
-    "Release the most common value of one attribute."
-    name = "noisy-mode"
-    attribute: str
-    epsilon: float
-
-    def plan(self, schema):
-        counts = dpf.queries.Histogram(schema[self.attribute])
-        return dpf.step("mode", counts, dpf.mechanisms.PermuteAndFlip(self.epsilon))
-
-    def mine(self, table):
-        return table.release("mode")
-
-@dpf.hookimpl
-def dpframework_miners():
-    return [NoisyMode]
-"""
+MINIMAL = Path(__file__).with_name("noisy_mode.py").read_text(encoding="utf-8")
 BROKEN = "import a_module_that_nobody_has\n"
 MISSPELT = MINIMAL.replace("def dpframework_miners", "def dpframework_minesr").replace("noisy-mode", "never-seen")
 

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from killing import forked
 
 from dpframework.lab.experiment import load_experiment, run_experiment
 
@@ -95,23 +96,16 @@ def run() -> None:
     run_experiment(load_experiment("draws.toml"), Path("draws-results"), processes=1)
 
 
-def forked(folder: Path, last: int | None) -> int | None:
+def steps_of_run(folder: Path, last: int | None) -> int | None:
     """Run in a child that is killed at a step; return the number of steps if it came to its end."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.chdir(folder)
-            passed = install(last)
-            run()
-            os.write(write, str(passed[0]).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    os.waitpid(child, 0)
-    with os.fdopen(read) as answer:
-        text = answer.read()
-    return int(text) if text else None
+
+    def work() -> str:
+        passed = install(last)
+        run()
+        return str(passed[0])
+
+    told = forked(folder, work)
+    return None if told is None else int(told)
 
 
 def finished(folder: Path) -> set[str]:
@@ -121,17 +115,17 @@ def finished(folder: Path) -> set[str]:
 def matrix(root: Path) -> int:
     """Kill a run at every step, go on, and compare; return the number of kills."""
     prepared(root / "whole")
-    steps = forked(root / "whole", None)
+    steps = steps_of_run(root / "whole", None)
     assert steps is not None
     results = root / "whole" / "draws-results"
     wanted = {name: (results / name).read_bytes() for name in ("results.parquet", "summary.md")}
     for last in range(steps):
         folder = root / "killed"
         prepared(folder)
-        assert forked(folder, last) is None
+        assert steps_of_run(folder, last) is None
         kept, before = finished(folder), calls(folder)
         assert len(before) - len(kept) in (0, 1), f"killed at {last}: more than the cell in hand was lost"
-        assert forked(folder, None) is not None
+        assert steps_of_run(folder, None) is not None
         assert finished(folder) >= kept
         after = calls(folder)
         assert len(after) == CELLS

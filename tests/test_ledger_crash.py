@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from killing import forked
 
 import dpframework as dpf
 from dpframework import cli
@@ -106,27 +107,19 @@ class Crossings:
             self.around(owner, name)
 
 
-def forked(folder: Path, last: int | None) -> int | None:
+def steps_of_run(folder: Path, last: int | None) -> int | None:
     """Make the run in a child that is killed at a step; return the number of steps if it came to its end."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.chdir(folder)
-            crossings = Crossings(last)
-            crossings.install()
-            registry().observers.append(Spy())
-            with contextlib.redirect_stdout(io.StringIO()):
-                code = cli.main(RUN)
-            os.write(write, json.dumps([code, crossings.passed]).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        told = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
+
+    def work() -> str:
+        crossings = Crossings(last)
+        crossings.install()
+        registry().observers.append(Spy())
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = cli.main(RUN)
+        return json.dumps([code, crossings.passed])
+
+    told = forked(folder, work)
+    if told is None:
         return None
     code, passed = json.loads(told)
     assert code == 0, f"the run ended with exit code {code}"
@@ -208,14 +201,14 @@ def matrix(folder: Path) -> dict[str, int]:
     def fresh(name: str) -> Path:
         return Path(shutil.copytree(template, folder / name))
 
-    steps = forked(fresh("whole"), None)
+    steps = steps_of_run(fresh("whole"), None)
     assert steps is not None
     states: Counter[str] = Counter()
     for step in range(steps):
         here = fresh(str(step))
         outputs: list[list[object]] = []
         for last in (step, None) if step % 3 else (step, 7 * step % steps, None):
-            ended = forked(here, last) is not None
+            ended = steps_of_run(here, last) is not None
             again = seen(here)
             common = min(len(outputs), len(again))
             assert again[:common] == outputs[:common], "a resumed run gave another output than was seen before"

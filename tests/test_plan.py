@@ -11,16 +11,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from random_plans import compositions
 
 import dpframework as dpf
-from dpframework.mechanisms import (
-    DiscreteLaplace,
-    Exponential,
-    ExponentialInterval,
-    Gaussian,
-    Laplace,
-    PermuteAndFlip,
-)
+from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Repeat, Step, plan_from_json, walk
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
@@ -120,16 +114,7 @@ cuts = st.one_of(
     st.builds(dpf.Cases, st.lists(described, max_size=2)),
     st.lists(described, min_size=1, max_size=2),
 )
-nodes = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(lambda p, n: dpf.sequential(*p, name=n), st.lists(inner, min_size=1, max_size=3), st.none() | names),
-        st.builds(lambda p: dpf.either(*p), st.lists(inner, min_size=1, max_size=3)),
-        st.builds(dpf.repeat, st.integers(1, 9), inner),
-        st.builds(lambda p, by, n: dpf.parallel(p, by=by, name=n), inner, cuts, st.none() | names),
-    ),
-    max_leaves=6,
-)
+nodes = compositions(leaves, cuts=cuts, names=names, most_leaves=6, most_times=9)
 
 
 @given(

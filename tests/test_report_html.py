@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from reported import Twice, forty_rows, studied
 
 import dpframework as dpf
 from dpframework.cli import main
@@ -32,43 +33,26 @@ from dpframework.reports.boxes import ROOMY
 from dpframework.reports.difference import Mark, difference
 from dpframework.reports.facts import part_rows, public_facts
 from dpframework.reports.html import html_difference, html_report
-from dpframework.tables.table import Table
 
 ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג \u202eolleh 🦔"
 SCHEMA = dpf.Schema([dpf.Boolean(ODD), dpf.Numeric("age", 0, 100, bins=4)])
 
 
 @attrs.frozen
-class Twice(dpf.Miner):
-    """Count one attribute, and another one in each of its parts."""
+class Hostile(Twice):
+    """Tell what no page may hold as it is."""
 
-    name = "twice"
-    epsilon: Any = 0.5
-
-    def plan(self, schema: dpf.Schema) -> Node:
-        half = DiscreteLaplace(self.epsilon)
-        first, second = schema
-        inner = dpf.step("inner", Histogram(second), half, assumptions=["mcmc-converged"])
-        outer = dpf.step("outer", Histogram(first), half)
-        return dpf.sequential(outer, dpf.parallel(inner, by=first), dpf.post("sum", ["outer"]))
-
-    def mine(self, table: dpf.PrivateTable) -> str:
-        table.release("outer")
-        for part in table.partition(table.schema.names[0]):
-            part.release("inner")
-        return f"</pre><h1>{ODD}\x00\x1b[31m\ud800"
+    told = f"</pre><h1>{ODD}\x00\x1b[31m\ud800"
 
 
 @pytest.fixture
 def study():
-    study = dpf.Study(SCHEMA, epsilon=1.5, delta="1e-6", allow=["mcmc-converged"])
-    study.add("both", Twice())
-    return study
+    return studied(SCHEMA, Hostile())
 
 
 @pytest.fixture
 def table():
-    return Table.from_codes(SCHEMA, np.array([[0, 1] * 20, [0, 1, 2, 3] * 10]))
+    return forty_rows(SCHEMA)
 
 
 def deep(depth: int) -> Node:
@@ -92,7 +76,7 @@ def several() -> dpf.StudyPlan:
     """A plan with each kind of node, and findings of each severity."""
     study = dpf.Study(SCHEMA, epsilon="0.5", delta="1e-6", allow=["mcmc-converged"])
     each = DiscreteLaplace("1/30")
-    study.add("both", Twice("0.1"))
+    study.add("both", Hostile("0.1"))
     study.add_plan("twice", repeat(2, dpf.step("again", Histogram(SCHEMA["age"]), each)))
     study.add_plan("noisy", dpf.step("s", Histogram(SCHEMA["age"]), Gaussian("0.001")))
     study.add_plan("lost", dpf.parallel(dpf.step("p", Histogram(SCHEMA["age"]), each)))
@@ -614,7 +598,7 @@ def test_the_console_tells_of_what_a_page_must_not_do(browse, tmp_path, study):
 def test_the_page_does_not_scroll_sideways(ask, study, table, large, width):
     long = dpf.Schema([dpf.Boolean("a" * 300), dpf.Numeric("age", 0, 100, bins=4)])
     wordy = dpf.Study(long, epsilon=1.5, allow=["mcmc-converged"])
-    wordy.add("both", Twice())
+    wordy.add("both", Hostile())
     plan = wordy.plan()
     for page in (html_report(study.plan(), study.run(table)), html_report(large), html_report(plan, title="b" * 300),
                  html_difference(difference(plan, several()), before="c" * 200)):  # fmt: skip

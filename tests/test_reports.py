@@ -3,8 +3,8 @@
 import io
 
 import attrs
-import numpy as np
 import pytest
+from reported import Twice, forty_rows, studied
 from rich.console import Console
 
 import dpframework as dpf
@@ -16,35 +16,20 @@ SCHEMA = dpf.Schema([dpf.Boolean("ill|or *not*"), dpf.Numeric("age", 0, 100, bin
 
 
 @attrs.frozen
-class Twice(dpf.Miner):
-    """Count one attribute, and another one in each of its parts."""
+class Fenced(Twice):
+    """Tell what no Markdown may hold as it is."""
 
-    name = "twice"
-    epsilon: float = 0.5
-
-    def plan(self, schema):
-        half = dpf.mechanisms.DiscreteLaplace(self.epsilon)
-        first, second = schema
-        inner = dpf.step("inner", dpf.queries.Histogram(second), half, assumptions=["mcmc-converged"])
-        return dpf.sequential(dpf.step("outer", dpf.queries.Histogram(first), half), dpf.parallel(inner, by=first))
-
-    def mine(self, table):
-        table.release("outer")
-        for part in table.partition(table.schema.names[0]):
-            part.release("inner")
-        return "```\nhandmade | fence\n```"
+    told = "```\nhandmade | fence\n```"
 
 
 @pytest.fixture
 def study():
-    study = dpf.Study(SCHEMA, epsilon=1.5, delta="1e-6", allow=["mcmc-converged"])
-    study.add("both", Twice())
-    return study
+    return studied(SCHEMA, Fenced())
 
 
 @pytest.fixture
 def table():
-    return Table.from_codes(SCHEMA, np.array([[0, 1] * 20, [0, 1, 2, 3] * 10]))
+    return forty_rows(SCHEMA)
 
 
 def shown(renderable):
@@ -119,7 +104,7 @@ def test_a_run_that_stopped_is_marked(study, table):
 def test_an_inferred_schema_is_marked(table):
     schema = attrs.evolve(SCHEMA, inferred=["numeric bounds: observed"])
     study = dpf.Study(schema, epsilon=2, allow=["schema-inferred-from-data", "mcmc-converged"])
-    study.add("both", Twice())
+    study.add("both", Fenced())
     results = study.run(Table.from_codes(schema, table.codes))
     assert "NOT PRIVATE: the schema was inferred" in markdown_report(results.plan, results)
 
@@ -134,7 +119,7 @@ def test_the_terminal_shows_the_same(study, table):
 
 def test_a_refused_plan_can_be_reported():
     study = dpf.Study(SCHEMA, epsilon="0.1")
-    study.add("both", Twice())
+    study.add("both", Fenced())
     text = markdown_report(study.plan())
     assert "**REFUSED: the plan cannot be run; see DP001, DP005 among the findings.**" in text
     assert "| DP001 | error |" in text

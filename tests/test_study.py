@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from noisy_mode import NoisyMode
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
@@ -22,22 +23,6 @@ SCHEMA = dpf.Schema(
 RNG = np.random.default_rng(3)
 TABLE = dpf.Table.from_codes(SCHEMA, np.array([[0] * 40 + [1] * 20, RNG.integers(0, 2, 60), RNG.integers(0, 4, 60)]))
 RELATIONS = ["add-or-remove-one", "replace-one"]
-
-
-@attrs.frozen
-class NoisyMode(dpf.Miner):
-    """Release the most common value of one attribute."""
-
-    name = "noisy-mode"
-    attribute: str
-    epsilon: float
-
-    def plan(self, schema):  # type: ignore[no-untyped-def]
-        counts = dpf.queries.Histogram(schema[self.attribute])
-        return dpf.step("mode", counts, dpf.mechanisms.PermuteAndFlip(self.epsilon))
-
-    def mine(self, table):  # type: ignore[no-untyped-def]
-        return table.release("mode")
 
 
 @attrs.frozen

@@ -5,22 +5,12 @@ from importlib.metadata import EntryPoint
 
 import attrs
 import pytest
+from noisy_mode import NoisyMode
+from people import SCHEMA_FILE
 
 import dpframework as dpf
 from dpframework.study.registry import Registry
 from dpframework.study.study_file import load_study
-
-SCHEMA = """
-[[attribute]]
-name = "ill"
-kind = "boolean"
-[[attribute]]
-name = "age"
-kind = "numeric"
-lower = 0
-upper = 100
-bins = 4
-"""
 
 STUDY = """
 [data]
@@ -36,22 +26,6 @@ miner = "noisy-mode"
 epsilon = 0.4
 params = { attribute = "ill" }
 """
-
-
-@attrs.frozen
-class NoisyMode(dpf.Miner):
-    """Release the most common value of one attribute."""
-
-    name = "noisy-mode"
-    attribute: str
-    epsilon: float
-
-    def plan(self, schema):
-        counts = dpf.queries.Histogram(schema[self.attribute])
-        return dpf.step("mode", counts, dpf.mechanisms.PermuteAndFlip(self.epsilon))
-
-    def mine(self, table):
-        return table.release("mode")
 
 
 @attrs.frozen
@@ -87,7 +61,7 @@ def registry():
 
 @pytest.fixture
 def write(tmp_path):
-    (tmp_path / "people.schema.toml").write_text(SCHEMA)
+    (tmp_path / "people.schema.toml").write_text(SCHEMA_FILE)
 
     def written(text):
         path = tmp_path / "study.toml"
@@ -135,7 +109,7 @@ def test_environment_variables_in_data_paths(write, registry, tmp_path, monkeypa
 
 
 def test_two_views_joined_by_an_id(write, registry, tmp_path):
-    views = SCHEMA.replace('kind = "boolean"', 'kind = "boolean"\nview = "left"') + 'view = "right"\n'
+    views = SCHEMA_FILE.replace('kind = "boolean"', 'kind = "boolean"\nview = "left"') + 'view = "right"\n'
     (tmp_path / "people.schema.toml").write_text(views)
     text = STUDY.replace('path = "people.csv"', 'left = "l.csv"\nright = "r.csv"\nid = "who"')
     file = load_study(write(text), registry)
@@ -150,7 +124,7 @@ def test_two_views_need_a_view_for_each_attribute_before_any_run(write, registry
     path = write(STUDY.replace('path = "people.csv"', 'left = "l.csv"\nright = "r.csv"'))
     with pytest.raises(dpf.InputError, match="attribute 'ill' of the schema has no view; give each"):
         load_study(path, registry)
-    left = SCHEMA.replace("[[attribute]]", '[[attribute]]\nview = "left"')
+    left = SCHEMA_FILE.replace("[[attribute]]", '[[attribute]]\nview = "left"')
     (tmp_path / "people.schema.toml").write_text(left)
     with pytest.raises(dpf.InputError, match="the schema has no attribute of the right view"):
         load_study(path, registry)

@@ -58,7 +58,7 @@ class Counts(dpf.Miner):
 
 @attrs.frozen
 class Towns(Query):
-    """How many rows each town has; the base of queries that count them wrongly."""
+    """How many rows each town has; the base of queries that count wrongly."""
 
     name = "towns"
     answer_length = 3
@@ -66,7 +66,7 @@ class Towns(Query):
 
     @property
     def sensitivities(self):
-        return histogram_sensitivities(3)
+        return histogram_sensitivities(self.answer_length)
 
     def count(self, block, **inputs):
         return np.bincount(block.codes("town"), minlength=3)
@@ -385,16 +385,11 @@ class WrongSignThroughout(Exponential):
 
 
 @attrs.frozen
-class BinnedByMedian(Query):
+class BinnedByMedian(Towns):
     """Counts below and above the middle of the data, rather than of the schema."""
 
     name = "binned"
     answer_length = 2
-    right: bool
-
-    @property
-    def sensitivities(self):
-        return histogram_sensitivities(2)
 
     def count(self, block, **inputs):
         values = block.values("age")
@@ -485,26 +480,20 @@ class OneCellOnly(DiscreteLaplace):
         return super().dp_event(calibration, dpf.Relation.ADD_OR_REMOVE_ONE)
 
 
-@attrs.frozen
-class FalseRho(Exponential):
+class ClaimsQuarter:
     """Claims a quarter of its rho."""
 
+    def losses(self, change: Any, scale: Fraction) -> Losses:
+        true = super().losses(change, scale)
+        return attrs.evolve(true, zcdp=true.zcdp.map(lambda rho: rho / 4))
+
+
+class FalseRho(ClaimsQuarter, Exponential):
     name = "false-rho"
 
-    def losses(self, change: Any, scale: Fraction) -> Losses:
-        true = super().losses(change, scale)
-        return attrs.evolve(true, zcdp=true.zcdp.map(lambda rho: rho / 4))
 
-
-@attrs.frozen
-class FalseGaussianRho(Gaussian):
-    """Claims a quarter of its rho."""
-
+class FalseGaussianRho(ClaimsQuarter, Gaussian):
     name = "false-gaussian-rho"
-
-    def losses(self, change: Any, scale: Fraction) -> Losses:
-        true = super().losses(change, scale)
-        return attrs.evolve(true, zcdp=true.zcdp.map(lambda rho: rho / 4))
 
 
 # Claims with a delta: noise that is right, in a run that is not
@@ -558,28 +547,16 @@ class CentresOnRow(Concentrated):
 
 
 @attrs.frozen
-class AboutFirstRow(Query):
+class AboutFirstRow(Towns):
     """Counts how many rows are in another town than the first."""
 
     name = "about-first-row"
-    right: bool
-
-    @property
-    def sensitivities(self):
-        return histogram_sensitivities(1)
+    answer_length = 1
 
     def count(self, block, **inputs):
         towns = block.codes("town")
         about = 0 if self.right or not len(towns) else int(towns[0])
         return np.array([int((towns != about).sum())])
-
-
-@attrs.frozen
-class PrintsWithGaussianNoise(Concentrated):
-    def mine(self, table):
-        counts = table.release("counts")
-        print(f"counted {counts.sum() if self.right else peek(table)} rows")
-        return counts
 
 
 @attrs.frozen
@@ -695,7 +672,7 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "zCDP: an exact sum in the result": suite_of(ReturnsExactSum),
     "zCDP: a result centred on a row": suite_of(CentresOnRow),
     "zCDP: counts about the first row": suite_of(lambda right: Concentrated(asked=AboutFirstRow(right))),
-    "zCDP: a true count printed": suite_of(PrintsWithGaussianNoise),
+    "zCDP: a true count printed": suite_of(lambda right: PrintsSize(noise=GAUSSIAN, right=right)),
     "zCDP: inputs that depend on the data": suite_of(
         lambda right: TakesSeenCandidates(asked=CountsGiven(), right=right)
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks.base import Check, Severity
+from dpframework.checks.base import Severity
 from dpframework.facts.privacy import decimal_text
 from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
@@ -16,7 +16,8 @@ def _smallest_total(plan: AccountedPlan) -> Fraction | None:
     return next((loss.epsilon for loss in plan.totals().values()), None)
 
 
-def _over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find a total above the budget."""
     smallest = _smallest_total(plan)  # where there is none, DP002, DP004 and DP010 say why
     if smallest is not None and smallest > plan.budget.epsilon:
         yield (
@@ -26,14 +27,16 @@ def _over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find a part of the budget that no step uses."""
     smallest = _smallest_total(plan)
     if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
         yield Severity.INFO, f"epsilon {left} of the budget is not planned; larger epsilons would give better results"
 
 
-def _no_finite_total(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def no_finite_total(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find steps without a pure epsilon in a study without a delta."""
     for step in plan.steps():
         calibration = plan.calibration(step)
         if calibration is None or calibration.losses.pure.under(plan.relation) is not None:
@@ -46,7 +49,8 @@ def _no_finite_total(plan: Plan) -> Iterator[tuple[Severity, str]]:
             )
 
 
-def _delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a delta at which a mechanism could publish a row."""
     rows = plan.facts.row_bound
     if plan.budget.delta > 0 and rows is not None and plan.budget.delta * rows >= 1:
         yield (
@@ -56,22 +60,16 @@ def _delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a plan without a step."""
     if not any(isinstance(node, Step) for node in walk(plan.root)):
         yield Severity.ERROR, "the plan makes no release; add a step"
 
 
-def _accountant_fails(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+def accountant_fails(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find accountants that cannot total the plan."""
     for name, reason in plan.failures().items():
         yield (
             Severity.WARNING,
             f"accountant '{name}' cannot total the plan ({reason}), so the other ones do; tell its author",
         )
-
-
-OVER_BUDGET = Check("DP001", "over budget", _over_budget)
-NO_FINITE_TOTAL = Check("DP010", "no finite total", _no_finite_total)
-DELTA_TOO_LARGE = Check("DP011", "delta too large", _delta_too_large)
-LEFT_OVER = Check("DP012", "budget left over", _left_over)
-NOTHING_RELEASED = Check("DP013", "nothing released", _nothing_released)
-ACCOUNTANT_FAILS = Check("DP020", "accountant that fails", _accountant_fails)

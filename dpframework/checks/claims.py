@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.checks.base import Check, Severity
+from dpframework.checks.base import Severity
 from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.plan.plan import Plan
@@ -14,7 +14,8 @@ HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row c
 KNOWN_ASSUMPTIONS = frozenset({INFERRED, "mcmc-converged", "real-arithmetic", *HARMLESS})
 
 
-def _relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find steps without a claim under the study's relation."""
     unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
         facts = step.query.facts()
@@ -51,7 +52,8 @@ def _remedy(plan: Plan, change: ByRelation) -> str:
     return remedy
 
 
-def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find queries that declare no sensitivity, one of 0, or no source for it."""
     for path, step in plan.placed_steps():
         facts = step.query.facts()
         if not facts.sensitivities:
@@ -71,7 +73,8 @@ def _undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
 
 
-def _mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find mechanisms that cannot answer their query."""
     for path, step in plan.placed_steps():
         facts = step.query.facts()
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
@@ -79,7 +82,8 @@ def _mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
             yield Severity.ERROR, f"step '{path}': {step.mechanism.name} on {facts.text} {problem}"
 
 
-def _assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find assumptions that the study does not accept."""
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption == INFERRED:
             continue
@@ -88,7 +92,8 @@ def _assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
         yield Severity.ERROR, f"{who} '{assumption}'; list it in the study's allow if you accept that"
 
 
-def _schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a schema that was inferred from private data."""
     if not plan.facts.inferred:
         return
     what = "; ".join(plan.facts.inferred)
@@ -102,7 +107,8 @@ def _schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find accepted assumptions that no step makes."""
     for name in plan.budget.allow:
         if name not in plan.assumptions:
             known = KNOWN_ASSUMPTIONS | plan.assumptions.keys()
@@ -110,19 +116,11 @@ def _unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
             yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"
 
 
-def _row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a row count that is published although the relation keeps it secret."""
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (
             Severity.WARNING,
             f"the schema publishes the exact row count (rows = {plan.facts.rows}), which {plan.relation} keeps secret; "
             "give max_rows instead, or study under replace-one",
         )
-
-
-RELATION_NOT_SUPPORTED = Check("DP002", "relation not supported", _relation_not_supported)
-UNDECLARED_SENSITIVITY = Check("DP004", "undeclared sensitivity", _undeclared_sensitivity)
-ASSUMPTION_NOT_ALLOWED = Check("DP005", "assumption not allowed", _assumption_not_allowed)
-SCHEMA_INFERRED = Check("DP006", "schema inferred from data", _schema_inferred)
-MECHANISM_DOES_NOT_FIT = Check("DP014", "mechanism does not fit the query", _mechanism_does_not_fit)
-UNKNOWN_ALLOWANCE = Check("DP015", "allowance that nothing needs", _unknown_allowance)
-ROW_COUNT_PUBLIC = Check("DP018", "row count public under add-or-remove-one", _row_count_public)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dpframework.checks.base import Check, Severity
+from dpframework.checks.base import Severity
 from dpframework.plan.plan import Plan
 
 
-def _noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find thresholds that are below the noise of what is compared with them."""
     for path, step in plan.placed_steps():
         calibration = plan.calibration(step)
         if step.threshold is None or calibration is None:
@@ -23,7 +24,8 @@ def _noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
             )
 
 
-def _near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find selections whose noise is larger than the table."""
     rows = plan.facts.row_bound
     if rows is None:
         return
@@ -39,7 +41,3 @@ def _near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 f"{expected:.3g} rows on a table of at most {rows}: the choice is nearly uniform; "
                 "raise its epsilon or have fewer candidates",
             )
-
-
-NOISE_SWAMPS_THRESHOLD = Check("DP007", "noise that swamps a threshold", _noise_swamps_threshold)
-NEAR_UNIFORM = Check("DP017", "selection near uniform", _near_uniform)

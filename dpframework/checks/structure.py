@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dpframework.checks.base import Check, Severity, placed_scopes
+from dpframework.checks.base import Severity, placed_scopes
 from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, uses_of
@@ -13,7 +13,8 @@ from dpframework.plan.plan import Plan
 from dpframework.queries.base import Declared
 
 
-def _parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find parallel parts that are not known to be disjoint."""
     for place, nodes in placed_scopes(plan):
         released = {n.name for n in nodes if isinstance(n, Step | Post)}
         for node in nodes:
@@ -53,7 +54,8 @@ def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tup
         )
 
 
-def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find names that two nodes of one scope share."""
     for place, nodes in placed_scopes(plan):
         own = nodes[1:] if nodes and isinstance(nodes[0], Sequential) else nodes
         names = Counter(str(n.name) for n in own if isinstance(n, Step | Post | Sequential | Parallel) and n.name)
@@ -65,7 +67,8 @@ def _duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
 
 
-def _one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find two kinds of query with one name."""
     first: dict[str, Step] = {}
     for step in plan.steps():
         kind = type(step.query)
@@ -82,7 +85,8 @@ def _one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
             )
 
 
-def _unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find releases that no post-processing uses."""
     for place, nodes in placed_scopes(plan):
         if not any(isinstance(node, Post) for node in nodes):
             continue  # a scope that marks no post-processing hands all its releases to the result
@@ -95,7 +99,8 @@ def _unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
 
 
-def _unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
+def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find uses of a release that is not in the scope."""
     for place, nodes in placed_scopes(plan):
         known = {n.name for n in nodes if isinstance(n, Step | Post | Sequential | Parallel) and n.name}
         for node in nodes:
@@ -106,10 +111,3 @@ def _unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
                             Severity.ERROR,
                             f"'{node.name}' in {place} uses '{name}', which is not there; {nearest(name, known)}",
                         )
-
-
-PARTS_NOT_DISJOINT = Check("DP003", "parallel parts not disjoint", _parts_not_disjoint)
-UNUSED_STEP = Check("DP008", "a step nobody uses", _unused_step)
-DUPLICATE_NAMES = Check("DP009", "duplicate names", _duplicate_names)
-UNKNOWN_USE = Check("DP016", "unknown use", _unknown_use)
-ONE_NAME_OF_TWO_QUERIES = Check("DP019", "one name of two queries", _one_name_of_two_queries)

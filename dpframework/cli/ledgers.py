@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,11 +40,11 @@ Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data se
 By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who decides this: kept in the ledger.")]
 
 
-@app.command(
-    "open",
-    cls=Command,
-    epilog="Example: dpframework ledger open hospital.ledger --data-set patients --epsilon 2",
-)
+def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return app.command(name, cls=Command, epilog=f"Example: dpframework ledger {example}")
+
+
+@_command("open hospital.ledger --data-set patients --epsilon 2", name="open")
 def open_data_set(
     file: Annotated[Path, path_argument("FILE", "A ledger; made if there is none.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="What the ledger will call the data set.")],
@@ -69,10 +69,7 @@ def open_data_set(
     _report(ledger, name, as_json)
 
 
-@app.command(
-    cls=Command,
-    epilog="Example: dpframework ledger approve hospital.ledger study.toml --data-set patients --by 'Review board'",
-)
+@_command("approve hospital.ledger study.toml --data-set patients --by 'Review board'")
 def approve(
     file: File,
     study: Subject,
@@ -92,10 +89,7 @@ def approve(
     _report(ledger, name, as_json)
 
 
-@app.command(
-    cls=Command,
-    epilog="Example: dpframework ledger revoke hospital.ledger 4e05191cd65f --data-set patients --by 'Review board'",
-)
+@_command("revoke hospital.ledger 4e05191cd65f --data-set patients --by 'Review board'")
 def revoke(
     file: File,
     plan: Annotated[str, typer.Argument(metavar="HASH", help="The plan's hash, or its beginning.")],
@@ -109,7 +103,7 @@ def revoke(
     _report(ledger, name, as_json)
 
 
-@app.command(cls=Command, epilog="Example: dpframework ledger show hospital.ledger --data-set patients")
+@_command("show hospital.ledger --data-set patients")
 def show(
     file: File,
     name: Annotated[
@@ -135,7 +129,7 @@ def show(
     print(f"\nhead: {records.head}")
 
 
-@app.command(cls=Command, epilog="Example: dpframework ledger verify hospital.ledger")
+@_command("verify hospital.ledger")
 def verify(
     file: File,
     head: Annotated[

@@ -57,7 +57,8 @@ class Description(abc.ABC):
         """Return a JSON-safe form that `description_from_dict` reads."""
 
 
-def _descriptions(parts: Iterable[Description]) -> tuple[Description, ...]:
+def as_descriptions(parts: Iterable[Description]) -> tuple[Description, ...]:
+    """Return descriptions as a tuple: the converter of an attrs field that keeps them."""
     return tuple(parts)
 
 
@@ -198,7 +199,7 @@ class _Joined(Description):
     of_none: ClassVar[bool]  # what holds with no parts
     fold: ClassVar[np.ufunc]
 
-    parts: tuple[Description, ...] = attrs.field(converter=_descriptions)
+    parts: tuple[Description, ...] = attrs.field(converter=as_descriptions)
 
     def holds(self, columns: Columns) -> Mask:
         """Join what the parts tell, row by row."""
@@ -272,7 +273,7 @@ class Cases:
     ('age < 30', 'otherwise')
     """
 
-    descriptions: tuple[Description, ...] = attrs.field(converter=_descriptions)
+    descriptions: tuple[Description, ...] = attrs.field(converter=as_descriptions)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ allowed. Converters change the value before that; attrs does not tell them what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeGuard
@@ -74,6 +75,16 @@ def from_0_to_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> N
     """Validate a number from 0 to 1, both included: a threshold on a share, an index or a p-value."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InputError(f"{attribute.name} is {value!r}; a number from 0 to 1 is needed")
+
+
+def finite_from_0(what: str) -> Validator:
+    """Return a validator of a finite number that is not negative; `what` is what errors call it."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if not (math.isfinite(value) and value >= 0):
+            raise InputError(f"{what} must be finite and not negative, not {value}")
+
+    return check
 
 
 def between_0_and_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:

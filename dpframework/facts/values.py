@@ -57,6 +57,11 @@ def listed(value: object, what: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def as_texts(given: Iterable[str]) -> tuple[str, ...]:
+    """Return texts as a tuple: the converter of an attrs field that keeps them."""
+    return tuple(given)
+
+
 def plain_number(number: float) -> int | float:
     """Return a whole float as an int, so that files read `lower = 17` as people write it."""
     return int(number) if number.is_integer() and abs(number) < 2**53 else number

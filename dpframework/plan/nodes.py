@@ -105,13 +105,11 @@ class Post(Node):
     uses: tuple[str, ...] = attrs.field(converter=_names)
 
 
-@final
 @attrs.frozen
-class Sequential(Node):
-    """Parts released from the same rows, one after another; with a name, a scope of its own."""
+class _Composition(Node):
+    """Several nodes that are put together."""
 
     parts: tuple[Node, ...]
-    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -121,7 +119,15 @@ class Sequential(Node):
 
 @final
 @attrs.frozen
-class Parallel(Node):
+class Sequential(_Composition):
+    """Parts released from the same rows, one after another; with a name, a scope of its own."""
+
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+
+
+@final
+@attrs.frozen
+class Parallel(_Composition):
     """Children over disjoint rows: one child for all parts, or one child a part.
 
     Attributes
@@ -135,14 +141,8 @@ class Parallel(Node):
         Tells apart several partitions of one scope.
     """
 
-    parts: tuple[Node, ...]
     by: Parts | None
     name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The children."""
-        return self.parts
 
     @property
     def number(self) -> int | None:
@@ -152,15 +152,8 @@ class Parallel(Node):
 
 @final
 @attrs.frozen
-class Either(Node):
+class Either(_Composition):
     """One of several branches, chosen by what has been released."""
-
-    parts: tuple[Node, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The branches."""
-        return self.parts
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -14,16 +14,13 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
+from dpframework.facts.values import as_texts
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
 
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 3
-
-
-def _texts(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(values)
 
 
 @attrs.frozen
@@ -33,7 +30,7 @@ class PublicFacts:
     fingerprint: str
     rows: int | None
     row_bound: int | None
-    inferred: tuple[str, ...] = attrs.field(converter=_texts)
+    inferred: tuple[str, ...] = attrs.field(converter=as_texts)
 
     @classmethod
     def of(cls, schema: Schema) -> PublicFacts:
@@ -64,7 +61,7 @@ class Budget:
 
     epsilon: Fraction = attrs.field(converter=positive)
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
-    allow: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    allow: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
 
 
 def hash_of(content: Mapping[str, Any]) -> str:
@@ -80,7 +77,7 @@ class Plan:
     Attributes
     ----------
     root
-        The composition.
+        All steps, composed into one node.
     relation
         The neighbouring relation that the losses hold for.
     facts

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, ByRelation, exact
+from dpframework.facts.values import as_texts
 from dpframework.tables.blocks import Block
 
 
@@ -114,10 +115,6 @@ class Sensitivity:
         return ByRelation(of_one, None if replaced is None else 2 * replaced)
 
 
-def _texts(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(values)
-
-
 def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
     return tuple(declared)
 
@@ -144,7 +141,7 @@ class QueryFacts:
 
     name: str
     text: str
-    attributes: tuple[str, ...] = attrs.field(converter=_texts)
+    attributes: tuple[str, ...] = attrs.field(converter=as_texts)
     integer: bool
     answer_length: int | None
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.descriptions import Description
+from dpframework.facts.descriptions import Description, as_descriptions
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import Block
@@ -32,10 +32,6 @@ class CandidateScores(Query):
         """Return the candidates, in the order of the scores."""
 
 
-def _descriptions(given: Iterable[Description]) -> tuple[Description, ...]:
-    return tuple(given)
-
-
 @final
 @attrs.frozen
 class Supports(CandidateScores):
@@ -50,7 +46,9 @@ class Supports(CandidateScores):
 
     name = "supports"
     integer = True
-    descriptions: tuple[Description, ...] = attrs.field(converter=_descriptions, validator=attrs.validators.min_len(1))
+    descriptions: tuple[Description, ...] = attrs.field(
+        converter=as_descriptions, validator=attrs.validators.min_len(1)
+    )
 
     @property
     def text(self) -> str:

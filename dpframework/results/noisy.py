@@ -13,6 +13,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import finite_from_0
 
 CONFIDENCE = 0.95  # of intervals, unless another level is asked for
 
@@ -20,11 +21,6 @@ CONFIDENCE = 0.95  # of intervals, unless another level is asked for
 def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
     if not math.isfinite(value):
         raise InputError(f"the {attribute.name} of a noisy count must be finite, not {value}")
-
-
-def _variance(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"the variance of a count's noise must be finite and not negative, not {value}")
 
 
 @final
@@ -49,7 +45,7 @@ class Noisy:
     """
 
     value: float = attrs.field(converter=float, validator=_finite)
-    variance: float = attrs.field(converter=float, validator=_variance)
+    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, final
+from typing import final
 
 import attrs
 
 from dpframework.facts.descriptions import Description, Equals
-from dpframework.facts.errors import InputError
-
-
-def _weight(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise InputError(f"the weight of a pattern must be finite and not negative, not {value}")
+from dpframework.facts.parameters import finite_from_0
 
 
 @final
@@ -39,7 +33,7 @@ class Pattern:
 
     description: Description
     label: Equals
-    weight: float = attrs.field(default=1.0, converter=float, validator=_weight)
+    weight: float = attrs.field(default=1.0, converter=float, validator=finite_from_0("the weight of a pattern"))
 
     def __str__(self) -> str:
         """Write X -> y."""

@@ -30,7 +30,7 @@ class Subject:
     Attributes
     ----------
     miner
-        The miner.
+        The miner whose claim is tested on small tables.
     schema
         The schema that its small tables are of.
     relation

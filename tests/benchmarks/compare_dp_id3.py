@@ -136,17 +136,40 @@ def summarised(name: str, row: dict[str, Any]) -> dict[str, Any]:
     return {"data": name, **row, "mean": float(scores.mean()), "error": float(error)}
 
 
-def main() -> None:
-    """Compare, print a table a data set, and write JSON if asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description: str | None) -> argparse.ArgumentParser:
+    """Return the options that the comparisons of trees share."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=default_data(), help="folder with adult/adult.csv and so on")
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=1, help="private fits a fold")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0])
-    parser.add_argument("--depth", type=int, default=5)
     parser.add_argument("--seeded", action="store_true", help="reproducible, without private randomness")
-    parser.add_argument("--peers", metavar="PYTHON", help="interpreter with diffprivlib; default: a temporary one")
     parser.add_argument("--out", type=Path, help="JSON file to write")
+    return parser
+
+
+def write_report(args: argparse.Namespace, results: list[dict[str, Any]], **more: Any) -> None:
+    """Write JSON, if asked: the settings, the versions and the results."""
+    if args.out is None:
+        return
+    report = {
+        "folds": args.folds,
+        "repeats": args.repeats,
+        "private_randomness": not args.seeded,
+        "python": platform.python_version(),
+        "packages": {package: version(package) for package in PACKAGES},
+        **more,
+        "results": results,
+    }
+    args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {args.out}", file=sys.stderr)
+
+
+def main() -> None:
+    """Compare, print a table a data set, and write JSON if asked."""
+    parser = options(__doc__)
+    parser.add_argument("--depth", type=int, default=5)
+    parser.add_argument("--peers", metavar="PYTHON", help="interpreter with diffprivlib; default: a temporary one")
     args = parser.parse_args()
     results, environment = [], {}
     console = Console(width=max(110, Console().width))
@@ -160,19 +183,7 @@ def main() -> None:
             rows = [summarised(name, row) for row in rows]
             console.print(grid(name, rows, args.epsilon, GOALS))
             results += rows
-    report = {
-        "folds": args.folds,
-        "repeats": args.repeats,
-        "depth": args.depth,
-        "private_randomness": not args.seeded,
-        "python": platform.python_version(),
-        "packages": {package: version(package) for package in PACKAGES},
-        "peers": environment,
-        "results": results,
-    }
-    if args.out is not None:
-        args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        print(f"wrote {args.out}", file=sys.stderr)
+    write_report(args, results, depth=args.depth, peers=environment)
 
 
 if __name__ == "__main__":

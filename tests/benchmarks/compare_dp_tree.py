@@ -9,17 +9,13 @@ Every method gets the same stratified folds, and the same tests: CART too reads 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import sys
 import time
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmark_tasks import TARGETS, Task, default_data, fit_table
-from compare_dp_id3 import PACKAGES, folds_of, grid, summarised
+from benchmark_tasks import TARGETS, Task, fit_table
+from compare_dp_id3 import folds_of, grid, options, summarised, write_report
 from dpframework_trees import DPID3, DPTree
 from dpframework_trees.splits import Candidates
 from numpy.typing import NDArray
@@ -80,13 +76,7 @@ def not_private(task: Task, fold_of: NDArray[np.int64], args: argparse.Namespace
 
 def main() -> None:
     """Compare, print a table a data set, and write JSON if asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=default_data(), help="folder with adult/adult.csv and so on")
-    parser.add_argument("--folds", type=int, default=10)
-    parser.add_argument("--repeats", type=int, default=1, help="private fits a fold")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0])
-    parser.add_argument("--seeded", action="store_true", help="reproducible, without private randomness")
-    parser.add_argument("--out", type=Path, help="JSON file to write")
+    parser = options(__doc__)
     args = parser.parse_args()
     results = []
     console = Console(width=max(110, Console().width))
@@ -96,17 +86,7 @@ def main() -> None:
         rows = [summarised(name, row) for row in (*ours(task, fold_of, args), *not_private(task, fold_of, args))]
         console.print(grid(name, rows, args.epsilon, {}))
         results += rows
-    report = {
-        "folds": args.folds,
-        "repeats": args.repeats,
-        "private_randomness": not args.seeded,
-        "python": platform.python_version(),
-        "packages": {package: version(package) for package in PACKAGES},
-        "results": results,
-    }
-    if args.out is not None:
-        args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        print(f"wrote {args.out}", file=sys.stderr)
+    write_report(args, results)
 
 
 if __name__ == "__main__":

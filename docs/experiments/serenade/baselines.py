@@ -13,16 +13,9 @@ EXTENSIONS = 4  # of a pair, in the paper
 
 
 def greedy(table: dpf.Table, *, seed: int, **settings: Any) -> Redescriptions:
-    """Return what greedy mining finds by exact counts: not private.
+    """Return what greedy mining finds by exact counts: not private, and nothing of it is random.
 
-    Parameters
-    ----------
-    table
-        The rows, read freely.
-    seed
-        Not used: nothing is random.
-    **settings
-        See `dpframework_greedy.greedy_without_privacy`.
+    Settings are those of `dpframework_greedy.greedy_without_privacy`.
     """
     return greedy_without_privacy(table, **settings)
 
@@ -30,18 +23,7 @@ def greedy(table: dpf.Table, *, seed: int, **settings: Any) -> Redescriptions:
 def engine_side(table: dpf.Table, *, seed: int, epsilon: float, pairs: int, **params: Any) -> Redescriptions:
     """Plan, check and run `serenade-es` with four rounds of extensions a pair, and a maximum age of two a pair.
 
-    Parameters
-    ----------
-    table
-        The rows.
-    seed
-        Of the run.
-    epsilon
-        The budget.
-    pairs
-        Initial pairs.
-    **params
-        Others of the miner.
+    Other parameters are the miner's.
     """
     study = dpf.Study(table.schema, epsilon=epsilon)
     params |= {"pairs": pairs, "rounds": EXTENSIONS * pairs, "max_age": 2 * pairs}

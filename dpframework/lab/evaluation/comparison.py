@@ -101,7 +101,7 @@ class Friedman:
     Attributes
     ----------
     names
-        Of the methods.
+        The methods, in the order of `ranks`.
     ranks
         Their mean ranks over data sets, 1 for the best, shape (methods,); ties share a rank.
     data_sets

@@ -21,7 +21,7 @@ class Correlations:
     Attributes
     ----------
     names
-        Of the measures.
+        The measures: each has a row and a column of `matrix`.
     matrix
         Shape (measures, measures), in [-1, 1]; NaN where one of the two never changes.
     """

@@ -42,7 +42,7 @@ class Side:
     Attributes
     ----------
     node
-        The node.
+        The node itself, with all that is below it.
     number
         Its number in that plan's graph (see `plan_graph`).
     scope
