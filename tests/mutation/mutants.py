@@ -1,0 +1,121 @@
+"""Which mutants of a module there are: one token changed, where a change could cost privacy.
+
+The operators are cosmic-ray's, less those that repeat one another (a sum is replaced by a difference, not by nine
+other things), and one of ours, since the mistakes of this field are often a `max` for a `sum`. Left out is what nobody
+would notice or everybody would: annotations, the texts of errors, imports, decorators.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import parso
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Operator
+from cosmic_ray.plugins import get_operator, operator_names
+
+CHOSEN = re.compile(
+    r"core/("
+    r"ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul|FloorDiv_Mul|Mod_FloorDiv|Pow_Mul|RShift_LShift"
+    r"|LShift_RShift|BitAnd_BitOr|BitOr_BitAnd|BitXor_BitOr)"
+    r"|ReplaceComparisonOperator_(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Is_IsNot|IsNot_Is)"
+    r"|ReplaceUnaryOperator_Delete_(USub|Not|Invert)"
+    r"|AddNot|ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd"
+    r"|ReplaceBreakWithContinue|ReplaceContinueWithBreak|NumberReplacer|ZeroIterationForLoop)"
+)
+
+SWAPPED = {
+    "max": "min",
+    "min": "max",
+    "sum": "max",
+    "maximum": "minimum",
+    "minimum": "maximum",
+    "any": "all",
+    "all": "any",
+    "ceil": "floor",
+    "floor": "ceil",
+    "add_or_remove_one": "replace_one",
+    "replace_one": "add_or_remove_one",
+}
+
+LEFT_OUT = {"raise_stmt", "import_from", "import_name", "decorator", "fstring", "assert_stmt"}
+
+
+class SwapName(Operator):
+    """Put the name of the opposite, or of a near relative, in the place of a name."""
+
+    def mutation_positions(self, node):
+        if isinstance(node, parso.python.tree.Name) and node.value in SWAPPED and not _is_keyword(node):
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node, index):
+        return parso.python.tree.Name(SWAPPED[node.value], node.start_pos, node.prefix)
+
+    @classmethod
+    def examples(cls):
+        return ()
+
+
+@attrs.frozen
+class Mutant:
+    """One change of one module: the operator's name, which of its places, and the line where that is."""
+
+    module: str
+    operator: str
+    occurrence: int
+    line: int
+
+    def code(self, source: str) -> str:
+        """Return the module's source with this change."""
+        mutated = mutate_code(source, OPERATORS[self.operator], self.occurrence)
+        assert mutated is not None, self
+        return mutated
+
+    def lines(self, source: str) -> tuple[str, str]:
+        """Return the line that changes, before and after."""
+        pairs = zip(source.splitlines(), self.code(source).splitlines(), strict=False)
+        return next(((old.strip(), new.strip()) for old, new in pairs if old != new), ("", ""))
+
+
+OPERATORS: dict[str, Operator] = {name: get_operator(name)() for name in operator_names() if CHOSEN.fullmatch(name)}
+OPERATORS["ours/SwapName"] = SwapName()
+
+
+def mutants(root: Path, module: str) -> Iterator[Mutant]:
+    """Yield the mutants of a module, whose path is relative to the root."""
+    nodes = list(ast_nodes(get_ast((root / module).read_text(encoding="utf-8"))))
+    for name, operator in OPERATORS.items():
+        occurrence = 0
+        for node in nodes:
+            for (line, _), _ in operator.mutation_positions(node):
+                if not _left_out(node):
+                    yield Mutant(module, name, occurrence, line)
+                occurrence += 1
+
+
+def _left_out(node) -> bool:
+    if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
+        return True
+    child, parent = node, node.parent
+    while parent is not None:
+        if parent.type in LEFT_OUT or _annotates(child, parent):
+            return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def _annotates(node, parent) -> bool:
+    place = {"annassign": 1, "tfpdef": 2}.get(parent.type)
+    if place is not None:
+        return parent.children[place] is node
+    return parent.type == "funcdef" and parent.annotation is node
+
+
+def _is_keyword(name) -> bool:
+    """Tell whether a name is that of an argument, a parameter or a function being defined."""
+    following = name.get_next_leaf()
+    return name.is_definition() or (following is not None and following.value == "=" and name.parent.type == "argument")

@@ -1,0 +1,92 @@
+"""Which tests run which line, and how long each takes: what decides the tests that a mutant is shown to.
+
+Measured once on the code without a mutant, by coverage's dynamic contexts. A mutant is then shown only to the tests
+that run its line, the quick ones first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import attrs
+from coverage import CoverageData
+
+LONGEST = 240.0  # seconds of tests that one mutant is shown to; what comes later would hardly kill it
+
+
+@attrs.frozen
+class Observed:
+    """The tests of each line of each module, as pytest's node ids, and the seconds of each test."""
+
+    tests: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+    @classmethod
+    def measure(cls, modules: list[str], jobs: int) -> Observed:
+        """Run all tests in the current folder, once, and see which lines each runs."""
+        folder = Path(".observed")
+        folder.mkdir(exist_ok=True)
+        (folder / "coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
+        junit = folder / "seconds.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-n", str(jobs)]
+        command += [f"--cov={folder_of}" for folder_of in sorted({str(Path(module).parent) for module in modules})]
+        command += ["--cov-context=test", f"--cov-config={folder}/coveragerc", "--cov-report=", f"--junitxml={junit}"]
+        ran = subprocess.run([*command, "-o", "junit_family=xunit1"], capture_output=True, text=True)
+        if ran.returncode != 0:
+            raise RuntimeError(f"the tests fail without a mutant:\n{ran.stdout[-3000:]}")
+        data = CoverageData(".coverage")
+        data.read()
+        measured = {str(Path(name).relative_to(Path.cwd())): name for name in data.measured_files()}
+        lines = {
+            module: {
+                line: sorted({context.removesuffix("|run") for context in contexts if context.endswith("|run")})
+                for line, contexts in data.contexts_by_lineno(measured[module]).items()
+            }
+            for module in modules
+            if module in measured
+        }
+        return cls(lines, _seconds(junit))
+
+    def tests_of(self, module: str, line: int) -> list[str]:
+        """Return the tests that run a line, the quickest first.
+
+        A statement may begin above the line, and what runs at import is run by every test of the module.
+        """
+        known = self.tests.get(module, {})
+        at = next((known[number] for number in range(line, max(line - 12, 0), -1) if known.get(number)), [])
+        chosen = at or sorted({test for tests in known.values() for test in tests})
+        return self._shortest(chosen)
+
+    def _shortest(self, tests: list[str]) -> list[str]:
+        total, kept = 0.0, []
+        for test in sorted(tests, key=lambda test: self.seconds.get(test, 1.0)):
+            total += self.seconds.get(test, 1.0)
+            if total > LONGEST and kept:
+                break
+            kept.append(test)
+        return kept
+
+    def write(self, path: Path) -> None:
+        """Keep it for the next run."""
+        path.write_text(json.dumps(attrs.asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Observed:
+        """Read what `write` has written."""
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        tests = {module: {int(line): ids for line, ids in lines.items()} for module, lines in kept["tests"].items()}
+        return cls(tests, kept["seconds"])
+
+
+def _seconds(junit: Path) -> dict[str, float]:
+    seconds: dict[str, float] = {}
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        file, classname = case.get("file", ""), case.get("classname", "")
+        inside = classname.removeprefix(file.removesuffix(".py").replace("/", ".")).strip(".")
+        parts = [file, *([inside.replace(".", "::")] if inside else []), case.get("name", "")]
+        seconds["::".join(parts)] = float(case.get("time", 0))
+    return seconds
