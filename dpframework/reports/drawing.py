@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import decimal_text
 from dpframework.plan.plan import Plan
-from dpframework.reports.difference import Difference, Mark
+from dpframework.reports.difference.marks import Mark
 from dpframework.reports.drawn import Drawn, drawn_difference, drawn_plan
 from dpframework.reports.losses import loss_text
+
+if TYPE_CHECKING:
+    from dpframework.reports.difference import Difference
 
 SIGNS = {Mark.SAME: " ", Mark.ADDED: "+", Mark.REMOVED: "-", Mark.CHANGED: "~"}
 _MERMAID = {  # not by colour alone: each kind has its own line, and its word before the label

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
 from dpframework.plan.graph import label_of
 from dpframework.plan.nodes import Node, uses, walk
 from dpframework.plan.plan import Plan
-from dpframework.reports.difference import Difference, Mark, Merged, Side
+from dpframework.reports.difference.marks import Mark
 from dpframework.reports.losses import cost_text, loss_of
+
+if TYPE_CHECKING:
+    from dpframework.reports.difference import Difference, Merged, Side
 
 
 @final

@@ -1,8 +1,5 @@
 """What changed between two plans: in words, and as a merged tree to draw."""
 
-from dpframework.reports.difference.base import Change, Difference, Topic
-from dpframework.reports.difference.between import difference
-from dpframework.reports.difference.merged import Mark, Merged
-from dpframework.reports.difference.sides import Side
+import lazy_loader
 
-__all__ = ["Change", "Difference", "Mark", "Merged", "Side", "Topic", "difference"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

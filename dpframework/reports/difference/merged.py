@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 from collections.abc import Iterator
 from typing import Any, final
@@ -10,16 +9,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.reports.difference.declared import changed_facts
+from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.sides import Side
-
-
-class Mark(enum.StrEnum):
-    """Which plan a node is in, and whether it is the same in both."""
-
-    SAME = "same"
-    ADDED = "added"
-    REMOVED = "removed"
-    CHANGED = "changed"
 
 
 @final

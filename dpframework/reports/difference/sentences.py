@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpframework.plan.nodes import Step
-from dpframework.reports.difference.merged import Mark, Merged
+from dpframework.reports.difference.marks import Mark
+from dpframework.reports.difference.merged import Merged
 from dpframework.reports.difference.sides import Side, is_composition
 from dpframework.reports.difference.wording import loss_words, quoted, words
 

@@ -1,0 +1,14 @@
+"""Marks: which of two plans has a node. Drawings need them, also of one plan, and no more of a difference."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Mark(enum.StrEnum):
+    """Which plan a node is in, and whether it is the same in both."""
+
+    SAME = "same"
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
