@@ -76,8 +76,8 @@ class Randomness(abc.ABC):
         """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
 
         Exact: as many more bits are drawn, and digits of the exponential computed, as it takes to tell. (Decimal's
-        exponential is rounded correctly; the exponent is not, and moves it by a share of |exponent| units in the last
-        place.)
+        exponential is rounded correctly; the exponent is not, and moves it by a share of `abs(exponent)` units in the
+        last place.)
         """
         if exponent >= 0:
             return True
