@@ -10,7 +10,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings
-from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
+from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)
@@ -65,6 +65,13 @@ def asked(query: dpf.Query, mechanism: Any = None, **options: Any) -> Step:
 
 def best(epsilon: Any) -> Step:
     return dpf.step("best", dpf.queries.Histogram(SCHEMA["c"]), PermuteAndFlip(epsilon))
+
+
+class InFloatingPoint(Exponential):
+    """Says that it assumes real arithmetic."""
+
+    name = "in-floating-point"
+    assumptions = ("real-arithmetic",)
 
 
 class Eventful(DiscreteLaplace):
@@ -150,7 +157,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         (
             "error",
             "'q' assumes? 'real-arithmetic'",
-            (asked(told(1, norm="linf"), ExponentialInterval(1)), {}),
+            (asked(told(1, norm="linf"), InFloatingPoint(1)), {}),
             (asked(told(1, norm="linf"), Exponential(1)), {}),
         ),
     ],

@@ -74,7 +74,7 @@ def test_random_trees_use_a_binary_attribute_once_a_path_and_thresholds_that_spl
 def plan_of(criterion, schema=SCHEMA, **settings):
     published = function("published.py:PublishedDPID3")
     miner = DPID3.published("class", Fraction(1, 10), criterion=criterion, **{"max_depth": 1, **settings})
-    study = dpf.Study(schema, epsilon=Fraction(1, 10), allow=["real-arithmetic"])
+    study = dpf.Study(schema, epsilon=Fraction(1, 10))
     study.add("tree", published(miner))
     return study.checked_plan()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,7 @@ from dpframework.mechanisms import (
     Mechanism,
     PermuteAndFlip,
     permute_and_flip_log_probability,
+    with_relative_error,
 )
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.queries import Sensitivity
@@ -133,6 +135,103 @@ def test_interval_outputs_do_not_tell_where_the_breaks_are() -> None:
         for seed in range(200):
             output = calibration.mechanism.release(pieces, calibration, SeededRandomness(seed))
             assert (output / 4.0 * 2**32).is_integer()
+
+
+class Given:
+    """Keeps what the exact samplers are given, and chooses the piece and the point that are wanted."""
+
+    def __init__(self, piece: int) -> None:
+        self.piece, self.scores, self.scale, self.below = piece, np.zeros(0), 0.0, 0
+
+    def noisy_max(self, scores: Any, scale: float, noise: Any) -> int:
+        self.scores, self.scale = scores, scale
+        return self.piece
+
+    def integers(self, below: int, size: int) -> Any:
+        self.below = below
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.mark.parametrize("integer", [True, False])
+def test_a_point_sixty_below_the_best_keeps_its_probability(integer: bool) -> None:
+    """Gumbel noise from 53 bits spans 40.3: what is further below was impossible."""
+    calibration = calibrated(ExponentialInterval(1), facts(sensitivity("linf", 1), integer=integer))
+    gap, breaks = 60 * float(calibration.scale), np.array([0.0, 1.0, 1.5, 4.0])
+    logs = []
+    for low in (0.0, 1.0):
+        answer = PiecewiseScores(breaks, np.array([low, round(gap), 0.0]))
+        kept = Given(0)
+        output = calibration.mechanism.release(answer, calibration, kept)  # type: ignore[arg-type]
+        assert kept.scores.dtype == np.int64
+        assert output == 0.0
+        relative = kept.scores / kept.scale
+        share = relative[0] - relative.max() - math.log(np.exp(relative - relative.max()).sum())
+        logs.append(share - math.log(kept.below * 4.0 / 2**32))
+        stated = calibration.mechanism.log_density(answer, output, calibration)
+        assert stated == pytest.approx(logs[-1], abs=1e-9)
+        assert stated == pytest.approx((low - round(gap)) / float(calibration.scale) - math.log(0.5), abs=1e-4)
+    assert 0.4 < logs[1] - logs[0] <= 1
+
+
+def test_rounded_weights_of_pieces_are_within_what_is_paid_for() -> None:
+    """Scores and lengths at random, against the true weights; half a step each, and no more."""
+    rng = np.random.default_rng(2)
+    for epsilon in ("1e-6", "0.3", "200"):
+        calibration = calibrated(ExponentialInterval(epsilon), facts(sensitivity("linf", 1), integer=False))
+        step = Fraction(calibration.unit)
+        scale = Fraction(calibration.lattice_scale) * step
+        allowed = step + scale * Fraction(1, 2**45)
+        for _ in range(30):
+            breaks = np.sort(np.concatenate([[0.0, 8.0], rng.uniform(0, 8, 3), rng.uniform(1, 1.001, 2)]))
+            answer = PiecewiseScores(breaks, rng.uniform(-1e4, 1e4, len(breaks) - 1))
+            kept = Given(0)
+            calibration.mechanism.release(answer, calibration, kept)  # type: ignore[arg-type]
+            edges = np.ceil(breaks / 8.0 * 2**32).astype(np.int64)
+            with localcontext(prec=50):
+                exact = [
+                    Fraction(score) + scale * Fraction(Decimal(int(length)).ln())
+                    for score, length in zip(answer.scores, np.diff(edges), strict=True)
+                    if length
+                ]
+            off = [abs(int(found) * step - true) for found, true in zip(kept.scores, exact, strict=True)]
+            assert max(off) <= allowed
+    assert float(max(off)) > float(step) / 10  # of the last, whose steps count for most
+
+
+def test_what_a_query_declares_of_floating_point_is_paid_for() -> None:
+    """Four times in a selection: two scores, before and after."""
+    plain = facts(sensitivity("linf", 1), integer=False)
+    declared = attrs.evolve(plain, rounding=Fraction(1, 100))
+    for mechanism in (Exponential(1), PermuteAndFlip(1), ExponentialInterval(1)):
+        added = calibrated(mechanism, declared).scale - calibrated(mechanism, plain).scale
+        assert added == pytest.approx(Fraction(4, 100), rel=1e-6)
+        assert calibrated(mechanism, declared).losses.pure.add_or_remove_one == 1
+    with pytest.raises(dpf.InputError, match="epsilon"):
+        calibrated(ExponentialInterval(Fraction(1, 2**42)), plain)
+
+
+def test_an_error_that_grows_with_the_scale_is_paid_for_at_every_scale() -> None:
+    """What is added covers the error at the largest scale that the change can lead to: of a row between parts."""
+    for epsilon, error in ((Fraction(1), Fraction(1, 4)), (Fraction(3, 7), Fraction(1, 1000))):
+        for change in (
+            ByRelation(Fraction(1), Fraction(2)),
+            ByRelation(None, Fraction(5)),
+            ByRelation(Fraction(3), None),
+        ):
+            padded = with_relative_error(change, error, epsilon)
+            for before, after in zip(
+                (change.add_or_remove_one, change.replace_one),
+                (padded.add_or_remove_one, padded.replace_one),
+                strict=True,
+            ):
+                known = [bound for bound in (padded.add_or_remove_one, padded.replace_one) if bound is not None]
+                if before is None or after is None:
+                    assert before is after
+                    continue
+                assert after - before >= error * max(known) / epsilon
+                assert after - before == 4 * error / epsilon * max(
+                    bound for bound in (change.add_or_remove_one, change.replace_one) if bound is not None
+                )
 
 
 @pytest.mark.parametrize("output", [math.nan, math.inf, -math.inf, 1.5])
@@ -323,8 +422,10 @@ def test_selections_lose_their_epsilon_and_no_more(
 @pytest.mark.parametrize("mechanism", [Exponential("0.8"), PermuteAndFlip("0.8"), ExponentialInterval("0.8")])
 def test_monotonic_scores_need_half_the_noise(mechanism: Mechanism) -> None:
     one, two, most = (facts(sensitivity("linf", 2, fall=fall), answer_length=3) for fall in (0, 1, 2))
-    assert calibrated(mechanism, most).scale == 2 * calibrated(mechanism, one).scale
-    assert calibrated(mechanism, two).scale == Fraction(3, 2) * calibrated(mechanism, one).scale
+    for more, factor in ((most, 2), (two, Fraction(3, 2))):
+        ratio = calibrated(mechanism, more).scale / calibrated(mechanism, one).scale
+        rounded = isinstance(mechanism, ExponentialInterval)  # which costs the same whatever the scores may do
+        assert factor - Fraction(rounded, 2**17) < ratio <= factor if rounded else ratio == factor
 
 
 def test_a_two_sided_change_with_monotonic_noise_would_lose_more() -> None:
@@ -390,8 +491,16 @@ def test_gaussian_renyi_divergence_is_at_most_rho_times_the_order(rho: Any, rela
 def test_zcdp_losses(mechanism: Mechanism, rho: Fraction) -> None:
     of = facts(sensitivity("linf", 1, fall=0), sensitivity("l1", 1))
     losses = calibrated(mechanism, of).losses
-    assert losses.pure == ByRelation(Fraction(1), Fraction(2))
-    assert losses.zcdp == ByRelation(rho, 4 * rho)
+    if not isinstance(mechanism, ExponentialInterval):
+        assert losses.pure == ByRelation(Fraction(1), Fraction(2))
+        assert losses.zcdp == ByRelation(rho, 4 * rho)
+        return
+    # what a piece's rounding costs is the same under either relation
+    replaced = losses.pure.replace_one
+    assert replaced is not None
+    assert 2 - Fraction(1, 2**17) < replaced <= 2
+    assert losses.pure.add_or_remove_one == 1
+    assert losses.zcdp == ByRelation(rho, rho * replaced**2)
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(1), DiscreteLaplace(1), Exponential(1), PermuteAndFlip(1)])

@@ -269,7 +269,6 @@ def test_assumptions_are_listed_with_their_steps(plan_of: Callable[..., dpf.Stud
     interval = dpf.step("cut", dpf.queries.Count(), ExponentialInterval(1), assumptions=["mcmc-converged"])
     plan = plan_of(dpf.sequential(interval, TREE), SCHEMA, "replace-one")
     assert plan.assumptions == {
-        "real-arithmetic": ("cut",),
         "mcmc-converged": ("cut", "again"),
         "row-count-public": (),
     }

@@ -355,7 +355,7 @@ def test_the_hash_binds_miners_and_their_parameters():
     schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall"), dpf.Boolean("hiv")])
     plans = []
     for attribute in ("tall", "hiv"):
-        study = dpf.Study(schema, epsilon=1, allow=["real-arithmetic"])
+        study = dpf.Study(schema, epsilon=1)
         study.add("tree", dpf.miner("dp-id3", target="ill", attributes=[attribute], epsilon=1))
         plans.append(study.plan())
     assert plans[0].hash != plans[1].hash

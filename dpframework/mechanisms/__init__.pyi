@@ -22,4 +22,5 @@ from .selection import (
     PermuteAndFlip as PermuteAndFlip,
     bounded_range_losses as bounded_range_losses,
     permute_and_flip_log_probability as permute_and_flip_log_probability,
+    with_relative_error as with_relative_error,
 )

@@ -2,13 +2,23 @@
 
 Source: Friedman and Schuster 2010 (the numeric split point); the density is exp(score / scale) over the interval,
 so a piece has weight exp(score / scale) times its length. Points are drawn from a lattice of the public interval, so
-that which points are possible does not depend on the breaks; the pieces are drawn in floating point, which is assumed
-to be real arithmetic. Claim: pure epsilon, bounded range, so rho = epsilon**2 / 8 in zCDP.
+that which points are possible does not depend on the breaks. Claim: pure epsilon, bounded range, so
+rho = epsilon**2 / 8 in zCDP.
+
+**Rounding.** Scores, and scale times the logarithms of lengths, are rounded to an integer lattice of 2**-20 of the
+sensitivity, and their sums are exact. A piece is drawn by OpenDP's noisy maximum with Gumbel noise and a point of it
+uniformly, both over integers. So what is drawn is exactly the exponential mechanism of rounded scores of points: the
+rounded weight of a point's piece, less the exact logarithm of its length. Such a score is off by half a step, by half
+a step of the length's, by what the query declares of its own (`Query.rounding`), and by what the computed logarithm is
+off: with u = 2**-53 a share of 8 u for the logarithm (4 units in the last place, of at most ln(2**32) < 23) and u for
+its product with the scale, 207 u in all, below 2**-45 scales. The change of a score between neighbours is off by twice
+that, and the range of two such changes by four times: so much is added to the spread.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import attrs
@@ -16,31 +26,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import float_above
-from dpframework.mechanisms.base import Calibration, Preview
-from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.selection import BoundedRange
+from dpframework.facts.privacy import ByRelation
+from dpframework.mechanisms.base import LARGEST_REAL, Calibration, Preview
+from dpframework.mechanisms.randomness import Noise, Randomness
+from dpframework.mechanisms.selection import BoundedRange, with_relative_error
+from dpframework.queries.base import QueryFacts
 from dpframework.queries.scores import PiecewiseScores
 
 POINTS = 1 << 32  # of the lattice
 ROUNDING = 2.0**-6  # of a lattice step, by which floating point may miss a lattice point
 
 
+LOGARITHM = Fraction(1, 2**45)  # of the scale, by which the logarithm of a length may be off (see the module)
+
+
 @final
 @attrs.frozen
 class ExponentialInterval(BoundedRange):
-    """Draws a point of a public interval, with density growing in a piecewise constant score; nothing is rounded."""
+    """Draws a point of a public interval, with density growing in a piecewise constant score."""
 
     name: ClassVar[str] = "exponential-interval"
-    assumptions: ClassVar[tuple[str, ...]] = ("real-arithmetic",)
+
+    def lattice_unit(self, facts: QueryFacts) -> Fraction:
+        """Return a lattice step far below the sensitivity, of integer scores too: a length's logarithm is none."""
+        return super().lattice_unit(attrs.evolve(facts, integer=False))
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the spread of the scores, rounding included (see the module)."""
+        off = facts.rounding + self.lattice_unit(facts)
+        padded = super().change(facts).map(lambda spread: spread + 4 * off)
+        return with_relative_error(padded, 4 * LOGARITHM, self.epsilon)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> float:
         """Draw a piece by its weight, then one of its lattice points."""
         scores = _piecewise(answer, calibration)
         edges = _edges(scores)
-        log_weights = _log_weights(scores, edges, calibration)
-        piece = int(np.argmax(log_weights + randomness.generator.gumbel(size=len(log_weights))))
-        return _point(scores, int(randomness.generator.integers(edges[piece], edges[piece + 1])))
+        pieces, weights = _weights(scores, edges, calibration)
+        piece = pieces[randomness.noisy_max(weights, calibration.lattice_scale, Noise.GUMBEL)]
+        first, end = int(edges[piece]), int(edges[piece + 1])
+        return _point(scores, first + int(randomness.integers(end - first, 1)[0]))
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-density at a point of the interval: that of the lattice point at or below it."""
@@ -51,11 +75,11 @@ class ExponentialInterval(BoundedRange):
         steps = (float(output) - low) / (high - low) * POINTS
         position = min(math.floor(steps + ROUNDING), POINTS - 1)
         edges = _edges(scores)
-        log_weights = _log_weights(scores, edges, calibration)
+        pieces, weights = _weights(scores, edges, calibration)
         piece = int(np.searchsorted(edges, position, side="right")) - 1
-        top = log_weights.max()
-        log_total = top + math.log(np.exp(log_weights - top).sum())
-        return float(scores.scores[piece] / float_above(calibration.scale) - log_total)
+        logs = (weights - weights.max()) / calibration.lattice_scale
+        log_share = float(logs[np.searchsorted(pieces, piece)]) - math.log(np.exp(logs).sum())
+        return log_share - math.log((edges[piece + 1] - edges[piece]) * ((high - low) / POINTS))
 
     def preview(self, calibration: Calibration) -> Preview:
         """State the scale: the gap to the best score depends on how wide the best piece is."""
@@ -86,9 +110,17 @@ def _point(scores: PiecewiseScores, position: int) -> float:
     return low + (high - low) * (position / POINTS)
 
 
-def _log_weights(scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration) -> NDArray[np.float64]:
-    """Return score / scale plus the log of the length, as the lattice measures it; -inf for a piece without points."""
-    lengths = np.diff(edges) * float((scores.breaks[-1] - scores.breaks[0]) / POINTS)
-    logs = np.full(len(lengths), -np.inf)
-    np.log(lengths, out=logs, where=lengths > 0)
-    return np.asarray(scores.scores / float_above(calibration.scale) + logs)
+def _weights(
+    scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pieces that have lattice points; and the score of each, plus scale times the log of their number.
+
+    Both are rounded to lattice steps. Scores too large for 64-bit integers are clamped, which moves no two answers
+    further apart.
+    """
+    points = np.diff(edges)
+    pieces = np.flatnonzero(points)
+    steps = scores.scores[pieces].astype(np.float64) / float(calibration.unit)
+    of_scores = np.rint(steps.clip(-LARGEST_REAL, LARGEST_REAL)).astype(np.int64)
+    of_lengths = np.rint(calibration.lattice_scale * np.log(points[pieces])).astype(np.int64)
+    return pieces, of_scores + of_lengths

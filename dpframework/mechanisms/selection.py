@@ -23,6 +23,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import (
     LATTICE_BITS,
@@ -75,10 +76,13 @@ class _NoisyMax(_ByScore):
         """Return the spread.
 
         Rounding two scores moves their difference by at most two lattice steps (one each, before and after), and
-        floating-point evaluation is allowed two more: 4 steps of 2**-20.
+        floating-point evaluation is allowed two more: 4 steps of 2**-20. What a query declares beyond that moves
+        each of two scores, before and after: 4 times.
         """
         spread = super().change(facts)
-        return spread if facts.integer else times(spread, 1 + Fraction(4, 2**LATTICE_BITS))
+        if facts.integer:
+            return spread
+        return times(spread, 1 + Fraction(4, 2**LATTICE_BITS)).map(lambda change: change + 4 * facts.rounding)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
         """Return the position of the chosen candidate."""
@@ -131,6 +135,26 @@ class PermuteAndFlip(_NoisyMax):
         if not 0 <= int(output) < len(scaled):
             return -math.inf
         return permute_and_flip_log_probability(scaled, int(output))
+
+
+def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) -> ByRelation:
+    """Return a change, and what it takes to pay for an error of the scores that grows with the noise's scale.
+
+    Logarithms of weights are off by some `error`, whatever the scale: scores by error times scale. The scale is some
+    change over epsilon, and that change is at most twice the largest of those returned (a row that moves between parts
+    pays twice); if error is at most epsilon / 4, those are at most twice the given ones. So 4 error / epsilon times
+    the largest given change is enough.
+
+    Raises
+    ------
+    InputError
+        If epsilon is so small that the error is most of it.
+    """
+    if 4 * error > epsilon:
+        raise InputError(f"epsilon is {float(epsilon):.3g}; floating point needs at least {float(4 * error):.3g} here")
+    known = [bound for bound in (change.add_or_remove_one, change.replace_one) if bound is not None]
+    added = 4 * error / epsilon * max(known, default=Fraction(0))
+    return change.map(lambda bound: bound + added)
 
 
 def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:

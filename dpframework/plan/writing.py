@@ -49,6 +49,7 @@ def _query(facts: QueryFacts) -> dict[str, Any]:
         "integer": facts.integer,
         "answer_length": facts.answer_length,
         "sensitivities": [_sensitivity(s) for s in facts.sensitivities],
+        **({"rounding": str(facts.rounding)} if facts.rounding else {}),
     }
 
 

@@ -137,6 +137,8 @@ class QueryFacts:
         The largest length of its answer (number of cells or candidates), None if unknown.
     sensitivities
         What it declares; empty if undeclared, which the checks refuse.
+    rounding
+        How far evaluation in floating point may put a coordinate of its answer from the true one; 0 if it is exact.
     """
 
     name: str
@@ -145,6 +147,7 @@ class QueryFacts:
     integer: bool
     answer_length: int | None
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
+    rounding: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -211,9 +214,26 @@ class Query(abc.ABC):
         """What it declares, one a norm; a plan with an undeclared sensitivity is refused (DP004)."""
         return ()
 
+    @property
+    def rounding(self) -> Fraction:
+        """How far floating point may put a coordinate of its answer from the true one: selections pay for that.
+
+        Mechanisms allow a few steps of their lattice, 2**-20 of the sensitivity, in any case. Declare this where the
+        error grows with the rows, as that of a sum of real numbers does.
+        """
+        return Fraction(0)
+
     def facts(self) -> QueryFacts:
         """Return what a plan holds of this query."""
-        return QueryFacts(self.name, self.text, self.attributes, self.integer, self.answer_length, self.sensitivities)
+        return QueryFacts(
+            self.name,
+            self.text,
+            self.attributes,
+            self.integer,
+            self.answer_length,
+            self.sensitivities,
+            self.rounding,
+        )
 
     @abc.abstractmethod
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:

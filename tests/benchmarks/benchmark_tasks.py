@@ -119,7 +119,7 @@ class Task:
 
 def fit_table(table: dpf.Table, miner: DPID3 | DPTree, *, seed: int | None) -> Any:
     """Plan, check and run a study of one tree, and return the tree."""
-    study = dpf.Study(table.schema, epsilon=miner.epsilon, allow=["real-arithmetic", "mcmc-converged"])
+    study = dpf.Study(table.schema, epsilon=miner.epsilon, allow=["mcmc-converged"])
     study.add("tree", miner)
     return study.run(table, seed=seed)["tree"].tree
 

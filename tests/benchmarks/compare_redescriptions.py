@@ -41,7 +41,7 @@ import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
 from dpframework.results.redescription import Redescription
 
-ALLOWED = ("mcmc-converged", "real-arithmetic")
+ALLOWED = ("mcmc-converged",)
 OTHER = {dpf.View.LEFT: dpf.View.RIGHT, dpf.View.RIGHT: dpf.View.LEFT}
 SIGNIFICANT = 0.01
 NO_NOISE = 1e-12  # the variance that the extraction is told of exact counts

@@ -101,6 +101,6 @@ def dp_id3(table: dpf.Table, *, seed: int, epsilon: float, target: str, criterio
     settings: dict[str, Any] = {"criterion": criterion, "numeric": "density", "max_depth": max_depth}
     if criterion == "sulq":
         settings |= {"criterion": "information-gain", "numeric": "candidates", "selection": "noisy-counts"}
-    study = dpf.Study(table.schema, epsilon=exact, allow=["real-arithmetic"])
+    study = dpf.Study(table.schema, epsilon=exact)
     study.add("tree", PublishedDPID3(DPID3.published(target, exact, **settings)))
     return study.run(table, seed=seed)["tree"]

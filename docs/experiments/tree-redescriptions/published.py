@@ -9,7 +9,7 @@ import numpy as np
 import dpframework as dpf
 from dpframework.results.redescriptions import Redescriptions
 
-ALLOWED = ("mcmc-converged", "real-arithmetic")
+ALLOWED = ("mcmc-converged",)
 
 
 def from_drawn_starts(

@@ -26,7 +26,7 @@ SCHEMA = dpf.Schema(
     ]
 )
 RELATIONS = list(dpf.Relation)
-ASSUMED = ["real-arithmetic", "mcmc-converged"]
+ASSUMED = ["mcmc-converged"]
 
 
 def study_of(miner, relation=dpf.Relation.ADD_OR_REMOVE_ONE, schema=SCHEMA, allow=ASSUMED) -> dpf.Study:
@@ -90,7 +90,7 @@ def test_a_whole_tree_is_found_where_level_by_level_cannot():
 
 
 def test_each_sampler_states_what_it_assumes():
-    for sampler, needed in [("exact", {"real-arithmetic"}), ("mcmc", set(ASSUMED)), ("greedy", set())]:
+    for sampler, needed in [("exact", set()), ("mcmc", set(ASSUMED)), ("greedy", set())]:
         miner = DPTree("class", epsilon=1, max_depth=2, sampler=sampler)
         assert set(study_of(miner).plan().assumptions) == needed
         refusals = study_of(miner, allow=()).plan().refusals()
@@ -219,9 +219,9 @@ def test_the_preview_tells_what_depth_a_budget_carries():
         miner = DPTree("class", epsilon=epsilon, max_depth=depth, sampler="mcmc", counts_share="0.5")
         return study_of(miner, schema=schema).plan().previews()["tree/tree"].within
 
-    # log(20 x 100 ** tests) over half of epsilon
-    assert within(1, "1") == pytest.approx(2 * math.log(20 * 100))
-    assert within(3, "1") == pytest.approx(2 * math.log(20 * 100**7))
+    # log(20 x 100 ** tests) over half of epsilon; rounding costs a little where nothing is known of the rows
+    assert within(1, "1") == pytest.approx(2 * math.log(20 * 100), rel=1e-3)
+    assert within(3, "1") == pytest.approx(2 * math.log(20 * 100**7), rel=1e-3)
     assert within(3, "0.1") == pytest.approx(10 * within(3, "1"))
 
 

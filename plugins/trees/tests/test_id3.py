@@ -33,7 +33,7 @@ VARIANTS = {**id3.VARIANTS, "sulq": SULQ}
 
 
 def study_of(miner: DPID3, relation=dpf.Relation.ADD_OR_REMOVE_ONE, schema=SCHEMA) -> dpf.Study:
-    study = dpf.Study(schema, epsilon=miner.epsilon, relation=relation, allow=["real-arithmetic"])
+    study = dpf.Study(schema, epsilon=miner.epsilon, relation=relation)
     study.add("tree", miner)
     return study
 
@@ -156,10 +156,11 @@ def test_stopping_on_a_swamped_threshold_is_a_warning():
     assert "DP007" in codes
 
 
-def test_thresholds_off_the_grid_need_the_assumption_of_real_arithmetic():
+def test_thresholds_off_the_grid_assume_nothing():
     study = dpf.Study(SCHEMA, epsilon=1)
     study.add("tree", DPID3("class", epsilon=1, numeric="density"))
-    assert {f.code for f in study.plan().refusals()} == {"DP005"}
+    assert study.plan().assumptions == {}
+    assert study.plan().refusals() == []
 
 
 def grown_leaf(a: float, b: float, variance: float = 0.01) -> Grown:

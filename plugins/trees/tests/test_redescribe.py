@@ -15,8 +15,8 @@ from dpframework_trees.kernels import child_score, pair_score
 from dpframework_trees.pairing import MarkovChainPairs, PairData, largest_replacement, pair_score_named
 from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
-from dpframework_trees.sampling import placed
 from dpframework_trees.splits import Candidates
+from dpframework_trees.tree_data import placed
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
@@ -40,7 +40,7 @@ RIGHT = Candidates.of_schema(SCHEMA, ["snow", "rain"], multiway=False, cuts=True
 UNIVERSE = Universe(SCHEMA)
 ENGINE = SmallTables(UNIVERSE)
 MINERS = (AltExpM, AltMCMC, MCMCTreePair)
-ALLOWED = ["mcmc-converged", "real-arithmetic"]
+ALLOWED = ["mcmc-converged"]
 
 
 def tree(candidates: Candidates, *tests: int) -> CompleteTree:

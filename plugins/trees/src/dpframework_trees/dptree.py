@@ -1,8 +1,8 @@
 """A classification tree of fixed depth sampled as a whole, then counted.
 
 Source: Bai, Yao and Jiang (KDD 2017) for a tree drawn by the exponential mechanism on all trees of a depth, by a Markov
-chain; the exact sampler is ours (see `sampling`). Claim: pure epsilon under either neighbouring relation, with real
-arithmetic assumed of both samplers, and of the chain that it has converged; `greedy` assumes nothing.
+chain; the exact sampler is ours (see `sampling`). Claim: pure epsilon under either neighbouring relation; the chain is
+assumed to have converged, the other samplers assume nothing.
 
 All samplers have the same tests: public values and cuts. A test on a missing value does not hold.
 """
@@ -35,9 +35,10 @@ from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
-from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of
 from dpframework_trees.tree import TreeResult
+from dpframework_trees.weights import require_feasible
 
 SAMPLERS = ("exact", "mcmc", "greedy")
 
@@ -56,8 +57,8 @@ class DPTree(Miner):
     max_depth
         The number of tests on each path, before pruning.
     sampler
-        "exact": draws from the exponential mechanism on all trees, for the depths and numbers of tests that it can
-        (assumes real arithmetic); "mcmc": walks towards that for a fixed number of steps (assumes that it has
+        "exact": draws from the exponential mechanism on all trees, for the depths and numbers of tests that it can;
+        "mcmc": walks towards that for a fixed number of steps (assumes that it has
         converged); "greedy": selects test after test, every level with an equal share, siblings in parallel.
     criterion
         What a leaf scores: "norm" (the 3-norm of class counts), "max", "gini" (as purity), or "information-gain".

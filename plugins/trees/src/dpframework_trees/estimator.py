@@ -256,7 +256,7 @@ class DPID3Classifier(TreeClassifier):
     pruning: bool = attrs.field(default=True, kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
-        return ("real-arithmetic",) if self.numeric == "density" else ()
+        return ()
 
 
 @final
@@ -264,7 +264,7 @@ class DPID3Classifier(TreeClassifier):
 class DPTreeClassifier(TreeClassifier):
     """Classifier: a tree of fixed depth sampled as a whole (see `dpframework_trees.DPTree` for the parameters).
 
-    Choosing a sampler allows what it assumes: real arithmetic, and for "mcmc" that the walk has converged.
+    Choosing "mcmc" allows what it assumes: that the walk has converged.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """DP-ID3: a decision tree grown from the root, each split selected privately.
 
 Source: Friedman and Schuster, "Data Mining with Differential Privacy" (KDD 2010 and the talk). Claim: pure epsilon
-under either neighbouring relation; no assumptions, but real arithmetic where thresholds are drawn from a density.
+under either neighbouring relation; no assumptions.
 
 What differs from the paper by default, and why (`DPID3.published` restores the paper's settings):
 
@@ -96,7 +96,7 @@ class DPID3(Miner):
         "binary" tests, or "multiway" splits on attributes that are not numeric.
     numeric
         "candidates": every public cut is a candidate split; "grid": first a split point for each numeric attribute,
-        selected among its public cuts; "density": the same, drawn from the public range (assumes real arithmetic).
+        selected among its public cuts; "density": the same, drawn from the public range.
     stopping
         "none", or "noisy-count": a node ends where `N / (t k) < sqrt(2) / epsilon'` with its noisy count N, the
         largest number t of children, k classes, and the epsilon' of its class counts.

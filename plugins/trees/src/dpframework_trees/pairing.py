@@ -16,11 +16,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError, float_above, rational_above, whole_number
+from dpframework.facts import InputError, rational_above, whole_number
 from dpframework.mechanisms import Calibration, Randomness
-from dpframework.queries import Norm, Sensitivity
+from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
-from dpframework_trees.sampling import STEPS_AT_ONCE, Bits, WholeTrees, log_sum, placed
+from dpframework_trees.sampling import WholeTrees, walk
+from dpframework_trees.tree_data import Bits, placed
 
 MOST_PAIRS = 50_000  # whose weights are added up for a log-density
 
@@ -84,6 +85,17 @@ class PairScore:
         # one row scores 1 whatever it is, but a mechanism's noise needs a positive sensitivity
         replaced = Fraction(3) if rows is None else rational_above(max(rows, 2) * largest_replacement(max(rows, 2)))
         return Sensitivity(Norm.LINF, 2, replaced, rise=1, fall=2, source=source)
+
+    def rounding(self, classes: int, leaves: int, rows: int | None) -> Fraction:
+        """Return how far a computed score may be from the true one.
+
+        Each sum over leaves is off by `Criterion.rounding`, a; their sizes are at most R, and u R is at most a. `gain`
+        is half of three sums, and two additions of numbers of up to 2 R: 3/2 a + 2 u R. In `product` the second sum is
+        divided by the rows, and three more operations follow: half of 2 a + 5 u R. `published` is that by rows, which
+        costs another u, as if of one row. 7/2 a is enough for each.
+        """
+        of_sum = self.criterion.rounding(max(classes, leaves), 0 if self.normalised else rows, leaves)
+        return Fraction(7, 2) * of_sum
 
 
 def largest_replacement(rows: int) -> float:
@@ -165,6 +177,13 @@ class PairData:
 
     def score(self, first: Tests, second: Tests) -> float:
         """Return a pair's score."""
+        return self._whole(first, second) / self.unit
+
+    def steps(self, first: Tests, second: Tests, *, unit: float) -> int:
+        """Return a pair's score in lattice steps, as a walk rounds it."""
+        return round(self._whole(first, second) / (unit * self.unit))
+
+    def _whole(self, first: Tests, second: Tests) -> float:
         from dpframework_trees.kernels import common, leaf_counts, pair_score
 
         inner = len(first)
@@ -173,7 +192,7 @@ class PairData:
         leaf_counts(np.stack([of_first, of_first]), np.zeros(2 * inner + 1, dtype=np.int8), self.class_bits, counts)
         joint = np.array([[common(a, b) for a in of_first[inner:]] for b in of_second[inner:]], dtype=np.int64)
         together = self.pair_score
-        return float(pair_score(counts, joint, together.criterion.code, together.product)) / self.unit
+        return float(pair_score(counts, joint, together.criterion.code, together.product))
 
     def _sides(self, first: Tests, second: Tests) -> tuple[tuple[Bits, Tests], tuple[Bits, Tests]]:
         return (self.first_bits, first), (self.second_bits, second)
@@ -193,28 +212,40 @@ class MarkovChainPairs(WholeTrees):
     """
 
     name: ClassVar[str] = "markov-chain-pairs"
-    assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged", "real-arithmetic")
+    assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged",)
     iterations: int = attrs.field(default=10_000, validator=whole_number())
+
+    def rounding(self, facts: QueryFacts) -> Fraction:
+        """Return four times the error of a score: its own, and half a lattice step (see `sampling`)."""
+        return 4 * facts.rounding + 2 * self.lattice_unit(facts)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk; return the tests of both trees, shape (2, nodes)."""
-        from dpframework_trees.kernels import PairTarget, Routed, Steps, walk_pairs
+        from dpframework_trees.kernels import PairTarget, Routed, walk_pairs
 
-        data, rng = _pair_data(answer, calibration), randomness.generator
+        data = _pair_data(answer, calibration)
         nodes = 2**data.depth - 1
         sides = (data.first_bits, data.second_bits)
-        trees = np.stack([rng.integers(0, len(bits), nodes) for bits in sides])
+        trees = np.stack([randomness.integers(len(bits), nodes) for bits in sides])
         first, second = (
             Routed(bits, tests, *placed(bits, tests, data.rows)) for bits, tests in zip(sides, trees, strict=True)
         )
         score = data.pair_score
-        target = PairTarget(score.criterion.code, score.product, float_above(calibration.scale) * data.unit)
-        for done in range(0, self.iterations, STEPS_AT_ONCE):
-            steps = min(STEPS_AT_ONCE, self.iterations - done)
-            chosen = rng.integers(0, 2 * nodes, steps)
+        unit = float(calibration.unit) * data.unit
+        target = PairTarget(score.criterion.code, score.product, unit, calibration.lattice_scale)
+
+        def proposed(steps: int) -> tuple[Tests, Tests]:
+            chosen = randomness.integers(2 * nodes, steps)
             tests = np.where(chosen < nodes, len(data.first_bits), len(data.second_bits))
-            drawn = Steps(chosen, rng.integers(0, tests), np.log(1 - rng.random(steps)))
-            walk_pairs(first, second, data.class_bits, target, drawn)
+            return chosen, randomness.integers(tests, steps)
+
+        walk(
+            lambda steps, begin: walk_pairs(first, second, data.class_bits, target, steps, begin),
+            proposed,
+            self.iterations,
+            calibration,
+            randomness,
+        )
         return trees
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
@@ -225,12 +256,15 @@ class MarkovChainPairs(WholeTrees):
         InputError
             If there are too many pairs.
         """
-        data, scale = _pair_data(answer, calibration), float_above(calibration.scale)
+        data, unit = _pair_data(answer, calibration), float(calibration.unit)
         number = (len(data.first_bits) * len(data.second_bits)) ** (2**data.depth - 1)
         if number > MOST_PAIRS:
             raise InputError(f"the weights of {number} pairs of trees cannot be added up; {MOST_PAIRS} can")
-        weights = np.array([data.score(*pair) for pair in data.some_pairs(MOST_PAIRS)]) / scale
-        return data.score(*output) / scale - log_sum(weights)
+        steps = np.array([data.steps(*pair, unit=unit) for pair in data.some_pairs(MOST_PAIRS)], dtype=np.int64)
+        logs = (steps - steps.max()) / calibration.lattice_scale
+        first, second = output
+        chosen = (data.steps(first, second, unit=unit) - int(steps.max())) / calibration.lattice_scale
+        return chosen - math.log(float(np.exp(logs).sum()))
 
 
 def _pair_data(answer: Any, calibration: Calibration) -> PairData:

@@ -1,236 +1,69 @@
 """Mechanisms that release a whole tree at once, by the exponential mechanism on all complete trees of a depth.
 
-A tree's score is a sum over leaves, so the sum of weights over all trees factorizes: with w(S) = exp(f(S) / scale) for
-the rows S of a leaf,
-
-    Z(S, 0) = w(S),    Z(S, d) = sum over tests t of Z(S and t, d - 1) Z(S and not t, d - 1),
-
-and a tree is drawn exactly, test by test from the root, each with its share of Z. `ExactTrees` does that; its one
-assumption is real arithmetic. `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for depths and numbers of
-tests at which Z is out of reach: its claim holds if the walk has converged, which nobody checks (`mcmc-converged`).
+`ExactTrees` draws a tree test by test from the root, each with its share of the sum of weights of all trees (see
+`weights`). `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for depths and numbers of tests at which that
+sum is out of reach: its claim holds if the walk has converged, which nobody checks (`mcmc-converged`).
 
 Claim of both: pure epsilon; bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021).
+
+**Rounding of exact draws.** At each node the log-weights of its tests, times the scale, are rounded to an integer
+lattice of 2**-28 of the sensitivity; then the draw is exact (OpenDP's noisy maximum with Gumbel noise). Let e be how
+far a log-weight at a node may be off, in scores. The log-probability of a test is off by 2 e at most: e of its own and
+e of the normalizer. That of a tree is off by twice the sum of e over its nodes, its change between neighbours by four
+times, and the range of two such changes by eight times that sum: so much is added to the spread.
+
+The nodes of one level share the rows, so for D levels the sum of e over the nodes is at most, of what grows with the
+rows R (see `weights`; subtracting the largest log-weight and multiplying cost 2 u M n more),
+
+    the sum over d = 1, ..., D of (K + 4 M + 3 M d) u R  =  (D (K + 4 M) + 3/2 D (D + 1) M) u R.
+
+The query declares r >= (K + 2 M) u R (`Query.rounding`), so (2 D + 3/4 D (D + 1)) r is enough. Rounding adds half a
+lattice step a node. All else does not depend on the scale: the sum over all nodes, with 2**(D - d) of them at level d,
+is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `weights.MOST_WORK` (T**2 (2 T)**(D - 2) pairs of tests) that is
+largest for 15 levels and 2 tests: 8 times it is below 2**-24.
+
+**Rounding of walks.** Each leaf's score is rounded to the lattice, so a tree's score is an exact sum, a function of the
+tree alone; proposals are uniform integers, and a proposal is accepted by an exact comparison of a uniform number with
+an exponential. So the walk is exactly reversible, and what it converges to is exactly the exponential mechanism of the
+rounded scores, each off by r and half a step a leaf. The range of two changes is off by four times that.
 """
 
 from __future__ import annotations
 
+import abc
 import math
 import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import ByRelation, InputError, float_above, whole_number
-from dpframework.mechanisms import Calibration, Losses, Preview, PureMechanism, Randomness, bounded_range_losses
+from dpframework.facts import ByRelation, InputError, whole_number
+from dpframework.mechanisms import (
+    Calibration,
+    Losses,
+    Noise,
+    Preview,
+    PureMechanism,
+    Randomness,
+    bounded_range_losses,
+    with_relative_error,
+)
 from dpframework.queries import Norm, QueryFacts
+from dpframework_trees.tree_data import TreeData, placed
+from dpframework_trees.weights import Weights, require_feasible
 
-Bits = NDArray[np.uint64]
-Counts: TypeAlias = NDArray[np.int32]
-T = TypeVar("T")
-MOST_WORK = 4 * 10**8  # pairs of tests that the exact sampler may look at: minutes
+Tests: TypeAlias = NDArray[np.int64]
+Lattice: TypeAlias = NDArray[np.int64]
 FEWEST_OF_THREAD = 16  # tests for which a thread is worth while
 STEPS_AT_ONCE = 1 << 13  # of a walk, whose proposals are drawn together
-
-
-@attrs.frozen(eq=False)
-class TreeData:
-    """The rows as a tree sampler reads them: the answer of a `TreeScores` query.
-
-    Attributes
-    ----------
-    bits
-        One bit a row for each test that holds, shape (tests, words).
-    class_bits
-        One bit a row for each class, shape (classes, words).
-    depth
-        Of the trees.
-    criterion
-        The number of the criterion that scores a leaf.
-    """
-
-    bits: Bits
-    class_bits: Bits
-    depth: int
-    criterion: int
-
-    @property
-    def rows(self) -> Bits:
-        """The set of all rows."""
-        return np.asarray(np.bitwise_or.reduce(self.class_bits, axis=0))
-
-    def by_class(self) -> tuple[TreeData, NDArray[np.int64]]:
-        """Return the rows sorted by class, each class from a word of its own on, and where each class starts."""
-        from dpframework_trees.kernels import arrange
-
-        of_classes = [
-            np.flatnonzero(np.unpackbits(of_class.astype("<u8").view(np.uint8), bitorder="little"))
-            for of_class in self.class_bits
-        ]
-        words = [(len(of_class) + 63) // 64 for of_class in of_classes]
-        starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        source = np.full(64 * starts[-1], -1, dtype=np.int64)
-        for of_class, start in zip(of_classes, 64 * starts, strict=False):
-            source[start : start + len(of_class)] = of_class
-        arranged = [np.zeros((len(bits), starts[-1]), dtype=np.uint64) for bits in (self.bits, self.class_bits)]
-        for bits, sorted_bits in zip((self.bits, self.class_bits), arranged, strict=True):
-            arrange(bits, source, sorted_bits)
-        return attrs.evolve(self, bits=arranged[0], class_bits=arranged[1]), starts
-
-    def score(self, tests: NDArray[np.int64]) -> float:
-        """Return a tree's score."""
-        from dpframework_trees.kernels import child_score, leaf_counts
-
-        members, which = placed(self.bits, tests, self.rows)
-        counts = np.zeros((len(tests) + 1, len(self.class_bits)), dtype=np.int64)
-        leaf_counts(members, which, self.class_bits, counts)
-        return math.fsum(child_score(of_leaf, self.criterion) for of_leaf in counts)
-
-
-def placed(bits: Bits, tests: NDArray[np.int64], rows: Bits) -> tuple[Bits, NDArray[np.int8]]:
-    """Return the rows of every node of a tree, twice (a spare set each, for walks), and which of the two is its own."""
-    from dpframework_trees.kernels import place_rows
-
-    nodes = 2 * len(tests) + 1
-    members, which = np.zeros((2, nodes, len(rows)), dtype=np.uint64), np.zeros(nodes, dtype=np.int8)
-    members[:, 0] = rows
-    place_rows(bits, tests, members, which)
-    return members, which
-
-
-def exact_work(tests: int, depth: int) -> int:
-    """Return how many pairs of tests the exact sampler looks at."""
-    return tests if depth == 1 else tests**2 * (2 * tests) ** (depth - 2)
-
-
-def require_feasible(tests: int, depth: int) -> None:
-    """Refuse trees that the exact sampler would take too long for.
-
-    Raises
-    ------
-    InputError
-        With the work and the limit.
-    """
-    work = exact_work(tests, depth)
-    if work > MOST_WORK:
-        raise InputError(
-            f"the exact sampler would look at {work:.2g} pairs of tests for depth {depth} and {tests} tests, more than "
-            f"the {MOST_WORK:.2g} allowed; lower the depth, give fewer attributes or cuts, or use sampler = 'mcmc'"
-        )
-
-
-@final
-class Weights:
-    """Sums of weights of trees below sets of rows, at one noise scale.
-
-    Parameters
-    ----------
-    data
-        The rows; `data` keeps them sorted by class, so that one pass over the words counts all classes.
-    scale
-        Of the exponential mechanism.
-    threads
-        How many to use.
-    """
-
-    def __init__(self, data: TreeData, scale: float, *, threads: int = 1) -> None:
-        self.data, self._starts = data.by_class()
-        self._scale, self._threads = scale, threads
-
-    def of_tests(self, rows: Bits, depth: int) -> NDArray[np.float64]:
-        """Return, for each test, the log of the sum of weights of all trees of that depth with that test at the root.
-
-        `rows` is a set of rows of `data` as it is kept here.
-        """
-        from dpframework_trees.kernels import Weighing, log_weights_of_stumps
-
-        counts = self._counts(rows)
-        if depth == 1:
-            weights = np.zeros(len(self.data.bits))
-            log_weights_of_stumps(Weighing(counts, self.data.criterion, self._scale), weights)
-            return weights
-        if depth == 2:
-            return self._roots_of_two(rows, counts)
-        return self._roots(rows, depth, counts, self._pairs(rows), self._threads)
-
-    def of_all(self, depth: int) -> float:
-        """Return log Z of all rows."""
-        return log_sum(self.of_tests(self.data.rows, depth))
-
-    def _counts(self, rows: Bits) -> Counts:
-        from dpframework_trees.kernels import count_tests
-
-        counts = np.zeros((len(self.data.bits) + 1, len(self.data.class_bits)), dtype=np.int32)
-        count_tests(self.data.bits, rows, self._starts, counts)
-        return counts
-
-    def _pairs(self, rows: Bits) -> Counts:
-        from dpframework_trees.kernels import count_pairs
-
-        pairs = np.zeros((len(self.data.bits), len(self.data.bits), len(self.data.class_bits)), dtype=np.int32)
-        count_pairs(self.data.bits, rows, self._starts, pairs)
-        return pairs
-
-    def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts, threads: int = 1) -> NDArray[np.float64]:
-        """Do `of_tests` for a depth of two or more, from what has been counted for `rows`."""
-        from dpframework_trees.kernels import Weighing, log_weights_of_pairs
-
-        if depth == 2:
-            top, total = _empty_sums(len(pairs))
-            log_weights_of_pairs(pairs, Weighing(counts, self.data.criterion, self._scale), top, total)
-            return _log_products(top, total)
-
-        def of_test(t: int) -> float:
-            held = rows & self.data.bits[t]
-            held_counts, held_pairs = self._counts(held), self._pairs(held)
-            of_held = self._roots(held, depth - 1, held_counts, held_pairs)
-            # what is counted for the rows on one side need not be counted for those on the other
-            rest = self._roots(rows & ~held, depth - 1, counts - held_counts, pairs - held_pairs)
-            return log_sum(of_held) + log_sum(rest)
-
-        return np.array(_in_threads(of_test, range(len(pairs)), threads))
-
-    def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
-        """Count no pair twice, and keep none."""
-        from dpframework_trees.kernels import Weighing, log_weights_of_rows
-
-        data, threads = self.data, self._threads
-        weighing = Weighing(counts, data.criterion, self._scale)
-
-        def share(first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            sums = _empty_sums(len(data.bits))
-            log_weights_of_rows(data.bits, rows, self._starts, weighing, first, threads, *sums)
-            return sums
-
-        tops, totals = (np.stack(each) for each in zip(*_in_threads(share, range(threads), threads), strict=True))
-        top = tops.max(axis=0)
-        return _log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
-
-
-def _in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
-    if threads == 1:
-        return [function(number) for number in numbers]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, numbers))
-
-
-def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.full((2, tests), -np.inf), np.zeros((2, tests))
-
-
-def _log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logs of products over the sides of each root of sums exp(top) total."""
-    return np.asarray((top + np.log(total)).sum(axis=0))
-
-
-def log_sum(logs: NDArray[np.float64]) -> float:
-    """Return the log of the sum of numbers whose logs are given."""
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
+FINER = 2**8  # than the core's lattice, since many nodes or leaves are rounded
+LOGARITHMS = Fraction(1, 2**24)  # what a tree's log-probabilities may be off, whatever the scale (see the module)
+MOST_LEVELS = 15  # that the exact sampler can do, with two tests
+LOWEST = -(2.0**62)  # of a score below the best, on the lattice: 2**31 rows reach 2**61
 
 
 @attrs.frozen
@@ -245,11 +78,20 @@ class WholeTrees(PureMechanism):
             return "needs a sensitivity in the linf norm, which the query does not declare"
         return None
 
+    def lattice_unit(self, facts: QueryFacts) -> Fraction:
+        """Return a step that is small for many nodes too."""
+        return super().lattice_unit(facts) / FINER
+
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the spread of the scores."""
+        """Return the spread of the scores, and what rounding may add to it."""
         declared = facts.sensitivity(Norm.LINF)
         assert declared is not None  # `misfit` has been asked
-        return declared.spread
+        added = self.rounding(facts)
+        return declared.spread.map(lambda spread: spread + added)
+
+    @abc.abstractmethod
+    def rounding(self, facts: QueryFacts) -> Fraction:
+        """Return by how much rounding may widen the range of two changes of a log-probability, times the scale."""
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return spread / scale, and an eighth of its square as rho."""
@@ -269,10 +111,32 @@ def _tree_data(answer: Any, calibration: Calibration) -> TreeData:
     return answer
 
 
-def exact_log_density(data: TreeData, tests: NDArray[np.int64], scale: float) -> float:
-    """Return the log-probability of a tree under the exponential mechanism."""
-    require_feasible(len(data.bits), data.depth)
-    return data.score(tests) / scale - Weights(data, scale).of_all(data.depth)
+def levels(trees: int | None) -> int:
+    """Return a bound on the depth of so many trees: T tests make T**(2**depth - 1), and one test makes one tree.
+
+    Examples
+    --------
+    >>> levels(2**7), levels(2**7 - 1), levels(1)
+    (3, 2, 0)
+    """
+    return MOST_LEVELS if trees is None else trees.bit_length().bit_length() - 1
+
+
+def drawn_scale(calibration: Calibration) -> float:
+    """Return the scale that scores are divided by: exactly that of the noise on the lattice."""
+    return calibration.lattice_scale * float(calibration.unit)
+
+
+def on_lattice(logs: NDArray[np.float64], calibration: Calibration) -> Lattice:
+    """Return log-weights times the scale in lattice steps, the largest at 0."""
+    steps = (logs - logs.max()) * calibration.lattice_scale
+    return np.asarray(np.rint(np.maximum(steps, LOWEST)).astype(np.int64))
+
+
+def log_share(lattice: Lattice, position: int, calibration: Calibration) -> float:
+    """Return the log-probability of a position, drawn by the noisy maximum of a lattice whose largest is 0."""
+    logs = lattice / calibration.lattice_scale
+    return float(logs[position] - np.log(np.exp(logs).sum()))
 
 
 @final
@@ -281,29 +145,61 @@ class ExactTrees(WholeTrees):
     """Draws from the exponential mechanism on all complete trees exactly, by the factorized sum of weights."""
 
     name: ClassVar[str] = "exact-trees"
-    assumptions: ClassVar[tuple[str, ...]] = ("real-arithmetic",)
 
-    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
+    def rounding(self, facts: QueryFacts) -> Fraction:
+        """Return eight times the error of all log-weights on the way down (see the module)."""
+        depth = levels(facts.answer_length)
+        of_rows = (2 * depth + Fraction(3, 4) * depth * (depth + 1)) * facts.rounding
+        return 8 * of_rows + Fraction(4 * (2**depth - 1)) * self.lattice_unit(facts)
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the spread of the scores, and what rounding and floating point may add to it."""
+        return with_relative_error(super().change(facts), LOGARITHMS, self.epsilon)
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
         """Draw test after test, from the root, each with its share of the sum of weights."""
-        given = _tree_data(answer, calibration)
-        require_feasible(len(given.bits), given.depth)
-        threads = max(1, min(os.cpu_count() or 1, len(given.bits) // FEWEST_OF_THREAD))
-        weights = Weights(given, float_above(calibration.scale), threads=threads)
-        data = weights.data
-        tests = np.zeros(2**data.depth - 1, dtype=np.int64)
-        below = {0: data.rows}
-        for node in range(len(tests)):
-            rows = below.pop(node)
-            depth = data.depth - (node + 1).bit_length() + 1
-            logs = weights.of_tests(rows, depth)
-            test = int(np.argmax(logs + randomness.generator.gumbel(size=len(logs))))
-            tests[node] = test
-            below[2 * node + 1], below[2 * node + 2] = rows & data.bits[test], rows & ~data.bits[test]
-        return tests
+        data = _tree_data(answer, calibration)
+        threads = max(1, min(os.cpu_count() or 1, len(data.bits) // FEWEST_OF_THREAD))
+
+        def choose(node: int, lattice: Lattice) -> int:
+            return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
+
+        return _chosen(data, calibration, threads, choose)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return score / scale - log Z."""
-        return exact_log_density(_tree_data(answer, calibration), output, float_above(calibration.scale))
+        """Return the sum of the log-probabilities of the tests, as they are drawn."""
+        data = _tree_data(answer, calibration)
+        if not _is_tree(data, output):
+            return -math.inf
+        shares = []
+
+        def choose(node: int, lattice: Lattice) -> int:
+            shares.append(log_share(lattice, int(output[node]), calibration))
+            return int(output[node])
+
+        _chosen(data, calibration, 1, choose)
+        return math.fsum(shares)
+
+
+def _chosen(given: TreeData, calibration: Calibration, threads: int, choose: Callable[[int, Lattice], int]) -> Tests:
+    """Choose test after test by the log-weights of all trees below, in lattice steps."""
+    require_feasible(len(given.bits), given.depth)
+    weights = Weights(given, drawn_scale(calibration), threads=threads)
+    data = weights.data
+    tests = np.zeros(2**data.depth - 1, dtype=np.int64)
+    below = {0: data.rows}
+    for node in range(len(tests)):
+        rows = below.pop(node)
+        depth = data.depth - (node + 1).bit_length() + 1
+        test = choose(node, on_lattice(weights.of_tests(rows, depth), calibration))
+        tests[node] = test
+        below[2 * node + 1], below[2 * node + 2] = rows & data.bits[test], rows & ~data.bits[test]
+    return tests
+
+
+def _is_tree(data: TreeData, output: Any) -> bool:
+    tests = np.asarray(output)
+    return tests.shape == (2**data.depth - 1,) and bool(((tests >= 0) & (tests < len(data.bits))).all())
 
 
 @final
@@ -321,23 +217,70 @@ class MarkovChainTrees(WholeTrees):
     """
 
     name: ClassVar[str] = "markov-chain-trees"
-    assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged", "real-arithmetic")
+    assumptions: ClassVar[tuple[str, ...]] = ("mcmc-converged",)
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
-    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
-        """Walk."""
-        from dpframework_trees.kernels import Routed, Steps, walk_trees
+    def rounding(self, facts: QueryFacts) -> Fraction:
+        """Return four times the error of a score: its own, and half a lattice step a leaf."""
+        return 4 * facts.rounding + Fraction(2 * 2 ** levels(facts.answer_length)) * self.lattice_unit(facts)
 
-        data, rng = _tree_data(answer, calibration), randomness.generator
-        tests: NDArray[np.int64] = rng.integers(0, len(data.bits), 2**data.depth - 1)
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
+        """Walk."""
+        from dpframework_trees.kernels import Routed, TreeTarget, walk_trees
+
+        data = _tree_data(answer, calibration)
+        nodes = 2**data.depth - 1
+        tests = randomness.integers(len(data.bits), nodes)
         tree = Routed(data.bits, tests, *placed(data.bits, tests, data.rows))
-        for done in range(0, self.iterations, STEPS_AT_ONCE):
-            steps = min(STEPS_AT_ONCE, self.iterations - done)
-            nodes, proposals = rng.integers(0, len(tests), steps), rng.integers(0, len(data.bits), steps)
-            drawn = Steps(nodes, proposals, np.log(1 - rng.random(steps)))
-            walk_trees(tree, data.class_bits, data.criterion, float_above(calibration.scale), drawn)
+        target = TreeTarget(data.criterion, float(calibration.unit), calibration.lattice_scale)
+
+        def proposed(steps: int) -> tuple[Tests, Tests]:
+            return randomness.integers(nodes, steps), randomness.integers(len(data.bits), steps)
+
+        walk(
+            lambda steps, first: walk_trees(tree, data.class_bits, target, steps, first),
+            proposed,
+            self.iterations,
+            calibration,
+            randomness,
+        )
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return that of a walk that has converged: the exponential mechanism's."""
-        return exact_log_density(_tree_data(answer, calibration), output, float_above(calibration.scale))
+        """Return that of a walk that has converged: the exponential mechanism's, as its scores are rounded."""
+        data, unit = _tree_data(answer, calibration), float(calibration.unit)
+        if not _is_tree(data, output):
+            return -math.inf
+        require_feasible(len(data.bits), data.depth)
+        steps = sum(round(score / unit) for score in data.leaf_scores(output))
+        total = Weights(data, drawn_scale(calibration)).of_all(data.depth)
+        return steps / calibration.lattice_scale - total
+
+
+def walk(
+    take: Callable[[Any, int], tuple[int, int]],
+    proposed: Callable[[int], tuple[Tests, Tests]],
+    iterations: int,
+    calibration: Calibration,
+    randomness: Randomness,
+) -> None:
+    """Take the steps of a walk, and decide those that floating point cannot.
+
+    Parameters
+    ----------
+    take
+        Takes given steps, from a first one on; returns the first that it could not decide, or how many there are, and
+        by how much that one would change the score, in lattice steps.
+    proposed
+        Draws the nodes of so many steps, and the tests that are proposed for them.
+    """
+    from dpframework_trees.kernels import Steps
+
+    scale = Fraction(calibration.lattice_scale)
+    for done in range(0, iterations, STEPS_AT_ONCE):
+        number = min(STEPS_AT_ONCE, iterations - done)
+        steps = Steps(*proposed(number), randomness.words(number), np.full(number, -1, dtype=np.int8))
+        first, change = take(steps, 0)
+        while first < number:
+            steps.decided[first] = randomness.below_exp(change / scale, int(steps.words[first]))
+            first, change = take(steps, first)

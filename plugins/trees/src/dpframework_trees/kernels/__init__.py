@@ -16,7 +16,7 @@ from dpframework_trees.kernels.counting import add_leaf_codes
 from dpframework_trees.kernels.routing import Routed, leaf_counts, place_rows
 from dpframework_trees.kernels.scoring import child_score, pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.unions import grow_unions
-from dpframework_trees.kernels.walks import PairTarget, Steps, walk_pairs, walk_trees
+from dpframework_trees.kernels.walks import PairTarget, Steps, TreeTarget, walk_pairs, walk_trees
 from dpframework_trees.kernels.weights import (
     Weighing,
     count_pairs,
@@ -30,6 +30,7 @@ __all__ = [
     "PairTarget",
     "Routed",
     "Steps",
+    "TreeTarget",
     "Weighing",
     "add_leaf_codes",
     "arrange",

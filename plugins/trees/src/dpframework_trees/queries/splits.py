@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, final
 
 import attrs
@@ -110,6 +111,11 @@ class ThresholdScores(CriterionScores):
     def attributes(self) -> tuple[str, ...]:
         """The attribute and the class."""
         return (self.attribute.name, self.target.name)
+
+    @property
+    def rounding(self) -> Fraction:
+        """See `Criterion.rounding`: a threshold has two sides."""
+        return self.criterion.rounding(self.target.size, self.rows.bound, 2)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return this block's values and classes, shape (2, rows)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import itertools
+from fractions import Fraction
 from typing import Any, final
 
 import attrs
@@ -15,8 +16,8 @@ from dpframework.queries import CellCounts
 from dpframework.tables import Block
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.queries.criterion import CriterionScores
-from dpframework_trees.sampling import TreeData
 from dpframework_trees.splits import Candidates
+from dpframework_trees.tree_data import TreeData
 
 
 def packed(block: Block, candidates: Candidates, target: Attribute | None) -> NDArray[np.uint64]:
@@ -60,6 +61,11 @@ class TreeScores(CriterionScores):
     def answer_length(self) -> int:
         """The number of trees."""
         return int(len(self.tests) ** (2**self.depth - 1))
+
+    @property
+    def rounding(self) -> Fraction:
+        """See `Criterion.rounding`: leaves are added up, level by level."""
+        return self.criterion.rounding(self.target.size, self.rows.bound, self.depth + 1)
 
     def coordinates(self, answer: TreeData) -> NDArray[np.float64]:
         """Return the scores of all trees, or of some if they are more than 2000."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, final
 
 import attrs
@@ -129,6 +130,11 @@ class TreePairScores(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `PairScore.sensitivity`."""
         return (self.score.sensitivity(self.rows),)
+
+    @property
+    def rounding(self) -> Fraction:
+        """See `PairScore.rounding`."""
+        return self.score.rounding(self.target.size, 2**self.depth, self.rows)
 
     def coordinates(self, answer: PairData) -> NDArray[np.float64]:
         """Return the scores of some pairs: of all, if they are few."""

@@ -26,8 +26,9 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, KnownRows, criterion_named
 from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
-from dpframework_trees.sampling import ExactTrees, MarkovChainTrees, require_feasible
+from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, cut_of
+from dpframework_trees.weights import require_feasible
 
 
 @attrs.frozen

@@ -1,0 +1,172 @@
+"""Sums of the weights of all complete trees below a test, and how far floating point may put them from the truth.
+
+A tree's score is a sum over leaves, so the sum of weights over all trees factorizes: with w(S) = exp(f(S) / scale) for
+the rows S of a leaf,
+
+    Z(S, 0) = w(S),    Z(S, d) = sum over tests t of Z(S and t, d - 1) Z(S and not t, d - 1).
+
+**The error of a log-weight.** `Weights.of_tests` computes L_t = log Z(S and t, d - 1) + log Z(S and not t, d - 1). Let
+u = 2**-53, n the rows of S, T the number of tests, and, as in `Criterion.rounding`, K u n the error of f and M n its
+size. All library functions are off by 8 u at most. To first order in u, L_t is off by the sum of:
+
+- leaves: K u n / scale, since the leaves below share the rows of S; adding two and dividing: 2 u M n / scale;
+- each log-sum-exp, of T terms, which is kept as exp(top) total, total in [1, T]. A term e**-x, x >= 0 its distance to
+  the top, is off by 8 u e**-x and by u x e**-x, for which u (e**-x + 1/e) is enough; whenever the top moves up, what
+  has been added is multiplied by such an exponential: at most T times. With the T additions the total is off by a share
+  of 12 (T + 1) u, its logarithm by that and by 8 u ln(T), at most 8 T u more: 20 (T + 1) u in all, whatever the scale;
+- adding top and log(total), then the two sides: 3 u times the size of the log of a sum of weights, which is at most
+  M n / scale plus the log of the number of trees; once a level.
+
+The log-weights of the d levels below a test add up to: (K + 2 M + 3 M d) u n / scale from the rows, and from all else,
+with m = 2**d - 1 tests, at most (20 (T + 1) m + 3 d m ln(T)) u.
+
+**What a whole tree pays** is derived in `sampling`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import InputError
+from dpframework_trees.tree_data import Bits, TreeData
+
+Counts: TypeAlias = NDArray[np.int32]
+T = TypeVar("T")
+MOST_WORK = 4 * 10**8  # pairs of tests that the exact sampler may look at: minutes
+
+
+def exact_work(tests: int, depth: int) -> int:
+    """Return how many pairs of tests the exact sampler looks at."""
+    return tests if depth == 1 else tests**2 * (2 * tests) ** (depth - 2)
+
+
+def require_feasible(tests: int, depth: int) -> None:
+    """Refuse trees that the exact sampler would take too long for.
+
+    Raises
+    ------
+    InputError
+        With the work and the limit.
+    """
+    work = exact_work(tests, depth)
+    if work > MOST_WORK:
+        raise InputError(
+            f"the exact sampler would look at {work:.2g} pairs of tests for depth {depth} and {tests} tests, more than "
+            f"the {MOST_WORK:.2g} allowed; lower the depth, give fewer attributes or cuts, or use sampler = 'mcmc'"
+        )
+
+
+@final
+class Weights:
+    """Sums of weights of trees below sets of rows, at one noise scale.
+
+    Parameters
+    ----------
+    data
+        The rows; `data` keeps them sorted by class, so that one pass over the words counts all classes.
+    scale
+        Of the exponential mechanism.
+    threads
+        How many to use.
+    """
+
+    def __init__(self, data: TreeData, scale: float, *, threads: int = 1) -> None:
+        self.data, self._starts = data.by_class()
+        self._scale, self._threads = scale, threads
+
+    def of_tests(self, rows: Bits, depth: int) -> NDArray[np.float64]:
+        """Return, for each test, the log of the sum of weights of all trees of that depth with that test at the root.
+
+        `rows` is a set of rows of `data` as it is kept here.
+        """
+        from dpframework_trees.kernels import Weighing, log_weights_of_stumps
+
+        counts = self._counts(rows)
+        if depth == 1:
+            weights = np.zeros(len(self.data.bits))
+            log_weights_of_stumps(Weighing(counts, self.data.criterion, self._scale), weights)
+            return weights
+        if depth == 2:
+            return self._roots_of_two(rows, counts)
+        return self._roots(rows, depth, counts, self._pairs(rows), self._threads)
+
+    def of_all(self, depth: int) -> float:
+        """Return log Z of all rows."""
+        return log_sum(self.of_tests(self.data.rows, depth))
+
+    def _counts(self, rows: Bits) -> Counts:
+        from dpframework_trees.kernels import count_tests
+
+        counts = np.zeros((len(self.data.bits) + 1, len(self.data.class_bits)), dtype=np.int32)
+        count_tests(self.data.bits, rows, self._starts, counts)
+        return counts
+
+    def _pairs(self, rows: Bits) -> Counts:
+        from dpframework_trees.kernels import count_pairs
+
+        pairs = np.zeros((len(self.data.bits), len(self.data.bits), len(self.data.class_bits)), dtype=np.int32)
+        count_pairs(self.data.bits, rows, self._starts, pairs)
+        return pairs
+
+    def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts, threads: int = 1) -> NDArray[np.float64]:
+        """Do `of_tests` for a depth of two or more, from what has been counted for `rows`."""
+        from dpframework_trees.kernels import Weighing, log_weights_of_pairs
+
+        if depth == 2:
+            top, total = _empty_sums(len(pairs))
+            log_weights_of_pairs(pairs, Weighing(counts, self.data.criterion, self._scale), top, total)
+            return _log_products(top, total)
+
+        def of_test(t: int) -> float:
+            held = rows & self.data.bits[t]
+            held_counts, held_pairs = self._counts(held), self._pairs(held)
+            of_held = self._roots(held, depth - 1, held_counts, held_pairs)
+            # what is counted for the rows on one side need not be counted for those on the other
+            rest = self._roots(rows & ~held, depth - 1, counts - held_counts, pairs - held_pairs)
+            return log_sum(of_held) + log_sum(rest)
+
+        return np.array(_in_threads(of_test, range(len(pairs)), threads))
+
+    def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
+        """Count no pair twice, and keep none."""
+        from dpframework_trees.kernels import Weighing, log_weights_of_rows
+
+        data, threads = self.data, self._threads
+        weighing = Weighing(counts, data.criterion, self._scale)
+
+        def share(first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            sums = _empty_sums(len(data.bits))
+            log_weights_of_rows(data.bits, rows, self._starts, weighing, first, threads, *sums)
+            return sums
+
+        tops, totals = (np.stack(each) for each in zip(*_in_threads(share, range(threads), threads), strict=True))
+        top = tops.max(axis=0)
+        return _log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
+
+
+def _in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
+    if threads == 1:
+        return [function(number) for number in numbers]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, numbers))
+
+
+def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.full((2, tests), -np.inf), np.zeros((2, tests))
+
+
+def _log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logs of products over the sides of each root of sums exp(top) total."""
+    return np.asarray((top + np.log(total)).sum(axis=0))
+
+
+def log_sum(logs: NDArray[np.float64]) -> float:
+    """Return the log of the sum of numbers whose logs are given."""
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
