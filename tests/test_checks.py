@@ -15,6 +15,7 @@ from dpframework.plan import Step
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)
 COUNTED = dpf.Schema(SCHEMA.attributes, rows=90)
+UNCOUNTED = dpf.Schema(SCHEMA.attributes)
 INFERRED = dpf.Schema(SCHEMA.attributes, inferred=["values of c"])
 ADD, REPLACE = "add-or-remove-one", "replace-one"
 
@@ -267,6 +268,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("warning", "'pld' cannot total the plan .InputError: PLD accounting knows no str",
          (asked(told(1), Eventful(1)), {"delta": "1e-6"}), (asked(told(1), Eventful(1)), {})),
     ],
+    "DP021": [
+        ("info", "asserts max_rows = 100: a table of which it is false ends the run", (count(), {}),
+         (count(), {"schema": UNCOUNTED})),
+        ("info", "asserts rows = 90: ", (count(), {"schema": COUNTED, "relation": REPLACE}),
+         (count(), {"schema": UNCOUNTED, "relation": REPLACE})),
+    ],
 }  # fmt: skip
 
 
@@ -300,7 +307,27 @@ def test_every_code_has_a_case() -> None:
 def test_a_sound_plan_has_no_findings(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     for relation in BOTH:
         node = dpf.sequential(count("rows"), best(1), dpf.parallel(count("part"), by=dpf.FromRelease("best")))
-        assert found(plan_of, node, {"relation": relation, "epsilon": 3}) == []
+        assert found(plan_of, node, {"schema": UNCOUNTED, "relation": relation, "epsilon": 3}) == []
+
+
+def test_an_owner_who_would_rather_be_stopped_says_so_by_name() -> None:
+    def codes(**options: Any) -> list[tuple[str, str]]:
+        study = dpf.Study(UNCOUNTED, epsilon=1, **options)
+        study.add_plan("n", count())
+        again = dpf.StudyPlan.from_json(study.plan().to_json())
+        assert again == study.plan()
+        return [(finding.code, finding.severity.value) for finding in again.check()]
+
+    assert codes() == codes(out_of_domain="missing") == []
+    assert codes(out_of_domain="error") == [("DP021", "error")]
+    assert codes(allow=["data-fits-schema"]) == [("DP021", "warning")]
+    assert codes(allow=["data-fits-schema"], out_of_domain="clamp") == [("DP015", "warning")]
+    hashes = set()
+    for policy in ("clamp", "missing", "error"):
+        study = dpf.Study(UNCOUNTED, epsilon=1, out_of_domain=policy)
+        study.add_plan("n", count())
+        hashes.add(study.plan().hash)
+    assert len(hashes) == 3
 
 
 def test_errors_come_first_and_each_finding_once(plan_of: Callable[..., dpf.StudyPlan]) -> None:

@@ -460,6 +460,71 @@ def test_schema_infer_and_show(capsys, tmp_path):
     assert made.read_text() == before
 
 
+def test_schema_check_tells_the_owner_what_does_not_fit(capsys, tmp_path):
+    def check(text, *more):
+        (tmp_path / "rows.csv").write_text(text)
+        return run(capsys, "schema", "check", tmp_path / "rows.csv", tmp_path / "s.toml", *more)
+
+    schema = dpf.Schema(
+        [
+            dpf.Boolean("ill"),
+            dpf.Numeric("age", 0, 99, bins=3, missing=True),
+            dpf.Categorical("town", ["A", "1"], missing=True),
+        ],
+        max_rows=3,
+    )
+    schema.dump(tmp_path / "s.toml")
+    code, out, err = check("ill,age,town\nyes,3,A\n0,,1.0\n")
+    assert (code, out) == (0, "the data fits the schema\n")
+    assert err.startswith("NOT private: ")
+    text = "ill,age,town\nyes,3,A\n,-1,B\nmaybe,old,B\n1,120,\n"
+    code, out, err = check(text)
+    assert code == 1
+    assert err.startswith("NOT private: ")
+    assert out.splitlines() == [
+        "ill: values that are neither true nor false in 1 row, such as 'maybe'",
+        "ill: missing values, for which the schema has no cell (missing = true) in 1 row",
+        "age: values that are not numbers in 1 row, such as 'old'",
+        "age: numbers beyond its bounds 0 and 99 in 2 rows, such as '-1', '120'",
+        "town: values that are not in its list in 2 rows, such as 'B'",
+        "the table: max_rows = 3 in the schema, but the number of rows is 4",
+        "the data does not fit the schema",
+    ]
+    code, out, err = check(text, "--json")
+    form = json.loads(out)
+    assert (code, form["fits"], form["private"], len(form["misfits"])) == (1, False, False, 6)
+    assert form["misfits"][0] == {
+        "where": "ill",
+        "what": "values that are neither true nor false",
+        "rows": 1,
+        "examples": ["maybe"],
+    }
+    assert check("ill,town\nyes,A\n")[:2] == (1, "age: no such column in rows.csv\nthe data does not fit the schema\n")
+    for text, says in (("ill,age,town\n1\n", "more or fewer fields"), ("", "is empty")):
+        code, out, err = check(text)
+        assert (code, out) == (2, "")
+        assert is_one_sentence(err)
+        assert says in err
+    assert check("ill,age,town\n", "--id", "who")[0] == 2
+    assert run(capsys, "schema", "check", tmp_path / "none.csv", tmp_path / "s.toml")[0] == 2
+
+
+def test_schema_check_of_two_views(capsys, tmp_path):
+    schema = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Numeric("age", 0, 99, bins=3, view="right")], rows=2)
+    schema.dump(tmp_path / "s.toml")
+    (tmp_path / "l.csv").write_text("who,ill\na,true\nb,false\nb,false\n,true\nc,1\n")
+    (tmp_path / "r.csv").write_text("who,age\nb,3\na,50\nc ,50\n")
+    arguments = ("schema", "check", tmp_path / "l.csv", tmp_path / "s.toml", "--right", tmp_path / "r.csv")
+    code, out, _ = run(capsys, *arguments, "--id", "who")
+    assert code == 1
+    assert out.splitlines()[:-1] == [
+        "l.csv: who: no id, so that the row joins nothing in 1 row",
+        "l.csv: who: ids that occur more than once, and so join nothing in 2 rows, such as 'b'",
+    ]
+    code, out, _ = run(capsys, *arguments)
+    assert "5 and 3 rows, and no id that joins them" in out
+
+
 def test_schema_infer_of_two_views(capsys, tmp_path):
     (tmp_path / "l.csv").write_text("who,ill\na,true\nb,false\n")
     (tmp_path / "r.csv").write_text("who,age\nb,3\na,50\n")

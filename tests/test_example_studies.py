@@ -23,7 +23,7 @@ def test_example_study_plans_and_checks_clean(name, monkeypatch):
     monkeypatch.delenv("DPFRAMEWORK_DATA", raising=False)
     plan = load_study(EXAMPLES / name / "study.toml").study.plan()
     assert plan.total() == dpf.PrivacyLoss(epsilon=1)
-    assert plan.check() == []
+    assert {(finding.code, finding.severity) for finding in plan.check()} <= {("DP021", "info")}  # they bound the rows
     assert len(plan.root.children) == STUDIES[name]
 
 

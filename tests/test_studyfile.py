@@ -87,11 +87,27 @@ def test_epsilon_reaches_the_miner_exactly(write, registry):
 def test_the_data_is_read_and_run(write, registry, tmp_path):
     file = load_study(write(STUDY), registry)
     (tmp_path / "people.csv").write_text("ill,age\n" + "true,30\nfalse,200\n" * 20)
-    with pytest.raises(dpf.InputError, match="age"):
-        file.study.run(file.read, seed=1)
-    clamped = STUDY.replace("[privacy]", 'out_of_domain = "clamp"\n[privacy]')
-    file = load_study(write(clamped), registry)
     assert file.study.run(file.read, seed=1)["mode"] in ("true", "false")
+    for policy in ("clamp", "missing"):
+        file = load_study(write(STUDY.replace("[privacy]", f'out_of_domain = "{policy}"\n[privacy]')), registry)
+        assert file.study.plan().out_of_domain == policy
+        assert file.study.run(file.read, seed=1)["mode"] in ("true", "false")
+
+
+def test_an_owner_who_would_rather_be_stopped(write, registry, tmp_path):
+    (tmp_path / "people.csv").write_text("ill,age\n" + "true,30\nfalse,200\n" * 20)
+    refusing = STUDY.replace("[privacy]", 'out_of_domain = "error"\n[privacy]')
+    with pytest.raises(dpf.PlanRefused, match=r"DP021 error: .* assumes 'data-fits-schema'"):
+        load_study(write(refusing), registry).study.run(dict)
+    for text in (STUDY, refusing):
+        allowing = text.replace("epsilon = 1.0", 'epsilon = 1.0\nallow = ["data-fits-schema"]')
+        file = load_study(write(allowing), registry)
+        with pytest.raises(dpf.InputError, match=r"study\.toml: .*'age' holds values outside"):
+            file.study.run(file.read, seed=1)
+        with pytest.raises(dpf.InputError, match="breaks what its owner asserts: data-fits-schema") as caught:
+            file.study.run(file.read)
+        assert "age" not in str(caught.value)
+        assert caught.value.__context__ is None
 
 
 def test_environment_variables_in_data_paths(write, registry, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import polars as pl
 import pytest
 
 import dpframework as dpf
@@ -21,7 +22,15 @@ from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Ga
 from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
-from dpframework.verify import MinerConformance, audit, check_losses, check_sampler, verify_examples
+from dpframework.verify import (
+    MinerConformance,
+    Reader,
+    audit,
+    check_losses,
+    check_reading,
+    check_sampler,
+    verify_examples,
+)
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
@@ -634,6 +643,50 @@ def of_claims(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], li
     return lambda correct: [str(claim) for claim in check_losses(right if correct else wrong).claims if not claim.holds]
 
 
+def read_by_type(held: Any, schema: dpf.Schema) -> dpf.Table:
+    """Look a column of floats up as whole numbers if all of them are, else as it is printed."""
+    frame = pl.DataFrame(held)
+    for name, dtype in frame.schema.items():
+        if dtype.is_float() and frame[name].null_count() == 0 and bool((frame[name] == frame[name].floor()).all()):
+            frame = frame.with_columns(pl.col(name).cast(pl.Int64, strict=False))
+    values = schema.attributes[0].values
+    codes = [[values.index(text) if text in values else len(values) for text in frame["n"].cast(pl.String).to_list()]]
+    return dpf.Table.from_codes(schema, np.array(codes, dtype=np.int64))
+
+
+def read_by_first_row(held: Any, schema: dpf.Schema) -> dpf.Table:
+    """Take the first row's kind of cell for that of all: another kind is missing."""
+    cells = list(held["n"])
+    kind = type(cells[0]) if cells else None
+    return dpf.table_from_columns({"n": [cell if type(cell) is kind else None for cell in cells]}, schema)
+
+
+def read_strictly(held: Any, schema: dpf.Schema) -> dpf.Table:
+    """Refuse a row that the schema does not hold, and claim to read every table."""
+    return dpf.table_from_columns(held, schema, out_of_domain="error")
+
+
+def read_beside_missing(held: Any, schema: dpf.Schema) -> dpf.Table:
+    """Make every cell missing if one of them is."""
+    cells = list(held["n"])
+    return dpf.table_from_columns(
+        {"n": [None if any(one is None for one in cells) else cell for cell in cells]}, schema
+    )
+
+
+def of_reader(read: Callable[[Any, dpf.Schema], dpf.Table]) -> Callable[[bool], list[str]]:
+    """Read tables of labels that are numbers with and without one more row."""
+    schema = dpf.Schema([dpf.Categorical("n", ["1.0", "1.5", "2.0", "2.5"], missing=True)])
+
+    def run(right: bool) -> list[str]:
+        one = dpf.table_from_columns if right else read
+        holds = {"objects": lambda cells, _: cells, "polars": lambda cells, _: pl.DataFrame(dict(cells)).to_dict()}
+        readers = [Reader(name, hold, one) for name, hold in holds.items()]
+        return list(check_reading(schema, readers=readers, tables=200).violations)
+
+    return run
+
+
 PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "halved noise, claimed": of_noise(HalfCalibrated(1)),
     "halved noise, drawn": of_sampler(HalfDrawn(1), DiscreteLaplace(1)),
@@ -656,6 +709,10 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "noise of its own, at times": of_sampler(OwnGumbelNoiseAtTimes(1), Exponential(1)),
     "a part that reads other parts": of_query(CountsBlock),
     "a density that is not a number": of_noise(QuietZeros(1)),
+    "cells read by the type of their column": of_reader(read_by_type),
+    "cells read by the type of the first": of_reader(read_by_first_row),
+    "cells read by whether another is missing": of_reader(read_beside_missing),
+    "a row that stops the reading": of_reader(read_strictly),
     "counts in int8": narrow("int8"),
     "counts in uint8, widened too late": narrow("uint8", hidden=True),
     "counts in int16, widened too late": narrow("int16", hidden=True),

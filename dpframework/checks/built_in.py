@@ -30,6 +30,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP018", "row count public under add-or-remove-one", claims.row_count_public),
     Check("DP019", "one name of two queries", structure.one_name_of_two_queries),
     Check("DP020", "accountant that fails", budget.accountant_fails),
+    Check("DP021", "assertion about the rows", claims.asserted_rows),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

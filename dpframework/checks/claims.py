@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity
 from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.plan.plan import Plan
+from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
 
 INFERRED = "schema-inferred-from-data"
 HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row count public
-KNOWN_ASSUMPTIONS = frozenset({INFERRED, "mcmc-converged", "real-arithmetic", *HARMLESS})
+KNOWN_ASSUMPTIONS = frozenset({INFERRED, DATA_FITS_SCHEMA, "mcmc-converged", "real-arithmetic", *HARMLESS})
 
 
 def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -85,7 +85,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find assumptions that the study does not accept."""
     for assumption, steps in plan.assumptions.items():
-        if assumption in HARMLESS or assumption in plan.budget.allow or assumption == INFERRED:
+        if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
             continue
         names = ", ".join(f"'{step}'" for step in steps)
         who = f"step {names} assumes" if len(steps) == 1 else f"steps {names} assume"
@@ -124,3 +124,24 @@ def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
             f"the schema publishes the exact row count (rows = {plan.facts.rows}), which {plan.relation} keeps secret; "
             "give max_rows instead, or study under replace-one",
         )
+
+
+def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find what the owner asserts of the rows, and a run relies on."""
+    if DATA_FITS_SCHEMA in plan.assumptions:
+        if DATA_FITS_SCHEMA in plan.budget.allow:
+            yield Severity.WARNING, f"the owner asserts '{DATA_FITS_SCHEMA}': {_ENDS}"
+        else:
+            yield (
+                Severity.ERROR,
+                f"reading with out_of_domain = '{plan.out_of_domain}' assumes '{DATA_FITS_SCHEMA}': a row that the "
+                "schema does not hold ends the run; list it in the study's allow, or choose 'clamp' or 'missing'",
+            )
+    if plan.facts.rows is not None:
+        if plan.relation is not Relation.ADD_OR_REMOVE_ONE:  # there DP018 says what is wrong with it
+            yield Severity.INFO, f"the owner asserts rows = {plan.facts.rows}: {_ENDS}"
+    elif plan.facts.row_bound is not None:
+        yield Severity.INFO, f"the owner asserts max_rows = {plan.facts.row_bound}: {_ENDS}"
+
+
+_ENDS = "a table of which it is false ends the run, which tells that, and uses up its approval"

@@ -1,4 +1,4 @@
-"""Commands about schemas: `schema infer` and `schema show`."""
+"""Commands about schemas: `schema infer`, `schema check` and `schema show`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli.shared import Command, Group, Json, console, counted, given_path, print_json, say, whole_number
+from dpframework.cli.shared import (
+    REFUSED,
+    Command,
+    Group,
+    Json,
+    console,
+    counted,
+    given_path,
+    print_json,
+    say,
+    whole_number,
+)
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
@@ -22,6 +33,8 @@ WARNING = (
     "warning: this schema is inferred from private data and is not private: "
     "bounds, cuts and values may give a row away; a study must allow 'schema-inferred-from-data' to use it"
 )
+
+SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of the data's owner only"
 
 
 @app.command(
@@ -63,14 +76,10 @@ def infer(
     as_json: Json = False,
 ) -> None:
     """Make a schema from private data: for experiments, or as a draft of public facts. This is not private."""
-    from dpframework.tables.inference import infer_schema, infer_two_view_schema
-
     if out is not None and out.exists():
         raise InputError(
             f"{out}: exists; choose another name, so that no public schema is overwritten by an inferred one"
         )
-    if right is None and id is not None:
-        raise InputError("--id joins two files; give the second one with --right")
     choices: dict[str, Any] = {
         "numeric": numeric,
         "bins": bins,
@@ -78,13 +87,28 @@ def infer(
         "categorical": categorical or (),
         "exclude": exclude or (),
     }
+    _show_inferred(_inferred(file, right, id, choices), out, as_json)
+
+
+def _require_join(right: Path | None, key: str | None) -> None:
+    if right is None and key is not None:
+        raise InputError("--id joins two files; give the second one with --right")
+
+
+def _inferred(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> Schema:
+    """Return the schema of one file, or of two views; errors name this command's options."""
+    from dpframework.tables.inference import infer_schema, infer_two_view_schema
+
+    _require_join(right, key)
     try:
         if right is None:
-            schema = infer_schema(file, **choices)
-        else:
-            schema = infer_two_view_schema(file, right, id=id, **choices)
+            return infer_schema(file, **choices)
+        return infer_two_view_schema(file, right, id=key, **choices)
     except InputError as error:
         raise InputError(_with_options(str(error))) from None
+
+
+def _show_inferred(schema: Schema, out: Path | None, as_json: bool) -> None:
     if out is None and not as_json:
         _require_printable(schema)
     say(WARNING)
@@ -96,6 +120,38 @@ def infer(
         print(schema.dumps(), end="")
     else:
         print(f"wrote {out}: {counted(len(schema), 'attribute')}")
+
+
+@app.command(cls=Command, epilog="Example: dpframework schema check adult.csv adult.schema.toml")
+def check(
+    file: Annotated[
+        Path,
+        typer.Argument(parser=given_path, metavar="DATA", help="A CSV or Parquet file; with --right, the left view."),
+    ],
+    schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
+    right: Annotated[
+        Path | None,
+        typer.Option(parser=given_path, metavar="FILE", help="A CSV or Parquet file with the right view."),
+    ] = None,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell the data's owner what of it does not fit a schema; exit code 1 if anything. This is not private."""
+    from dpframework.tables.fitting import check_fit
+
+    _require_join(right, id)
+    misfits = check_fit(file, Schema.load(schema), right=right, id=id)
+    say(SHOWS_ROWS)
+    if as_json:
+        print_json({"private": False, "fits": not misfits, "misfits": [misfit.to_dict() for misfit in misfits]})
+    else:
+        for misfit in misfits:
+            print(misfit)
+        print("the data does not fit the schema" if misfits else "the data fits the schema")
+    if misfits:
+        raise typer.Exit(REFUSED)
 
 
 def _with_options(text: str) -> str:

@@ -19,8 +19,10 @@ from .descriptions import (
     first_overlap as first_overlap,
 )
 from .errors import (
+    DoesNotFit as DoesNotFit,
     DPFrameworkError as DPFrameworkError,
     InputError as InputError,
+    NotOpened as NotOpened,
     PlanRefused as PlanRefused,
     ReleaseRefused as ReleaseRefused,
     RunStopped as RunStopped,
@@ -37,6 +39,7 @@ from .parameters import (
     true_or_false as true_or_false,
     whole_number as whole_number,
 )
+from .policies import OutOfDomain as OutOfDomain
 from .privacy import (
     Amount as Amount,
     ByRelation as ByRelation,

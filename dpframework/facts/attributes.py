@@ -11,6 +11,7 @@ from typing import Any, ClassVar, final
 
 import attrs
 
+from dpframework.facts.canonical import Form, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.toml import refuse_unknown
@@ -169,7 +170,7 @@ class Categorical(Attribute):
     Attributes
     ----------
     values
-        At least one text, none blank, none twice.
+        At least one text, none blank, no two that are one value in a table: "1" and "1.0" are the same number.
 
     Examples
     --------
@@ -188,9 +189,16 @@ class Categorical(Attribute):
             raise InputError("needs at least one value")
         if len(self.values) > MOST_CODES:
             raise InputError(f"has more than {MOST_CODES} values")
-        if len(set(self.values)) < len(self.values):
-            twice = next(v for k, v in enumerate(self.values) if v in self.values[:k])
-            raise InputError(f"value {twice!r} is listed twice")
+        known: dict[Form | None, str] = {}
+        for value in self.values:
+            form = of_text(value)
+            if form in known:
+                raise InputError(
+                    f"value {value!r} is listed twice"
+                    if known[form] == value
+                    else f"values {known[form]!r} and {value!r} are one value in a table; keep one, or rename one"
+                )
+            known[form] = value
         if self.missing and MISSING_LABEL in self.values:
             raise InputError(f"value {MISSING_LABEL!r} is the label of missing values; rename the value")
 

@@ -26,6 +26,24 @@ class InputError(DPFrameworkError, ValueError):
     """Bad input: a file, schema, study, parameter or name that cannot be used (exit code 2)."""
 
 
+class NotOpened(InputError):  # noqa: N818 - the file was not
+    """A table that could not be opened, so that nothing of its rows was seen: there is no such file, for one."""
+
+
+class DoesNotFit(InputError):  # noqa: N818 - the rows do not
+    """Rows that break what their owner asserts of them.
+
+    Attributes
+    ----------
+    kind
+        Which assertion they break: "data-fits-schema", "rows" or "max_rows". A private run says no more than that.
+    """
+
+    def __init__(self, message: str, *, kind: str = "data-fits-schema") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
     """A plan that its checks refuse (exit code 1): nothing has been read and nothing spent."""
 

@@ -16,7 +16,24 @@ from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.plan.plan import Plan
 
-KINDS = ("ledger", "data set", "plan", "approval", "revocation", "run", "charge", "redraw", "resumption", "end")
+KINDS = (
+    "ledger",
+    "data set",
+    "plan",
+    "approval",
+    "revocation",
+    "run",
+    "refusal",
+    "charge",
+    "redraw",
+    "resumption",
+    "end",
+)
+
+
+def refused(why: str) -> str:
+    """Return how a run ended that its rows stopped while they were read."""
+    return f"refused: {why}"
 
 
 @final
@@ -84,7 +101,9 @@ class RecordedRun:
     redrawn
         How many releases were drawn afresh because the run was killed before their outputs were written down.
     end
-        "finished", "stopped", or None while it may go on.
+        "finished", "stopped", "refused: " and why, or None while it may go on. A run that was refused since its rows
+        could not be read, or were not as their owner said, has used up an approval; if it was refused before its
+        charge, its amount is nothing.
     """
 
     id: str
@@ -290,9 +309,10 @@ class Records:
             If it would not.
         """
         content = entry.content
-        if entry.kind == "run":
+        if entry.kind in ("run", "refusal"):
             data_set = self.data_set(content["data_set"])
             data_set.approval_of(content["plan"])
+        if entry.kind == "run":
             data_set.require_room(ByRelation.from_dict(content["amount"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
@@ -347,7 +367,10 @@ class Records:
                     if approval.plan == content["plan"] and approval.revoked is None:
                         approval.revoked = content["by"]
             case "run":
-                self._open(entry)
+                self._open(entry, ByRelation.from_dict(content["amount"]))
+            case "refusal":
+                self._open(entry, NOTHING)
+                self._runs[content["run"]][1].end = refused(content["why"])
             case "charge":
                 self._runs[content["run"]][1].charges.append(content["path"])
             case "redraw":
@@ -357,12 +380,11 @@ class Records:
             case "end":
                 self._runs[content["run"]][1].end = content["how"]
 
-    def _open(self, entry: Entry) -> None:
+    def _open(self, entry: Entry, amount: ByRelation) -> None:
         content = entry.content
         data_set = self.data_sets[content["data_set"]]
         approval = data_set.approval_of(content["plan"])
         approval.used += 1
-        amount = ByRelation.from_dict(content["amount"])
         run = RecordedRun(content["run"], content["plan"], entry.time, amount, approval)
         data_set.charged = data_set.accountant.sequential([data_set.charged, amount])
         data_set.runs[run.id] = run

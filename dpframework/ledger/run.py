@@ -22,7 +22,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
-from dpframework.ledger.records import DataSet, RecordedRun, Records
+from dpframework.ledger.records import DataSet, RecordedRun, Records, refused as _refused
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
@@ -139,6 +139,27 @@ class LedgerRun(Observer):
             head = transaction.head
         self._head = head
         self.unfinished = not self._ended
+
+    def refused(self, why: str) -> None:
+        """Record that reading the table ended the run: it uses up its approval, so that nobody can ask again.
+
+        Whether rows can be read, or fit what their owner says of them, follows from the rows. No epsilon covers it, so
+        none is charged.
+
+        Raises
+        ------
+        PlanRefused
+            As `recording`, if that changed since.
+        """
+        assert self._plan is not None
+        with self._chain.writing() as transaction:
+            _, recorded = self._look(transaction)
+            if recorded is None:
+                content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, "why": why}
+                transaction.append("refusal", {**content, "dpframework": __version__})
+            elif recorded.end is None:
+                transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": _refused(why)})
+        self._ended = True
 
     def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
         """Read the ledger: refuse what may not be run; return the data set, and the run that is resumed, if one is."""

@@ -12,12 +12,16 @@ from typing import Any
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import as_texts
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
+
+#: The assumption of an owner who would rather be stopped than have rows read that the schema does not hold.
+DATA_FITS_SCHEMA = "data-fits-schema"
 
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 3
@@ -89,6 +93,8 @@ class Plan:
     miners
         For each part of a study its miner's name and parameters, JSON-safe: what is claimed of a step may be the same
         for other attributes, and an approval must not be.
+    out_of_domain
+        How its table is read (see `OutOfDomain`); with `ERROR` the plan assumes that the data fits the schema.
     """
 
     root: Node = attrs.field(converter=distinct)
@@ -97,6 +103,7 @@ class Plan:
     budget: Budget
     schema: Schema | None = None
     miners: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, kw_only=True)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step once, from the top, left to right."""
@@ -140,14 +147,18 @@ class Plan:
                 needed[assumption] = (*needed.get(assumption, ()), step.name)
         if self.facts.inferred:
             needed["schema-inferred-from-data"] = ()
+        if self.out_of_domain is OutOfDomain.ERROR:
+            needed[DATA_FITS_SCHEMA] = ()
         if self.relation is Relation.REPLACE_ONE:
             needed["row-count-public"] = ()
         return {name: tuple(dict.fromkeys(steps)) for name, steps in needed.items()}
 
     def content(self) -> dict[str, Any]:
         """Return all that the plan claims, JSON-safe: what its hash covers."""
+        total = self.out_of_domain is OutOfDomain.CLAMP  # what is not said: so that older plans keep their hashes
         return {
             "schema_version": SCHEMA_VERSION,
+            **({} if total else {"out_of_domain": self.out_of_domain.value}),
             "relation": self.relation.value,
             "schema": {**attrs.asdict(self.facts), "inferred": list(self.facts.inferred)},
             "budget": {

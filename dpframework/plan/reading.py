@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from dpframework.facts.attributes import attribute_from_dict
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
@@ -111,6 +112,7 @@ def plan_from_json(
             PublicFacts(**form["schema"]),
             Budget(**form["budget"]),
             miners=dict(form["miners"]),
+            out_of_domain=OutOfDomain.parse(form.get("out_of_domain", OutOfDomain.CLAMP)),
         )
         claimed = form.pop("hash")
         hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it

@@ -18,6 +18,7 @@ from dpframework.run.observers import Observer, Release
 from dpframework.run.scope import Charge
 from dpframework.run.silence import silenced
 from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.table import Table
 
 T = TypeVar("T")
 
@@ -63,6 +64,10 @@ class Gate:
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
         handed = self.randomness.handed(mechanism.assumptions)
         return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, handed))
+
+    def load(self, table: Table) -> Rows:
+        """Return the engine's handle of all rows (private side only)."""
+        return self._guarded(f"engine '{self.engine.name}'", lambda: self.engine.load(table))
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Return the rows of each part of a cut (private side only)."""

@@ -32,6 +32,15 @@ class Recorder(Protocol):
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that the run's releases go through."""
 
+    def refused(self, why: str) -> None:
+        """Record that reading the table ended the run before its charge, and which kind of failure it was.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan may not be run any more.
+        """
+
     def open(self) -> None:
         """Charge the whole plan.
 

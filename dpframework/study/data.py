@@ -9,14 +9,14 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.attributes import View
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
     refuse_unknown,
     required_text,
     resolved_path,
 )
-from dpframework.tables.encoding import OutOfDomain
 from dpframework.tables.reading import read_table
 from dpframework.tables.table import Table
 from dpframework.tables.views import read_two_views
@@ -39,13 +39,13 @@ class Data:
     id
         The column that joins two views; None to match rows by position.
     out_of_domain
-        What to do with a value that the schema does not hold.
+        What to do with a value that the schema does not hold; None if the file does not say.
     """
 
     files: tuple[str, ...]
     folder: Path
     id: str | None = None
-    out_of_domain: OutOfDomain = OutOfDomain.ERROR
+    out_of_domain: OutOfDomain | None = None
 
     @classmethod
     def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
@@ -57,7 +57,7 @@ class Data:
             If a key is unknown, lacks, contradicts another, or holds something else than it should.
         """
         refuse_unknown(form, DATA_KEYS, f"{where}unknown key")
-        policy = OutOfDomain.ERROR
+        policy = None
         if "out_of_domain" in form:
             policy = OutOfDomain.parse(required_text(form, "out_of_domain", where))
         views = [key for key in ("left", "right", "id") if key in form]
@@ -75,22 +75,25 @@ class Data:
 
         Raises
         ------
-        InputError
+        NotOpened
             If an environment variable in a path is not set, or a file does not exist.
         """
-        paths = [resolved_path(text, self.folder) for text in self.files]
+        try:
+            paths = [resolved_path(text, self.folder) for text in self.files]
+        except InputError as error:
+            raise NotOpened(str(error)) from None
         for path in paths:
             if not path.exists():
-                raise InputError(f"{path}: there is no such data file")
+                raise NotOpened(f"{path}: there is no such data file")
         return paths
 
     def read(self, schema: Schema) -> Table:
         """Read the table; raise as `paths`, `read_table` and `read_two_views` do."""
-        paths = self.paths()
+        paths, policy = self.paths(), self.out_of_domain or OutOfDomain.CLAMP
         if len(paths) == 1:
-            return read_table(paths[0], schema, out_of_domain=self.out_of_domain)
+            return read_table(paths[0], schema, out_of_domain=policy)
         left, right = paths
-        return read_two_views(left, right, schema, id=self.id, out_of_domain=self.out_of_domain)
+        return read_two_views(left, right, schema, id=self.id, out_of_domain=policy)
 
 
 def require_views(schema: Schema, where: str = "[data] ") -> None:

@@ -7,12 +7,13 @@ from types import MappingProxyType
 from typing import Any, final
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused, RunStopped
+from dpframework.facts.errors import DoesNotFit, DPFrameworkError, InputError, NotOpened, PlanRefused, RunStopped
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Node, sequential
-from dpframework.plan.plan import Budget, PublicFacts
+from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
@@ -40,6 +41,9 @@ class Study:
         "add-or-remove-one" or "replace-one".
     allow
         Assumptions accepted by name.
+    out_of_domain
+        How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
+        It is part of the plan. A study file's table is read so; a table that you read yourself should be.
 
     Raises
     ------
@@ -55,12 +59,15 @@ class Study:
         relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
         delta: Amount = 0,
         allow: Iterable[str] = (),
+        out_of_domain: OutOfDomain | str | None = None,
     ) -> None:
         if isinstance(allow, str):
             raise InputError(f"allow is one text, {allow!r}; give a list of assumptions")
         self.schema = schema
         self.relation = Relation.parse(relation)
         self.budget = Budget(epsilon, delta, allow)
+        stops = out_of_domain is None and DATA_FITS_SCHEMA in self.budget.allow
+        self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
         self._nodes: dict[str, Node] = {}
         self._miners: dict[str, Miner] = {}
 
@@ -115,7 +122,8 @@ class Study:
             raise InputError("the study has no step; add a miner")
         root = sequential(*self._nodes.values())
         miners = {name: miner.to_dict() for name, miner in self._miners.items()}
-        return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema, miners=miners)
+        facts, policy = PublicFacts.of(self.schema), self.out_of_domain
+        return StudyPlan(root, self.relation, facts, self.budget, self.schema, miners=miners, out_of_domain=policy)
 
     def checked_plan(self) -> StudyPlan:
         """Return the plan, if its checks pass.
@@ -186,6 +194,36 @@ class Study:
         with ledger.recording(plan, randomness):
             return self._made(plan, table, budget, engine, randomness, observers, ledger)
 
+    def _read(
+        self,
+        plan: StudyPlan,
+        table: Table | Callable[[], Table],
+        randomness: Randomness,
+        ledger: Recorder | None,
+    ) -> Table:
+        """Return the table; whatever is wrong with its rows is recorded, and a private run tells its kind only.
+
+        A failure that is not the rows' is not recorded: a file that is not there, or a table of another schema.
+        """
+        try:
+            loaded = table() if callable(table) else table
+            if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
+                require_public_counts(self.schema, loaded.codes.shape[1], "the table")
+        except NotOpened:
+            raise
+        except Exception as error:
+            if ledger is not None:
+                ledger.refused(_ended_by(error))
+            if not randomness.private:
+                raise
+            told = _told(error)
+        else:
+            if not isinstance(loaded, Table):
+                raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
+            plan.require_schema(loaded.schema)
+            return loaded
+        raise InputError(told)
+
     def _made(
         self,
         plan: StudyPlan,
@@ -197,17 +235,13 @@ class Study:
         ledger: Recorder | None,
     ) -> Results:
         """Read the table and let every miner make its releases."""
-        loaded = table() if callable(table) else table
-        if not isinstance(loaded, Table):
-            raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
-        plan.require_schema(loaded.schema)
-        require_public_counts(self.schema, loaded.codes.shape[1], "the table")
+        loaded = self._read(plan, table, randomness, ledger)
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
-        whole = PrivateTable(self.schema, engine.load(loaded), run.scope(), gate)
         if ledger is not None:
-            ledger.open()
+            ledger.open()  # first: an engine that fails may fail because of the rows
+        whole = PrivateTable(self.schema, gate.load(loaded), run.scope(), gate)
         found: dict[str, Any] = {}
 
         def results() -> Results:
@@ -226,6 +260,24 @@ class Study:
                 stopped.results = results()
                 raise stopped from (None if randomness.private else error)
         return results()
+
+
+def _ended_by(error: Exception) -> str:
+    """Return which kind of failure ended a run while its table was read: no more than that is recorded or told."""
+    return error.kind if isinstance(error, DoesNotFit) else "table cannot be read"
+
+
+def _told(error: Exception) -> str:
+    """Return what a private run says of a table that could not be read."""
+    if isinstance(error, DoesNotFit):
+        return (
+            f"the table breaks what its owner asserts: {error.kind}; 'dpframework schema check' tells the owner more, "
+            "and another run needs an approval of its own"
+        )
+    if isinstance(error, InputError):
+        return str(error)  # of the file as a whole, and of names that the schema knows
+    known = type(error).__module__ == "builtins"
+    return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"
 
 
 def _stopped(name: str, miner: Miner, error: BaseException) -> RunStopped:

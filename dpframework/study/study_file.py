@@ -10,6 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, first_line
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
@@ -61,7 +62,8 @@ class StudyFile:
         try:
             return self.data.read(self.study.schema)
         except InputError as error:
-            raise InputError(f"{self.source}: {error}") from None
+            error.args = (f"{self.source}: {error}",)  # of the same class: it says what a failure tells of the rows
+            raise
 
 
 def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -> StudyFile:
@@ -92,13 +94,13 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         schema = Schema.load(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
         if len(data.files) > 1:
             require_views(schema)
-        study = _study(privacy, schema)
+        study = _study(privacy, schema, data.out_of_domain)
         for step in steps:
             _add(study, step, registry or installed())
-    return StudyFile(path, data, study)
+    return StudyFile(path, attrs.evolve(data, out_of_domain=study.out_of_domain), study)
 
 
-def _study(form: Mapping[str, Any], schema: Schema) -> Study:
+def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain | None) -> Study:
     where = "[privacy] "
     refuse_unknown(form, _PRIVACY_KEYS, f"{where}unknown key")
     if "epsilon" not in form:
@@ -114,6 +116,7 @@ def _study(form: Mapping[str, Any], schema: Schema) -> Study:
             relation=relation,
             delta=exact(form.get("delta", 0), "delta"),
             allow=allow,
+            out_of_domain=out_of_domain,
         )
     except InputError as error:
         raise InputError(f"{where}{error}") from None

@@ -6,6 +6,10 @@ from .engines import (
     Threads as Threads,
     cells_of as cells_of,
 )
+from .fitting import (
+    Misfit as Misfit,
+    check_fit as check_fit,
+)
 from .inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,

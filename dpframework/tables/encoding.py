@@ -1,4 +1,4 @@
-"""Turning a private column into integer codes on the schema's public grid.
+"""Turning a private column into integer codes on the schema's public grid, each cell by itself.
 
 This module sees private cells, so no error here shows one, counts some, or keeps another library's error that
 might.
@@ -7,46 +7,31 @@ might.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.choices import Choice
-from dpframework.facts.errors import InputError
+from dpframework.facts.canonical import Form, numbers_of, of_text
+from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.typechecks import typechecked
+from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
 
 if TYPE_CHECKING:
     import polars as pl
 
-T = TypeVar("T")
-
-_BOOLEAN_TEXTS = {
-    **dict.fromkeys(("false", "no", "f", "0"), 0),
-    **dict.fromkeys(("true", "yes", "t", "1"), 1),
+_TRUTHS: dict[Form, int] = {
+    **dict.fromkeys((0.0, "no", "f"), 0),
+    **dict.fromkeys((1.0, "yes", "t"), 1),
 }
 FEW_CUTS = 64  # up to here one comparison a cut is faster than a search a number
 _SMALL = 1 << 12  # whole numbers below this are looked up in an array
-_WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+")
 # Marks in an array of codes that are not final yet; no code is negative.
-_MISSING, _OUTSIDE = -1, -2
-
-
-class OutOfDomain(Choice, what="out_of_domain"):
-    """What to do with a value that the schema's domain does not hold.
-
-    `ERROR` refuses the column; `CLAMP` moves a number to the nearest bound; `MISSING` makes the value
-    missing, where the attribute allows that.
-    """
-
-    ERROR = "error"
-    CLAMP = "clamp"
-    MISSING = "missing"
+MISSING, OUTSIDE = -1, -2
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -82,20 +67,27 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(np.min_scalar_type(max(size - 1, 0)))
 
 
-def quietly(action: Callable[[], T], sentence: str) -> T:
-    """Run `action`; if it fails, raise an InputError with this sentence alone.
+@attrs.frozen(eq=False, repr=False)
+class Cells:
+    """What the cells of one private column are, before a policy says what becomes of those that do not fit.
 
-    Readers' errors quote cells. Raising outside of the handler leaves no context that could show them.
+    Attributes
+    ----------
+    codes
+        The code of each cell, of numbers after they are clamped; `MISSING`, or `OUTSIDE` of the domain. Shape (rows,).
+    values
+        Of a numeric attribute the clamped numbers, NaN where there is none; None for the other kinds.
+    beyond
+        Of a numeric attribute which numbers were beyond a bound; None for the other kinds.
     """
-    import polars as pl
 
-    try:
-        return action()
-    except MemoryError:
-        raise
-    except (Exception, pl.exceptions.PanicException):
-        pass
-    raise InputError(sentence)
+    codes: NDArray[np.integer]
+    values: NDArray[np.float64] | None = None
+    beyond: NDArray[Any] | None = None
+
+    def __repr__(self) -> str:
+        """Show no value and no count."""
+        return "Cells(rows are private)"
 
 
 @typechecked
@@ -103,15 +95,18 @@ def encode_column(
     attribute: Attribute,
     values: Any,
     *,
-    out_of_domain: OutOfDomain | str = OutOfDomain.ERROR,
+    out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
     source: str = "table",
 ) -> EncodedColumn:
     """Encode one column on an attribute's public grid.
 
-    Null, NaN and empty or blank text are missing. Space around a text is ignored unless the schema's value
-    has it too. Booleans may be stored as booleans, 0 and 1, or the texts true/false, yes/no, t/f, 1/0 in any
-    case. A categorical value is compared as text, and the whole numbers 3 and 3.0 are the text "3". Numbers
-    may be stored as texts. An infinite number is outside of every domain.
+    A cell's code follows from the cell alone, by its canonical form (see `dpframework.facts.canonical`). Null, NaN and
+    blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no, t/f, 1/0 in
+    any case. Numbers may be stored as texts. Dates, lists and other types are outside of every domain; an infinite
+    number is beyond every bound.
+
+    Where the schema has no cell for missing values, a missing one counts as the attribute's first: false, the
+    first of the values, or the lower bound. `OutOfDomain.ERROR` refuses it.
 
     Parameters
     ----------
@@ -128,8 +123,10 @@ def encode_column(
     Raises
     ------
     InputError
-        If the column's type does not fit, a value is outside the domain and the policy does not cover it, or
-        a value is missing where the schema allows none. The sentence shows no value.
+        If `values` is no column.
+    DoesNotFit
+        If the policy is `OutOfDomain.ERROR`, and a value is outside the domain, or missing where the schema has no
+        cell for that. The sentence shows no value.
 
     Examples
     --------
@@ -141,156 +138,72 @@ def encode_column(
     """
     policy = OutOfDomain.parse(out_of_domain)
     where = f"{source}: attribute '{attribute.name}'"
-    series = as_series(values, where)
-    if not is_plain(series):
-        raise InputError(
-            f"{where} is declared {attribute.kind} but its column holds values of type "
-            f"{_type_name(series)}; accepted are numbers, texts and booleans"
-        )
-    raw: NDArray[np.float64] | None = None
+    cells = cells_of(attribute, as_column(values, where))
+    if policy is OutOfDomain.ERROR:
+        _require_fit(attribute, cells, where)
+    return _settled(attribute, cells, policy)
+
+
+def cells_of(attribute: Attribute, column: Column) -> Cells:
+    """Return what each cell of a column is for an attribute."""
     match attribute:
         case Numeric():
-            codes, raw = _encode_numeric(attribute, series, policy, where)
+            cells = _numbers(attribute, column)
         case Boolean():
-            codes = _encode_distinct(series, lambda text: _BOOLEAN_TEXTS.get(text.lower()))
-            _refuse_outside(attribute, codes, policy, where, "neither true nor false")
+            cells = Cells(_codes(column, _TRUTHS, any_case=True))
         case Categorical():
-            codes = _encode_distinct(series, {value: k for k, value in enumerate(attribute.values)}.get)
-            _refuse_outside(attribute, codes, policy, where, "not in its public list")
+            forms = {of_text(value): code for code, value in enumerate(attribute.values)}
+            cells = Cells(_codes(column, {form: code for form, code in forms.items() if form is not None}))
         case _:
-            raise InputError(f"{where} is of the unknown kind '{attribute.kind}' and cannot be encoded")
+            raise InputError(f"attribute '{attribute.name}' is of the unknown kind '{attribute.kind}'")
+    if column.foreign is not None:
+        cells.codes[column.foreign] = OUTSIDE
+    return cells
+
+
+def _settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> EncodedColumn:
+    """Return codes and values after every cell that does not fit became one that does."""
+    codes, values = cells.codes, cells.values
     gone = codes < 0
+    if policy is OutOfDomain.MISSING and cells.beyond is not None:
+        gone |= cells.beyond
     if bool(gone.any()):
-        if attribute.missing_code is None:
-            raise InputError(
-                f"{where} has missing values, which the schema does not allow; "
-                "set missing = true for it, or fill them in"
-            )
-        codes = np.where(gone, attribute.missing_code, codes)
-    return EncodedColumn(codes.astype(code_dtype(attribute.size)), raw)
+        codes = np.where(gone, 0 if attribute.missing_code is None else attribute.missing_code, codes)
+        if isinstance(attribute, Numeric) and values is not None:
+            values = np.where(gone, attribute.lower if attribute.missing_code is None else math.nan, values)
+    return EncodedColumn(codes.astype(code_dtype(attribute.size)), values)
 
 
-def as_series(values: Any, where: str) -> pl.Series:
-    """Return a column as a polars series, whatever holds it; NaN and null both mean missing to the callers.
-
-    Parameters
-    ----------
-    values
-        See `encode_column`.
-    where
-        How the error's sentence begins.
-
-    Raises
-    ------
-    InputError
-        If it is no column of values that a series can hold.
-    """
-    import narwhals as nw
-    import polars as pl
-
-    if isinstance(values, pl.Series):
-        return values
-    values = nw.from_native(values, series_only=True, pass_through=True)
-    if not isinstance(values, nw.Series | np.ndarray | list | tuple):
-        raise InputError(f"{where}: a column must be a series, array or list, not {type(values).__name__}")
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise InputError(f"{where}: a column must have one dimension")
-    try:
-        series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
-        if series.dtype != pl.Object:
-            return series
-    except Exception:  # the error may quote a cell; mixed columns come next
-        pass
-    cells = values.to_list() if isinstance(values, nw.Series) else list(values)
-    missing = values.is_null().to_list() if isinstance(values, nw.Series) else [c is None for c in cells]
-    return _mixed_series(cells, missing, where)
-
-
-def _mixed_series(cells: Sequence[Any], missing: Sequence[bool], where: str) -> pl.Series:
-    """Return a column of Python objects as floats if all are numbers, else as texts."""
-    import polars as pl
-
-    kept = [None if gone else cell for cell, gone in zip(cells, missing, strict=True)]
-    kinds = {type(cell) for cell in kept}
-    accepted = (str, bool, int, float, Decimal, np.number, np.bool_, type(None))
-    if not all(issubclass(kind, accepted) for kind in kinds):
-        raise InputError(f"{where} holds objects that are neither numbers, texts nor booleans")
-    if not any(issubclass(kind, str) for kind in kinds):
-        return quietly(
-            lambda: pl.Series([None if cell is None else float(cell) for cell in kept], dtype=pl.Float64),
-            f"{where} holds objects that are neither numbers, texts nor booleans",
+def _require_fit(attribute: Attribute, cells: Cells, where: str) -> None:
+    """Refuse cells that the schema does not hold."""
+    remedy = "correct the schema, or choose out_of_domain='clamp' or 'missing'"
+    if bool((cells.codes == OUTSIDE).any()):
+        found = {
+            Numeric.kind: "that are not numbers",
+            Boolean.kind: "that are neither true nor false",
+            Categorical.kind: "that are not in its public list",
+        }[attribute.kind]
+        raise DoesNotFit(f"{where} holds values {found}; {remedy}")
+    if isinstance(attribute, Numeric) and bool(np.any(cells.beyond)):
+        bounds = f"[{attribute.lower:g}, {attribute.upper:g}]"
+        raise DoesNotFit(f"{where} holds values outside its public range {bounds}; {remedy}")
+    if attribute.missing_code is None and bool((cells.codes == MISSING).any()):
+        raise DoesNotFit(
+            f"{where} has missing values, which the schema does not allow; set missing = true for it, or fill them in"
         )
 
-    def text(cell: Any) -> str | None:
-        if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-            return None
-        return str(cell).lower() if isinstance(cell, bool | np.bool_) else str(cell)
 
-    return pl.Series([text(cell) for cell in kept], dtype=pl.String)
-
-
-def is_plain(series: pl.Series) -> bool:
-    """Tell whether a series holds numbers, texts, booleans or nothing but missing values."""
-    import polars as pl
-
-    dtype = series.dtype
-    return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null) or is_textual(series)
-
-
-def is_textual(series: pl.Series) -> bool:
-    """Tell whether a series holds texts, dictionary-encoded or not."""
-    import polars as pl
-
-    return series.dtype in (pl.String, pl.Categorical, pl.Enum)
-
-
-def _type_name(series: pl.Series) -> str:
-    # The bare name: a full type may list categories or field names.
-    return str(series.dtype.base_type().__name__).lower()
-
-
-def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return a series of numbers or texts as floats, and the mask of texts that are no numbers.
-
-    Missing values and the texts in the mask are NaN.
-    """
-    import polars as pl
-
-    if not is_textual(series):
-        floats = series.cast(pl.Float64).fill_null(math.nan).to_numpy()
-        return floats, np.zeros(len(floats), dtype=np.bool_)
-    texts = series.cast(pl.String)
-    parsed = texts.cast(pl.Float64, strict=False)
-    if parsed.null_count() > texts.null_count():
-        # Space around a number is rare, and stripping every cell is not free.
-        texts = texts.str.strip_chars()
-        parsed = texts.cast(pl.Float64, strict=False)
-    strange = parsed.is_null() & texts.is_not_null() & (texts != "").fill_null(False)
-    return parsed.fill_null(math.nan).to_numpy(), strange.to_numpy()
-
-
-def _encode_numeric(
-    attribute: Numeric, series: pl.Series, policy: OutOfDomain, where: str
-) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
-    import polars as pl
-
-    if series.dtype == pl.Boolean:
-        raise InputError(f"{where} is declared numeric but its column holds booleans; declare it boolean")
-    numbers, strange = as_numbers(series)
-    if bool(strange.any()):
-        _refuse(attribute, policy, where, "holds text that is not a number")
-    below, above = numbers < attribute.lower, numbers > attribute.upper
-    outside = below | above
-    if policy is OutOfDomain.CLAMP:
+def _numbers(attribute: Numeric, column: Column) -> Cells:
+    numbers, strange = as_numbers(column.series)
+    beyond = (numbers < attribute.lower) | (numbers > attribute.upper)
+    if bool(beyond.any()):
         numbers = np.clip(numbers, attribute.lower, attribute.upper)
-    elif bool(outside.any()):
-        bounds = f"[{attribute.lower:g}, {attribute.upper:g}]"
-        found = f"holds values outside its public range {bounds}"
-        _refuse(attribute, policy, where, found, clampable=True)
-        numbers = np.where(outside, math.nan, numbers)
     codes = _bins(numbers, attribute.interior_cuts)
-    codes[np.isnan(numbers)] = _MISSING
-    return codes, np.array(numbers, dtype=np.float64)
+    codes[np.isnan(numbers)] = MISSING
+    if bool(strange.any()):
+        codes[strange] = OUTSIDE
+    # + 0.0: -0.0 is 0
+    return Cells(codes, np.array(numbers + 0.0, dtype=np.float64), beyond)
 
 
 def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.integer]:
@@ -303,71 +216,64 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
     return codes
 
 
-def _encode_distinct(series: pl.Series, lookup: Callable[[str], int | None]) -> NDArray[np.integer]:
-    """Return each cell's code, or a mark for missing or outside, by looking up each distinct value once."""
+def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = False) -> NDArray[np.integer]:
+    """Return the code of each cell's canonical form, `MISSING` or `OUTSIDE`.
+
+    Each distinct text is looked up once, and numbers all at once: what is found for a cell is what would be found if
+    it stood alone.
+    """
     import polars as pl
 
-    small = _small_whole_numbers(series)
-    if is_textual(series):
-        series = series.cast(pl.String)
-    elif series.dtype.is_float() and small is None:
-        series = series.fill_nan(None)
+    series = column.series
     if series.dtype == pl.Null:
-        return np.full(len(series), _MISSING, dtype=np.int64)
-    distinct = series.unique().drop_nulls() if small is None else pl.Series(np.flatnonzero(np.bincount(small)))
+        return np.full(len(series), MISSING, dtype=np.int64)
+    if series.dtype == pl.Boolean:
+        codes = [code_of.get(form, OUTSIDE) for form in (0.0, 1.0)]
+        return _mapped(series, pl.Series([False, True]), codes)
+    if not is_textual(series):
+        return _codes_of_numbers(as_numbers(series)[0], code_of)
 
     def code(text: str) -> int:
-        stripped = text.strip()
-        if not stripped:
-            return _MISSING
-        whole = _WHOLE_FLOAT.fullmatch(stripped)
-        # pandas writes booleans as True and False, polars as true and false.
-        capital = stripped.capitalize() if series.dtype == pl.Boolean else None
-        for form in (text, stripped, whole and whole.group(1), capital):
-            if form is not None and (found := lookup(form)) is not None:
-                return found
-        return _OUTSIDE
+        form = of_text(text)
+        if form is None:
+            return MISSING
+        return code_of.get(form.lower() if any_case and isinstance(form, str) else form, OUTSIDE)
 
-    codes = [code(text) for text in distinct.cast(pl.String).to_list()]
-    if small is not None:
-        code_of = np.full(_SMALL, _MISSING, dtype=np.int32)
-        code_of[distinct.to_numpy()] = codes
-        return np.asarray(code_of[small])
-    coded = series.replace_strict(distinct, pl.Series(codes, dtype=pl.Int64), default=_MISSING)
-    return np.asarray(coded.fill_null(_MISSING).to_numpy())
+    distinct = series.unique().drop_nulls()
+    return _mapped(series, distinct, [code(text) for text in distinct.to_list()])
 
 
-def _small_whole_numbers(series: pl.Series) -> NDArray[np.int16] | None:
-    """Return a series of whole numbers in [0, _SMALL) without missing ones, else None.
+def _mapped(series: pl.Series, distinct: pl.Series, codes: Sequence[int]) -> NDArray[np.integer]:
+    """Return the code of each value of a series, given those of the distinct ones; null is missing."""
+    import polars as pl
 
-    Such columns are common (codes) and need no hashing.
-    """
-    if not series.dtype.is_numeric() or series.null_count():
+    coded = series.replace_strict(distinct, pl.Series(codes, dtype=pl.Int32), default=MISSING)
+    return np.array(coded.fill_null(MISSING).to_numpy())
+
+
+def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int]) -> NDArray[np.integer]:
+    known = {number: code for form, code in code_of.items() if not isinstance(form, str) for number in numbers_of(form)}
+    whole = _small_whole_numbers(numbers)
+    if whole is not None:  # such columns are common (codes), and an array is the fastest dictionary
+        small = np.full(_SMALL, OUTSIDE, dtype=np.int32)
+        for number, code in known.items():
+            if 0 <= number < _SMALL and number.is_integer():
+                small[int(number)] = code
+        codes = small[whole]
+    else:
+        codes = np.full(len(numbers), OUTSIDE, dtype=np.int32)
+        if known:
+            keys = np.array(sorted(known))
+            place = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+            codes = np.where(keys[place] == numbers, np.array([known[key] for key in keys.tolist()])[place], OUTSIDE)
+    codes[np.isnan(numbers)] = MISSING
+    return codes
+
+
+def _small_whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int16] | None:
+    """Return numbers as small integers if all but the missing ones are whole and in [0, _SMALL), else None."""
+    known = np.nan_to_num(numbers, nan=0.0, posinf=-1.0, neginf=-1.0)
+    if not len(known) or not (known.min() >= 0 and known.max() < _SMALL):
         return None
-    numbers = series.to_numpy()
-    if not len(numbers) or not (numbers.min() >= 0 and numbers.max() < _SMALL):
-        return None
-    whole = numbers.astype(np.int16)
-    return whole if bool((whole == numbers).all()) else None
-
-
-def _refuse_outside(
-    attribute: Attribute, codes: NDArray[np.integer], policy: OutOfDomain, where: str, outside: str
-) -> None:
-    if bool((codes == _OUTSIDE).any()):
-        _refuse(attribute, policy, where, f"holds values that are {outside}")
-
-
-def _refuse(attribute: Attribute, policy: OutOfDomain, where: str, found: str, clampable: bool = False) -> None:
-    """Raise with what was found and what can be done, unless the policy makes such values missing."""
-    if policy is OutOfDomain.MISSING:
-        if attribute.missing:
-            return
-        raise InputError(f"{where} {found}; out_of_domain='missing' needs missing = true in the schema")
-    choices = ["'clamp'"] if clampable else []
-    choices += ["'missing'"] if attribute.missing else []
-    remedy = f"or choose out_of_domain={' or '.join(choices)}"
-    if not choices:
-        remedy = "or set missing = true for it and choose out_of_domain='missing'"
-    clamped = ", which cannot be clamped" if policy is OutOfDomain.CLAMP else ""
-    raise InputError(f"{where} {found}{clamped}; correct the schema, {remedy}")
+    whole = known.astype(np.int16)
+    return whole if bool((whole == known).all()) else None

@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.canonical import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.encoding import as_numbers, as_series, is_plain, is_textual
+from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
+from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import joined
 
@@ -69,7 +71,8 @@ def infer_schema(
 
     A column of booleans, of only 0 and 1, or of only true and false is Boolean; one of numbers, also as text,
     is Numeric between its observed bounds; any other is Categorical with its observed values, sorted. An
-    attribute may be missing if one of its values is.
+    attribute may be missing if one of its values is. The schema's `inferred` lists what was taken from the data; the
+    row count is not put in it.
 
     Parameters
     ----------
@@ -88,11 +91,6 @@ def infer_schema(
         Columns to declare categorical although they hold numbers.
     exclude
         Columns to leave out.
-
-    Returns
-    -------
-    Schema
-        Its `inferred` lists what was taken from the data. The row count is not put in it.
 
     Raises
     ------
@@ -117,7 +115,7 @@ def infer_schema(
     names = _kept(source, exclude)
     sides = dict(views or {})
     _refuse_unknown(sides, names, f"{source.name}: column with a view")
-    columns = {n: as_series(c, _where(source, n)) for n, c in source.take(names).items()}
+    columns = {n: as_column(c, _where(source, n)) for n, c in source.take(names).items()}
     return _schema(columns, {n: _where(source, n) for n in names}, sides, choices)
 
 
@@ -171,7 +169,7 @@ def infer_two_view_schema(
     for name in left_names:
         if name in right_names:
             raise InputError(f"column '{name}' is on both sides; name it in exclude, or rename one")
-    columns = joined((sources[0], left_names), (sources[1], right_names), id)
+    columns = joined((sources[0], left_names), (sources[1], right_names), id, strict=True)
     views = dict.fromkeys(left_names, "left") | dict.fromkeys(right_names, "right")
     wheres = {
         name: _where(source, name)
@@ -209,11 +207,11 @@ def _where(source: Source, name: str) -> str:
 
 
 def _schema(
-    columns: Mapping[str, pl.Series], wheres: Mapping[str, str], views: Mapping[str, str], choices: _Choices
+    columns: Mapping[str, Column], wheres: Mapping[str, str], views: Mapping[str, str], choices: _Choices
 ) -> Schema:
     attributes = []
-    for name, series in columns.items():
-        attribute = _attribute(name, series, wheres[name], choices)
+    for name, column in columns.items():
+        attribute = _attribute(name, column, wheres[name], choices)
         attributes.append(attrs.evolve(attribute, view=views[name]) if name in views else attribute)
     inferred = ["attribute kinds: observed", "missing allowed: observed"]
     if any(isinstance(attribute, Categorical) for attribute in attributes):
@@ -223,52 +221,65 @@ def _schema(
     return Schema(attributes, inferred=inferred)
 
 
-def _attribute(name: str, series: pl.Series, where: str, choices: _Choices) -> Attribute:
+def _attribute(name: str, column: Column, where: str, choices: _Choices) -> Attribute:
     """Return the attribute that a column suggests."""
     import polars as pl
 
-    if not is_plain(series):
+    if column.foreign is not None and bool(column.foreign.any()):
         raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
-    if series.dtype.is_float():
-        series = series.fill_nan(None)
-    # Dictionary-encoded texts were declared to be categories, even where they read as numbers.
-    declared = name in choices.categorical or series.dtype in (pl.Categorical, pl.Enum)
-    if is_textual(series):
-        series = series.cast(pl.String).str.strip_chars()
-        series = series.set(series == "", None)
-    missing = series.null_count() > 0
-    series = series.drop_nulls()
-    if len(series) == 0:
-        raise InputError(f"{where} has no values at all; leave it out with exclude")
+    if len(column) == 0:
+        raise InputError(f"{where} has no rows; at least one is needed")
+    series, missing = _present(column.series)
+    declared = name in choices.categorical or column.categories
     if series.dtype == pl.Boolean and not declared:
         return Boolean(name, missing=missing)
-    if not declared:
+    if not declared and len(series):
         numbers, strange = as_numbers(series)
         if not strange.any():
             kept = numbers[~np.isnan(numbers)]
             missing = missing or len(kept) < len(numbers)
-            if len(kept) == 0:
-                raise InputError(f"{where} has no values at all; leave it out with exclude")
-            # a text like "00" is a number, but not a way to write false
-            written = not is_textual(series) or set(series.str.replace(r"^(-?\d+)\.0+$", "$1").unique()) <= {"0", "1"}
-            if written and bool(np.isin(kept, (0.0, 1.0)).all()):
+            if len(kept) and _written_as_truths(series):
                 return Boolean(name, missing=missing)
-            return _numeric(name, kept, where, missing, choices)
-        if set(series.str.to_lowercase().unique()) <= {"true", "false"}:
-            return Boolean(name, missing=missing)
-    texts = series.unique().cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1")
-    # Python knows a few more blanks than polars.
-    distinct = {text.strip() for text in texts.to_list()}
-    missing = missing or "" in distinct
-    distinct.discard("")
-    if not distinct:
+            if len(kept):
+                return _numeric(name, kept, where, missing, choices)
+            series = series.clear()
+    return _categorical(name, series, where, missing, choices)
+
+
+def _present(series: pl.Series) -> tuple[pl.Series, bool]:
+    """Return the cells that are not missing, and whether one was."""
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+    if is_textual(series):
+        series = series.str.strip_chars()
+        series = series.set(series == "", None)
+    return series.drop_nulls(), series.null_count() > 0
+
+
+def _written_as_truths(series: pl.Series) -> bool:
+    """Tell whether all values are 0 or 1; a text like "00" is a number, but not a way to write false."""
+    if is_textual(series):
+        return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
+    return bool(series.cast(float).is_in([0.0, 1.0]).all())
+
+
+def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: _Choices) -> Categorical:
+    """Return an attribute of the values that occur, each in its canonical form."""
+    written: dict[Form | None, str] = {}
+    for value in sorted(map(str, series.unique().to_list())):
+        form = of_text(value)
+        truth = value.strip().lower()
+        written.setdefault(form, truth if truth in TRUTHS or form is None else label_of(form))
+    missing = missing or None in written  # Python knows a few more blanks than polars
+    labels = [label for form, label in written.items() if form is not None]
+    if not labels:
         raise InputError(f"{where} has no values at all; leave it out with exclude")
-    if len(distinct) > choices.max_categories:
+    if len(labels) > choices.max_categories:
         raise InputError(
             f"{where} has more than {choices.max_categories} distinct values; "
             "leave it out with exclude, or raise max_categories"
         )
-    return Categorical(name, sorted(distinct), missing=missing)
+    return Categorical(name, sorted(labels), missing=missing)
 
 
 def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool, choices: _Choices) -> Numeric:
@@ -281,17 +292,17 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
         return Numeric(name, lower - margin, upper + margin, bins=1, missing=missing)
     match choices.numeric:
         case CutMode.EQUAL_WIDTH:
-            return Numeric(name, lower, upper, bins=_fitting(choices.bins, lower, upper), missing=missing)
+            return Numeric(name, lower, upper, bins=fitting(choices.bins, lower, upper), missing=missing)
         case CutMode.FREEDMAN_DIACONIS:
-            bins = _fitting(_freedman_diaconis(numbers, choices.bins), lower, upper)
+            bins = fitting(freedman_diaconis(numbers, choices.bins), lower, upper)
             return Numeric(name, lower, upper, bins=bins, missing=missing)
         case CutMode.QUANTILE:
             cuts = np.quantile(numbers, np.arange(1, choices.bins) / choices.bins)
         case CutMode.K_MEANS:
-            centres = _k_means(*np.unique(numbers, return_counts=True), choices.bins)
-            cuts = _midway(centres)
+            centres = k_means(*np.unique(numbers, return_counts=True), choices.bins)
+            cuts = midway(centres)
         case CutMode.OBSERVED:
-            cuts = _midway(np.unique(numbers))
+            cuts = midway(np.unique(numbers))
     cuts = np.unique(cuts)
     cuts = cuts[(cuts > lower) & (cuts < upper)]
     if len(cuts) >= MOST_CODES:
@@ -299,86 +310,3 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
     if len(cuts) == 0:
         return Numeric(name, lower, upper, bins=1, missing=missing)
     return Numeric(name, lower, upper, cuts=cuts.tolist(), missing=missing)
-
-
-def _fitting(bins: int, lower: float, upper: float) -> int:
-    """Return `bins`, or 1 where floating-point numbers are too coarse to cut so narrow a range."""
-    return bins if (upper - lower) / bins > 4 * np.spacing(max(abs(lower), abs(upper))) else 1
-
-
-def _midway(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a cut point between each two neighbours of increasing points, or the upper one if none lies there."""
-    low, high = points[:-1], points[1:]
-    middle = low + (high - low) / 2
-    return np.asarray(np.where(middle > low, middle, high))
-
-
-def _freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
-    """Return the number of bins of the width 2 IQR / rows^(1/3), and no more than distinct values.
-
-    Half the rows may share one value, and then the width is zero: `otherwise` bins it is.
-    """
-    first, third = np.quantile(numbers, (0.25, 0.75))
-    width = 2 * float(third - first) / len(numbers) ** (1 / 3)
-    if width <= 0:
-        return otherwise
-    bins = (float(numbers.max()) - float(numbers.min())) / width
-    most = min(MOST_CODES, len(np.unique(numbers)))
-    return most if bins > most else math.ceil(bins)
-
-
-def _k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
-    """Return the centres, increasing, of one-dimensional k-means: the best of three runs of Lloyd's algorithm.
-
-    It starts from quantiles of the rows, from quantiles of the distinct values, and evenly over the range: always
-    the same centres for the same column.
-
-    Parameters
-    ----------
-    points
-        Distinct values, increasing.
-    weights
-        How many rows have each.
-    most
-        Number of clusters; fewer come out where there are fewer points, or a cluster runs empty.
-    """
-    if len(points) <= most:
-        return points
-    shares = (np.arange(most) + 0.5) / most
-    rows = np.cumsum(weights)
-    runs = [
-        _lloyd(points, weights, starts)
-        for starts in (
-            np.unique(points[np.searchsorted(rows, shares * rows[-1])]),
-            np.quantile(points, shares),
-            points[0] + shares * (points[-1] - points[0]),
-        )
-    ]
-    return min(runs, key=lambda centres: _spread(points, weights, centres))
-
-
-def _spread(points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]) -> float:
-    """Return the sum over rows of the squared distance to the nearest centre."""
-    nearest_centres = centres[np.searchsorted(_midway(centres), points, side="right")]
-    return float(np.sum(weights * (points - nearest_centres) ** 2))
-
-
-def _lloyd(
-    points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Move increasing centres to the means of their points until they stay.
-
-    On a line a cluster is an interval, so that each round is a search and a difference of running sums.
-    """
-    rows = np.concatenate([[0], np.cumsum(weights)])
-    # Around the mean, running sums lose no digits to a common offset.
-    offset = float(np.average(points, weights=weights))
-    sums = np.concatenate([[0.0], np.cumsum((points - offset) * weights)])
-    for _ in range(300):
-        edges = np.concatenate([[0], np.searchsorted(points, _midway(centres)), [len(points)]])
-        counts = np.diff(rows[edges])
-        moved = np.asarray(np.diff(sums[edges])[counts > 0] / counts[counts > 0] + offset)
-        if np.array_equal(moved, centres):
-            break
-        centres = moved
-    return centres

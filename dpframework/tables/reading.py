@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.encoding import OutOfDomain, encode_column
+from dpframework.tables.encoding import encode_column
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table, matrix_dtype
 
@@ -21,13 +22,16 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
 
     Raises
     ------
-    InputError
+    DoesNotFit
         If `rows` is not the schema's exact number, or above its bound; the table's own count is not shown.
     """
     if schema.rows is not None and rows != schema.rows:
-        raise InputError(f"{source}: the number of rows is not the schema's public rows = {schema.rows}")
+        found = f"the number of rows is not the schema's public rows = {schema.rows}"
+        raise DoesNotFit(f"{source}: {found}", kind="rows")
     if schema.max_rows is not None and rows > schema.max_rows:
-        raise InputError(f"{source}: has more rows than the schema's public max_rows = {schema.max_rows}")
+        raise DoesNotFit(
+            f"{source}: has more rows than the schema's public max_rows = {schema.max_rows}", kind="max_rows"
+        )
 
 
 def encoded_table(
@@ -53,7 +57,7 @@ def table_from_columns(
     columns: Mapping[str, Any],
     schema: Schema,
     *,
-    out_of_domain: OutOfDomain | str = OutOfDomain.ERROR,
+    out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
     source: str = "table",
 ) -> Table:
     """Encode columns of equal length as a private table.
@@ -81,7 +85,7 @@ def table_from_columns(
     """
     for name in schema.names:
         if name not in columns:
-            raise InputError(f"{source}: has no column '{name}'; {nearest(name, columns)}")
+            raise InputError(f"{source}: has no column '{name}'; give one for each attribute of the schema")
     lengths = {len(columns[name]) for name in schema.names}
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns differ in length; give one value a row in each")
@@ -90,7 +94,7 @@ def table_from_columns(
 
 @typechecked
 def read_table(
-    path: str | os.PathLike[str], schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR
+    path: str | os.PathLike[str], schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP
 ) -> Table:
     r"""Read the schema's columns of a CSV or Parquet file as a private table.
 
@@ -125,7 +129,7 @@ def read_table(
 
 
 @typechecked
-def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR) -> Table:
+def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> Table:
     """Encode the schema's columns of a dataframe as a private table.
 
     Parameters

@@ -10,14 +10,14 @@ import os
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.errors import InputError, nearest
-from dpframework.tables.encoding import quietly
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.tables.columns import quietly
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,26 +37,24 @@ class Source:
         Raises
         ------
         InputError
-            If a column lacks or occurs twice, the table has no rows, or it cannot be read.
+            If a column lacks or occurs twice, or the table cannot be read.
         """
+        # The table's own names are not shown: of a file without a header, they are the cells of a row.
         lacking = [name for name in names if name not in self.columns]
         if names and len(lacking) == len(names):
-            # Perhaps a file without a header: its "names" are private cells, and must not be shown as hints.
             raise InputError(
                 f"{self.name}: has none of the columns asked for, such as '{lacking[0]}'; "
                 "its first line must name the columns, separated by commas"
             )
         if lacking:
-            hint = nearest(lacking[0], self.columns)
-            raise InputError(f"{self.name}: has no column '{lacking[0]}'; {hint}")
+            all_of = ", ".join(f"'{name}'" for name in lacking[:8]) + (", ..." if len(lacking) > 8 else "")
+            what = f"column {all_of}" if len(lacking) == 1 else f"columns {all_of}"
+            raise InputError(f"{self.name}: has no {what}; correct the names in the schema or in the table")
         counts = collections.Counter(self.columns)
         for name in names:
             if counts[name] > 1:
                 raise InputError(f"{self.name}: column '{name}' occurs more than once; names must differ")
-        taken = dict(zip(names, self.read([self.columns.index(name) for name in names]), strict=True))
-        if any(len(column) == 0 for column in taken.values()):
-            raise InputError(f"{self.name}: has no rows; at least one is needed")
-        return taken
+        return dict(zip(names, self.read([self.columns.index(name) for name in names]), strict=True))
 
 
 def open_source(data: Any) -> Source:
@@ -64,8 +62,10 @@ def open_source(data: Any) -> Source:
 
     Raises
     ------
+    NotOpened
+        If there is no such file, its kind is not accepted, or the system refuses it.
     InputError
-        If there is no such file, its kind is not accepted, or it cannot be read.
+        If it cannot be read.
     """
     if isinstance(data, str | os.PathLike):
         return _open_file(Path(data))
@@ -99,11 +99,11 @@ def _open_file(path: Path) -> Source:
     name = path.name
     kinds = (".csv", ".csv.gz", ".parquet")
     if path.is_dir():
-        raise InputError(f"{path}: is a directory; a file of the kind {', '.join(kinds)} is expected")
+        raise NotOpened(f"{path}: is a directory; a file of the kind {', '.join(kinds)} is expected")
     if not path.exists():
-        raise InputError(f"{path}: there is no such file")
+        raise NotOpened(f"{path}: there is no such file")
     if not name.lower().endswith(kinds):
-        raise InputError(f"{name}: is of an unknown kind; accepted are {', '.join(kinds)}")
+        raise NotOpened(f"{name}: is of an unknown kind; accepted are {', '.join(kinds)}")
     try:
         size = path.stat().st_size
         if size == 0:
@@ -112,7 +112,7 @@ def _open_file(path: Path) -> Source:
             return _open_parquet(path)
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror}") from None
+        raise NotOpened(f"{name}: cannot be read: {error.strerror}") from None
     if name.lower().endswith(".gz"):
         try:
             data = gzip.decompress(data)
@@ -160,7 +160,14 @@ def _open_csv(name: str, data: bytes) -> Source:
 
     def read(positions: Sequence[int]) -> Sequence[pl.Series]:
         order = sorted(positions)
-        frame = quietly(lambda: pl.read_csv(data, columns=order, infer_schema=False), broken)
+
+        def frame_of(encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
+            return pl.read_csv(data, columns=order, infer_schema=False, encoding=encoding)
+
+        try:
+            frame = frame_of("utf8")
+        except (Exception, pl.exceptions.PanicException):  # perhaps of a cell that is not UTF-8: no other cell changes
+            frame = quietly(lambda: frame_of("utf8-lossy"), broken)
         if frame.height != len(starts) - 1:
             raise InputError(broken)
         if bool(blank.any()):

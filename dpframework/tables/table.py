@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.encoding import code_dtype, encode_column, quietly
+from dpframework.tables.columns import quietly
+from dpframework.tables.encoding import code_dtype, encode_column
 
 
 def _locked(array: NDArray[Any]) -> NDArray[Any]:
@@ -127,7 +129,7 @@ def _checked_values(attribute: Numeric, values: ArrayLike, codes: NDArray[np.uns
     array = quietly(lambda: np.array(values, dtype=np.float64), f"{where} must be numbers")
     if array.shape != codes.shape:
         raise InputError(f"{where} must have one number a row")
-    again = encode_column(attribute, array, source="values")
+    again = encode_column(attribute, array, out_of_domain=OutOfDomain.ERROR, source="values")
     if not np.array_equal(again.codes, codes):
         raise InputError(f"{where} do not lie in the bins of its codes")
     return array

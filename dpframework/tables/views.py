@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpframework.facts.attributes import View
-from dpframework.facts.errors import InputError
+from dpframework.facts.attributes import Attribute, View
+from dpframework.facts.canonical import of_id
+from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.encoding import OutOfDomain, as_series
+from dpframework.tables.columns import Column, as_column, is_textual
 from dpframework.tables.reading import encoded_table
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
@@ -26,7 +29,7 @@ def read_two_views(
     schema: Schema,
     *,
     id: str | None = None,  # noqa: A002
-    out_of_domain: OutOfDomain | str = OutOfDomain.ERROR,
+    out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
 ) -> Table:
     """Read a two-view table: left attributes from one file, right attributes from another.
 
@@ -38,84 +41,131 @@ def read_two_views(
         The public facts; each attribute has a view, and each view an attribute.
     id
         A column of both files that names each row once: rows are joined where both files have the id, in the
-        order of the left file, and the others are left out. Without it the rows are matched by position.
+        order of the left file, and the others are left out. A row without an id, or whose id occurs twice in its file,
+        has no partner. Without `id` the rows are matched by position.
     out_of_domain
-        As for `read_table`.
+        As for `read_table`; "error" also refuses ids that are missing or occur twice, and files without a common id.
 
     Raises
     ------
     InputError
-        If a file cannot be read or does not fit the schema, an id is missing or occurs twice, no id is in
-        both files, or, without id, the files differ in their number of rows.
+        If a file cannot be read, or, without id, the files differ in their number of rows.
+    DoesNotFit
+        If the rows break what the schema or the policy says of them.
     """
     policy = OutOfDomain.parse(out_of_domain)
+    left_names, right_names = ([attribute.name for attribute in side] for side in sides_of(schema))
+    left, right = open_source(left_path), open_source(right_path)
+    columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
+    sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
+    return encoded_table(schema, columns, sources, policy)
+
+
+def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+    """Return the attributes of the left and of the right view.
+
+    Raises
+    ------
+    InputError
+        If an attribute has no view, or a view no attribute.
+    """
     for attribute in schema:
         if attribute.view is None:
             raise InputError(f"attribute '{attribute.name}' has no view; it needs 'left' or 'right' here")
     for view in View:
         if not schema.view(view):
             raise InputError(f"the schema has no attribute of the {view} view; a two-view table needs one")
-    left, right = open_source(left_path), open_source(right_path)
-    left_names, right_names = ([a.name for a in schema.view(view)] for view in View)
-    columns = joined((left, left_names), (right, right_names), id)
-    sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
-    return encoded_table(schema, columns, sources, policy)
+    return schema.view(View.LEFT), schema.view(View.RIGHT)
 
 
 def joined(
-    left: tuple[Source, Sequence[str]], right: tuple[Source, Sequence[str]], key_name: str | None
-) -> dict[str, Any]:
+    left: tuple[Source, Sequence[str]], right: tuple[Source, Sequence[str]], key_name: str | None, *, strict: bool
+) -> dict[str, Column]:
     """Return the named columns of two sources, their rows matched by id, or by position where there is none.
+
+    One row more in a file adds at most one row to the result, or takes one away: an id that is there twice joins
+    nothing.
+
+    Parameters
+    ----------
+    left, right
+        Each source, with the columns to take.
+    key_name
+        The column that joins them.
+    strict
+        Whether to refuse ids that are missing or occur twice, and sources without a common id.
 
     Raises
     ------
     InputError
         As `read_two_views`.
+    DoesNotFit
+        If `strict`, and the ids do not name each row once.
     """
-    import polars as pl
-
     sides = []
     for source, names in (left, right):
         taken = source.take(list(dict.fromkeys([*names, *([] if key_name is None else [key_name])])))
-        sides.append({name: as_series(column, _where(source, name)) for name, column in taken.items()})
+        sides.append({name: as_column(column, _where(source, name)) for name, column in taken.items()})
     files = f"{left[0].name} and {right[0].name}"
     if key_name is None:
         if len({len(column) for side in sides for column in side.values()}) > 1:
             raise InputError(f"{files}: have different numbers of rows; name the column that joins them with id")
         return {**sides[0], **sides[1]}
-    keys = []
-    for (source, _), side in zip((left, right), sides, strict=True):
-        key = _id_texts(side[key_name], _where(source, key_name))
-        if bool((key == "").any()):
-            raise InputError(f"{source.name}: the id column '{key_name}' has missing values; each row needs an id")
-        if key.n_unique() < len(key):
-            raise InputError(f"{source.name}: the id column '{key_name}' holds an id twice; each must differ")
-        keys.append(key)
-    pairs = (
-        pl.DataFrame({"id": keys[0]})
-        .with_row_index("left")
-        .join(pl.DataFrame({"id": keys[1]}).with_row_index("right"), on="id")
-        .sort("left")
-    )
-    if pairs.height == 0:
-        raise InputError(f"{files}: have no id in common in the column '{key_name}'")
+    keys = [ids_of(side[key_name]) for side in sides]
+    if strict:
+        for (source, _), key in zip((left, right), keys, strict=True):
+            _requireids_of(key, f"{source.name}: the id column '{key_name}'")
+    pairs = _matched(*keys)
+    if strict and pairs.height == 0:
+        raise DoesNotFit(f"{files}: have no id in common in the column '{key_name}'")
     return {
-        name: side[name].gather(pairs[view])
+        name: side[name].take(pairs[view])
         for view, side, names in zip(("left", "right"), sides, (left[1], right[1]), strict=True)
         for name in names
     }
+
+
+def _matched(left: pl.Series, right: pl.Series) -> pl.DataFrame:
+    """Return the pairs of row numbers, "left" and "right", of the ids that occur once on each side."""
+    import polars as pl
+
+    numbered = [
+        pl.DataFrame({"id": ids}).with_row_index(view).filter(pl.col("id").is_not_null() & pl.col("id").is_unique())
+        for view, ids in (("left", left), ("right", right))
+    ]
+    return numbered[0].join(numbered[1], on="id").sort("left")
+
+
+def _requireids_of(ids: pl.Series, what: str) -> None:
+    if ids.null_count():
+        raise DoesNotFit(f"{what} has missing values; each row needs an id")
+    if ids.n_unique() < len(ids):
+        raise DoesNotFit(f"{what} holds an id twice; each must differ")
 
 
 def _where(source: Source, name: str) -> str:
     return f"{source.name}: column '{name}'"
 
 
-def _id_texts(ids: pl.Series, where: str) -> pl.Series:
-    """Return ids as texts that agree between a CSV and a Parquet file; missing ones are empty."""
+def ids_of(column: Column) -> pl.Series:
+    """Return ids as texts that agree between a CSV and a Parquet file (see `of_id`); missing ones are null."""
     import polars as pl
 
-    if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
-        raise InputError(f"{where} cannot be an id; accepted are numbers and texts")
-    if ids.dtype.is_float():
-        ids = ids.fill_nan(None)
-    return ids.cast(pl.String).str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1").fill_null("")
+    series = column.series
+    if series.dtype.is_float():
+        # written out by Python: a whole number with all of its digits
+        texts = [None if number is None or math.isnan(number) else _digits(number) for number in series.to_list()]
+        series = pl.Series(texts, dtype=pl.String)
+    elif not is_textual(series):
+        return series.cast(pl.String)
+    series = series.str.strip_chars()
+    series = series.set(series == "", None)
+    odd = series.filter(
+        series.str.contains(r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$") & series.str.contains(r"[-.eE]")
+    )
+    distinct = odd.unique().drop_nulls()
+    return series.replace(distinct, pl.Series([of_id(text) for text in distinct.to_list()], dtype=pl.String))
+
+
+def _digits(number: float) -> str:
+    return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)

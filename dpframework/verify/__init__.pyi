@@ -3,6 +3,7 @@ from .assertions import (
     assert_loses_as_claimed as assert_loses_as_claimed,
     assert_not_told_apart as assert_not_told_apart,
     assert_private as assert_private,
+    assert_read_row_by_row as assert_read_row_by_row,
     assert_samples_as_stated as assert_samples_as_stated,
     assert_sensitivity_holds as assert_sensitivity_holds,
 )
@@ -24,6 +25,12 @@ from .losses import (
     Claimed as Claimed,
     LossReport as LossReport,
     check_losses as check_losses,
+)
+from .reading import (
+    Reader as Reader,
+    ReadingReport as ReadingReport,
+    built_in_readers as built_in_readers,
+    check_reading as check_reading,
 )
 from .samplers import (
     Probe as Probe,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dpframework.facts.privacy import Amount, Relation
@@ -15,6 +15,7 @@ from dpframework.verify.auditing import audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport
 from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.reading import Reader, ReadingReport, check_reading
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 
@@ -106,3 +107,18 @@ def assert_not_told_apart(
     told_apart = distinguish(one, other, runs=runs, delta=delta)
     assert told_apart.epsilon <= epsilon, f"claimed is {epsilon:g}, but {told_apart}"
     return told_apart
+
+
+def assert_read_row_by_row(
+    schema: Schema, *, readers: Iterable[Reader] | None = None, tables: int = 200, seed: int = 0
+) -> ReadingReport:
+    """Fail if one row changes how another is read, or whether it is (see `check_reading`).
+
+    Raises
+    ------
+    AssertionError
+        With the cells that show it.
+    """
+    report = check_reading(schema, readers=readers, tables=tables, seed=seed)
+    assert report.passed, str(report)
+    return report

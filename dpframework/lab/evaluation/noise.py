@@ -106,7 +106,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
             column = table.values[attribute.name].copy()
             column[hit] = changed(attribute, column, hit, rng)
             values[attribute.name] = column
-            codes[position, hit] = encode_column(attribute, column[hit]).codes
+            codes[position, hit] = encode_column(attribute, column[hit], out_of_domain="error").codes
         else:
             codes[position, hit] = changed(attribute, codes[position].astype(np.float64), hit, rng)
     return Table(table.schema, codes, values)

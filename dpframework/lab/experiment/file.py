@@ -9,8 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
@@ -158,6 +161,8 @@ def _data(form: Mapping[str, Any], where: str, folder: Path) -> DataSet:
     place = {key: value for key, value in form.items() if key in DATA_KEYS}
     with begun_with(where):
         data = Data.from_form(place, folder, where)
+        if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
+            data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = Schema.load(resolved_path(required_text(form, "schema", where), folder))
         if len(data.files) > 1:
             require_views(schema, where)

@@ -62,7 +62,8 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
 
 def _read_as(source: FileTable) -> list[str | None]:
     """Return what else decides the rows that are read from a file."""
-    return [source.schema.fingerprint, source.data.out_of_domain.value, source.data.id]
+    policy = source.data.out_of_domain
+    return [source.schema.fingerprint, None if policy is None else policy.value, source.data.id]
 
 
 def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:

@@ -222,8 +222,12 @@ def test_missing_values_and_values_outside_the_range_at_prediction():
     tree = DPID3Classifier(epsilon=20, schema=SCHEMA, random_state=1).fit(X, y)
     odd = pd.DataFrame({"age": [-5.0, 180.0], "city": [None, "Rome"]})
     assert tree.predict(odd).tolist() == ["no", "yes"]
+    # a city that the schema does not hold is a missing one
+    unknown, missing = (pd.DataFrame({"age": [180.0], "city": [city]}) for city in ("Paris", None))
+    assert tree.predict(unknown).tolist() == tree.predict(missing).tolist()
+    strict = DPID3Classifier(epsilon=20, schema=SCHEMA, random_state=1, out_of_domain="error").fit(X, y)
     with pytest.raises(dpf.InputError, match="city"):
-        tree.predict(pd.DataFrame({"age": [1.0], "city": ["Paris"]}))
+        strict.predict(pd.DataFrame({"age": [1.0], "city": ["Paris"]}))
 
 
 def test_a_schema_that_does_not_fit_x_is_refused():

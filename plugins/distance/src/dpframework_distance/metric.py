@@ -67,7 +67,7 @@ class CategoricalMetric:
                 raise InputError(f"the columns lack attribute '{lacking[0]}', which the metric looks at")
             schema = attrs.evolve(self.distances.schema.select(self.attributes), rows=None, max_rows=None)
             read = table_from_columns if isinstance(rows, Mapping) else table_from_frame
-            rows = read(rows, schema)
+            rows = read(rows, schema, out_of_domain="error")  # a row that the schema does not hold has no distance
         if isinstance(rows, Table):
             for name in self.attributes:
                 if rows.schema[name] != self.distances[name].attribute:

@@ -47,7 +47,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         The schema's name of the class; needed only if the schema has more attributes besides.
     out_of_domain
         What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
-        nearest bound and refuses unknown texts; "missing" makes them missing, where the schema allows that; "error".
+        nearest bound and makes others missing; "missing" makes all of them missing; "error" refuses them.
     relation
         The neighbouring relation of the claim.
     accountant

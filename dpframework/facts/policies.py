@@ -1,0 +1,17 @@
+"""What becomes of values that a schema does not hold: decided before the data is read, and so part of a plan."""
+
+from __future__ import annotations
+
+from dpframework.facts.choices import Choice
+
+
+class OutOfDomain(Choice, what="out_of_domain"):
+    """What to do with a value that the schema's domain does not hold.
+
+    `CLAMP` moves a number to the nearest bound and makes any other value missing. `MISSING` makes all of them missing.
+    Both read every table. `ERROR` refuses the table.
+    """
+
+    ERROR = "error"
+    CLAMP = "clamp"
+    MISSING = "missing"

@@ -1,0 +1,93 @@
+"""Where to cut a column of numbers into bins: arithmetic for schemas made from data, which is not private."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import MOST_CODES
+
+
+def fitting(bins: int, lower: float, upper: float) -> int:
+    """Return `bins`, or 1 where floating-point numbers are too coarse to cut so narrow a range."""
+    return bins if (upper - lower) / bins > 4 * np.spacing(max(abs(lower), abs(upper))) else 1
+
+
+def midway(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a cut point between each two neighbours of increasing points, or the upper one if none lies there."""
+    low, high = points[:-1], points[1:]
+    middle = low + (high - low) / 2
+    return np.asarray(np.where(middle > low, middle, high))
+
+
+def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
+    """Return the number of bins of the width 2 IQR / rows^(1/3), and no more than distinct values.
+
+    Half the rows may share one value, and then the width is zero: `otherwise` bins it is.
+    """
+    first, third = np.quantile(numbers, (0.25, 0.75))
+    width = 2 * float(third - first) / len(numbers) ** (1 / 3)
+    if width <= 0:
+        return otherwise
+    bins = (float(numbers.max()) - float(numbers.min())) / width
+    most = min(MOST_CODES, len(np.unique(numbers)))
+    return most if bins > most else math.ceil(bins)
+
+
+def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """Return the centres, increasing, of one-dimensional k-means: the best of three runs of Lloyd's algorithm.
+
+    It starts from quantiles of the rows, from quantiles of the distinct values, and evenly over the range: always
+    the same centres for the same column.
+
+    Parameters
+    ----------
+    points
+        Distinct values, increasing.
+    weights
+        How many rows have each.
+    most
+        Number of clusters; fewer come out where there are fewer points, or a cluster runs empty.
+    """
+    if len(points) <= most:
+        return points
+    shares = (np.arange(most) + 0.5) / most
+    rows = np.cumsum(weights)
+    runs = [
+        _lloyd(points, weights, starts)
+        for starts in (
+            np.unique(points[np.searchsorted(rows, shares * rows[-1])]),
+            np.quantile(points, shares),
+            points[0] + shares * (points[-1] - points[0]),
+        )
+    ]
+    return min(runs, key=lambda centres: _spread(points, weights, centres))
+
+
+def _spread(points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]) -> float:
+    """Return the sum over rows of the squared distance to the nearest centre."""
+    nearest_centres = centres[np.searchsorted(midway(centres), points, side="right")]
+    return float(np.sum(weights * (points - nearest_centres) ** 2))
+
+
+def _lloyd(
+    points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Move increasing centres to the means of their points until they stay.
+
+    On a line a cluster is an interval, so that each round is a search and a difference of running sums.
+    """
+    rows = np.concatenate([[0], np.cumsum(weights)])
+    # Around the mean, running sums lose no digits to a common offset.
+    offset = float(np.average(points, weights=weights))
+    sums = np.concatenate([[0.0], np.cumsum((points - offset) * weights)])
+    for _ in range(300):
+        edges = np.concatenate([[0], np.searchsorted(points, midway(centres)), [len(points)]])
+        counts = np.diff(rows[edges])
+        moved = np.asarray(np.diff(sums[edges])[counts > 0] / counts[counts > 0] + offset)
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres

@@ -1,0 +1,173 @@
+"""Does a table fit a schema? The owner's question, asked of private rows apart from any run: not private.
+
+A run reads whatever the rows are, and says nothing of what it made of them. So the owner fits the schema to the data
+beforehand, and is told here how many cells do not fit, and which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Boolean, Numeric
+from dpframework.facts.schema import Schema
+from dpframework.facts.typechecks import typechecked
+from dpframework.tables.columns import Column, as_column
+from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
+from dpframework.tables.sources import Source, open_source
+from dpframework.tables.views import ids_of, sides_of
+
+SHOWN = 5
+
+
+@final
+@attrs.frozen
+class Misfit:
+    """Something of a table that its schema does not hold. It shows private values: it is for the owner only.
+
+    Attributes
+    ----------
+    where
+        The attribute, or the table.
+    what
+        What is there instead.
+    rows
+        In how many rows.
+    examples
+        Some of the values.
+    """
+
+    where: str
+    what: str
+    rows: int
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Write one line."""
+        rows = f" in {self.rows} {'row' if self.rows == 1 else 'rows'}" if self.rows else ""
+        examples = f", such as {', '.join(map(repr, self.examples))}" if self.examples else ""
+        return f"{self.where}: {self.what}{rows}{examples}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return attrs.asdict(self)
+
+
+@typechecked
+def check_fit(
+    data: Any,
+    schema: Schema,
+    *,
+    right: Any = None,
+    id: str | None = None,  # noqa: A002
+) -> tuple[Misfit, ...]:
+    """Return what of a table does not fit a schema. This reads private data and is **not** private.
+
+    Parameters
+    ----------
+    data
+        The path of a CSV or Parquet file, or a dataframe of polars, pandas or pyarrow; with `right` the left view.
+    schema
+        What a run would read it by.
+    right
+        The right view.
+    id
+        The column that joins the two views.
+
+    Raises
+    ------
+    InputError
+        If the data cannot be read.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from dpframework.facts.attributes import Boolean, Numeric
+    >>> frame = pl.DataFrame({"age": [17, 203], "ill": ["yes", None]})
+    >>> for misfit in check_fit(frame, Schema([Numeric("age", 0, 120, bins=4), Boolean("ill")])):
+    ...     print(misfit)
+    age: numbers beyond its bounds 0 and 120 in 1 row, such as '203'
+    ill: missing values, for which the schema has no cell (missing = true) in 1 row
+    """
+    found: list[Misfit] = []
+    if right is None:
+        source = open_source(data)
+        rows = _examined(source, list(schema), found)
+    else:
+        sources = open_source(data), open_source(right)
+        counts = [_examined(s, side, found) for s, side in zip(sources, sides_of(schema), strict=True)]
+        rows = _joined_rows(sources, id, counts, found)
+    for name, bound in (("rows", schema.rows), ("max_rows", schema.max_rows)):
+        if bound is not None and (rows != bound if name == "rows" else rows > bound):
+            found.append(Misfit("the table", f"{name} = {bound} in the schema, but the number of rows is {rows}", 0))
+    return tuple(found)
+
+
+def _examined(source: Source, attributes: Sequence[Attribute], found: list[Misfit]) -> int:
+    """Add what does not fit of one source, and return its number of rows."""
+    present = [attribute for attribute in attributes if attribute.name in source.columns]
+    found += [Misfit(a.name, f"no such column in {source.name}", 0) for a in attributes if a not in present]
+    names = [attribute.name for attribute in present]
+    rows = 0
+    for attribute, (name, values) in zip(present, source.take(names).items(), strict=True):
+        column = as_column(values, f"{source.name}: column '{name}'")
+        rows = len(column)
+        found += _misfits(attribute, column)
+    return rows
+
+
+def _misfits(attribute: Attribute, column: Column) -> Iterator[Misfit]:
+    cells = cells_of(attribute, column)
+    outside = cells.codes == OUTSIDE
+    if bool(outside.any()):
+        what = "values that are not in its list"
+        if isinstance(attribute, Numeric):
+            what = "values that are not numbers"
+        elif isinstance(attribute, Boolean):
+            what = "values that are neither true nor false"
+        yield Misfit(attribute.name, what, int(outside.sum()), _examples(column, outside))
+    if isinstance(attribute, Numeric) and cells.beyond is not None and bool(cells.beyond.any()):
+        what = f"numbers beyond its bounds {attribute.lower:g} and {attribute.upper:g}"
+        yield Misfit(attribute.name, what, int(cells.beyond.sum()), _examples(column, cells.beyond))
+    missing = cells.codes == MISSING
+    if attribute.missing_code is None and bool(missing.any()):
+        what = "missing values, for which the schema has no cell (missing = true)"
+        yield Misfit(attribute.name, what, int(missing.sum()))
+
+
+def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return some of the values, each once; of another type there is nothing to show."""
+    import polars as pl
+
+    values = column.series.filter(pl.Series(which)).drop_nulls().unique(maintain_order=True)
+    shown = tuple(map(str, values.head(SHOWN).to_list()))
+    foreign = column.foreign is not None and bool((column.foreign & which).any())
+    return (*shown, "a value of another type") if foreign else shown
+
+
+def _joined_rows(
+    sources: tuple[Source, Source], key_name: str | None, counts: Sequence[int], found: list[Misfit]
+) -> int:
+    """Return how many rows two views have together, and add what is wrong with their ids."""
+    if key_name is None:
+        if counts[0] != counts[1]:
+            what = f"{counts[0]} and {counts[1]} rows, and no id that joins them"
+            found.append(Misfit(f"{sources[0].name} and {sources[1].name}", what, 0))
+        return min(counts)
+    kept = []
+    for source in sources:
+        ids = ids_of(as_column(source.take([key_name])[key_name], f"{source.name}: column '{key_name}'"))
+        where = f"{source.name}: {key_name}"
+        if ids.null_count():
+            found.append(Misfit(where, "no id, so that the row joins nothing", ids.null_count()))
+        known = ids.drop_nulls()
+        twice = known.filter(known.is_duplicated())
+        if len(twice):
+            some = tuple(twice.unique(maintain_order=True).head(SHOWN).to_list())
+            found.append(Misfit(where, "ids that occur more than once, and so join nothing", len(twice), some))
+        kept.append(known.filter(known.is_unique()))
+    return int(kept[0].is_in(kept[1].to_list()).sum())

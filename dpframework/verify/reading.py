@@ -1,0 +1,283 @@
+"""Reading row by row: what one row says must not change how another is read, or whether it is read.
+
+A claim is about tables of codes. It carries over to the data only if neighbouring data gives neighbouring tables: the
+codes of a row follow from that row alone, and no row stops the reading. A library that holds a column as an array of
+one type breaks this easily, since one cell more may change the type of all.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+import random
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.canonical import of_text
+from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.schema import Schema
+from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
+from dpframework.tables.table import Table
+
+Cells: TypeAlias = Mapping[str, Sequence[Any]]
+"""Columns of made-up cells, by name."""
+
+MOST_ROWS = 4
+SHOWN = 3  # violations
+
+
+@final
+@attrs.frozen
+class Reader:
+    """A way to read a table: how it is held before, and how it is read.
+
+    Attributes
+    ----------
+    name
+        What the report calls it.
+    hold
+        Puts columns into a frame, or into a file in a folder. What it raises is not the reader's: a library that cannot
+        hold such cells in one column never gets to show them.
+    read
+        Encodes what is held on a schema.
+    may_refuse
+        Whether it may refuse rows with `DoesNotFit`, since their owner asserts that they fit.
+    """
+
+    name: str
+    hold: Callable[[Cells, Path], Any]
+    read: Callable[[Any, Schema], Table]
+    may_refuse: bool = False
+
+
+@final
+@attrs.frozen
+class ReadingReport:
+    """What was found of some readers.
+
+    Attributes
+    ----------
+    readers
+        Their names.
+    tables
+        How many pairs of tables were read by each: rows, and the same rows with one more.
+    violations
+        What one row changed of others: one sentence each, with made-up cells.
+    """
+
+    readers: tuple[str, ...]
+    tables: int
+    violations: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.violations
+
+    def __str__(self) -> str:
+        """Write a line, and one for each violation."""
+        verdict = "row by row" if self.passed else "NOT row by row"
+        head = f"{', '.join(self.readers)}: {verdict} on {self.tables} pairs of tables each"
+        return "\n  ".join((head, *self.violations))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "passed": self.passed}
+
+
+def check_reading(
+    schema: Schema, *, readers: Iterable[Reader] | None = None, tables: int = 200, seed: int = 0
+) -> ReadingReport:
+    """Read made-up tables with and without one more row, and compare the rows that they share.
+
+    Parameters
+    ----------
+    schema
+        What the tables are read by; its public counts are left out, since one row more may break them.
+    readers
+        What to check; by default `built_in_readers()`: everything that dpframework reads.
+    tables
+        How many pairs of tables each one reads.
+    seed
+        Of the cells.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> print(check_reading(Schema([Boolean("ill")]), readers=[built_in_readers()[0]], tables=20))
+    csv: row by row on 20 pairs of tables each
+    """
+    schema = attrs.evolve(schema, rows=None, max_rows=None)
+    checked = built_in_readers() if readers is None else tuple(readers)
+    violations: dict[str, None] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for reader in checked:
+            rng = random.Random(seed)
+            found: list[str] = []
+            for _ in range(tables):
+                rows, more = _drawn(schema, rng)
+                place = rng.randrange(len(rows) + 1)
+                wrong = _compared(reader, schema, rows, more, place, Path(folder))
+                if wrong is not None:
+                    found.append(wrong)
+            violations |= dict.fromkeys(sorted(found, key=len)[:SHOWN])
+    return ReadingReport(tuple(reader.name for reader in checked), tables, tuple(violations))
+
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, place: int, folder: Path) -> str | None:
+    """Return what one row more changes of the others; None if nothing, or if no library holds such rows."""
+    held: list[Any] = []
+    for table in (list(rows), [*rows[:place], more, *rows[place:]]):
+        columns = {name: [row[k] for row in table] for k, name in enumerate(schema.names)}
+        try:
+            held.append(reader.hold(columns, folder / f"{len(held)}"))
+        except Exception:  # of the library that cannot hold them
+            return None
+    read: list[Table] = []
+    for what, one in zip((f"the rows {list(rows)}", f"the row {more} beside {list(rows)}"), held, strict=True):
+        try:
+            read.append(reader.read(one, schema))
+        except DoesNotFit:
+            if not reader.may_refuse:
+                return f"{reader.name}: {what} stops the reading"
+            return None
+        except Exception as error:
+            return f"{reader.name}: {what} stops the reading ({type(error).__name__})"
+    shared = np.delete(np.arange(len(rows) + 1), place)
+    for k, attribute in enumerate(schema):
+        codes = read[0].codes[k].tolist(), read[1].codes[k][shared].tolist()
+        same = codes[0] == codes[1]
+        if attribute.name in read[0].values:
+            values = read[0].values[attribute.name], read[1].values[attribute.name][shared]
+            same = same and np.array_equal(*values, equal_nan=True)
+        if not same:
+            cells = [row[k] for row in rows]
+            return (
+                f"{reader.name}: '{attribute.name}' of {cells} is read as {codes[0]}, but as {codes[1]} "
+                f"beside {more[k]!r}"
+            )
+    return None
+
+
+# Cells
+
+
+def _drawn(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
+    """Return some rows whose columns are of one type each, mostly, and one more, whose cells may be of any."""
+    number = rng.randrange(MOST_ROWS + 1)
+    columns, more = [], []
+    for attribute in schema:
+        pools = _pools(attribute)
+        wild = [cell for pool in pools for cell in pool]
+        pool = rng.choice([*pools, wild])
+        columns.append([rng.choice(pool) for _ in range(number)])
+        more.append(rng.choice([None, rng.choice(pool), rng.choice(wild)]))
+    return [tuple(column[k] for column in columns) for k in range(number)], tuple(more)
+
+
+def _pools(attribute: Attribute) -> list[list[Any]]:
+    """Return cells of an attribute in the types that containers have: in its domain, at its edges, and outside."""
+    numbers, texts = _inside(attribute)
+    whole = [int(number) for number in numbers if float(number).is_integer()]
+    floats = [float(number) for number in numbers]
+    return [
+        [*whole, 0, 1, -1],
+        [*whole, 2**53 + 1, 10**16 + 1, 2**62],
+        [*floats, 0.0, -0.0, 1.0, 2.5],
+        [*floats, 0.1, 1e16, math.inf, -math.inf, math.nan],
+        [float(np.float32(number)) for number in (*floats, 0.1)],
+        [*texts, *(f"{number!r}" for number in floats), *(f" {number}" for number in whole), "1", "1.0", "-0.0"],
+        [*texts, "", " ", "1e3", "+1", "01", "nan", "inf", "1e16", "10000000000000001", "another"],
+        [True, False],
+        [Decimal("1.0"), Decimal("0.1"), Decimal("-0"), 10**30, None],
+        [datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 12), b"1", [1], {"a": 1}],
+    ]
+
+
+def _inside(attribute: Attribute) -> tuple[list[float], list[str]]:
+    """Return numbers and texts that mean something to an attribute."""
+    match attribute:
+        case Numeric():
+            edges = [attribute.lower, *attribute.interior_cuts[:3], attribute.upper]
+            return [*edges, attribute.lower - 1, attribute.upper + 1], ["1", "0.5"]
+        case Boolean():
+            return [0, 1], ["true", "False", "YES", "n", "t", "f", "no"]
+        case Categorical():
+            forms = [of_text(value) for value in attribute.values[:6]]
+            return [form for form in forms if isinstance(form, float)], [*attribute.values[:6]]
+    return [], []
+
+
+# Readers
+
+
+def built_in_readers(out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> tuple[Reader, ...]:
+    """Return readers of everything that dpframework reads, with one policy.
+
+    Examples
+    --------
+    >>> print(*(reader.name for reader in built_in_readers()), sep=", ")
+    csv, parquet, parquet of pandas, polars, pandas, pyarrow, columns
+    """
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    def frame(held: Any, schema: Schema) -> Table:
+        return table_from_frame(held, schema, out_of_domain=out_of_domain)
+
+    def file(held: Any, schema: Schema) -> Table:
+        return read_table(held, schema, out_of_domain=out_of_domain)
+
+    def columns(held: Any, schema: Schema) -> Table:
+        return table_from_columns(held, schema, out_of_domain=out_of_domain)
+
+    may_refuse = OutOfDomain.parse(out_of_domain) is OutOfDomain.ERROR
+    kinds: list[tuple[str, Callable[[Cells, Path], Any], Callable[[Any, Schema], Table]]] = [
+        ("csv", _csv, file),
+        ("parquet", _parquet, file),
+        ("parquet of pandas", _parquet_of_pandas, file),
+        ("polars", lambda cells, _: pl.DataFrame(dict(cells)), frame),
+        ("pandas", lambda cells, _: pd.DataFrame(dict(cells)), frame),
+        ("pyarrow", lambda cells, _: pa.table(dict(cells)), frame),
+        ("columns", lambda cells, _: cells, columns),
+    ]
+    return tuple(Reader(name, hold, read, may_refuse) for name, hold, read in kinds)
+
+
+def _csv(cells: Cells, path: Path) -> Path:
+    path = path.with_suffix(".csv")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_MINIMAL)
+        writer.writerow(cells)
+        writer.writerows(zip(*cells.values(), strict=True))
+    return path
+
+
+def _parquet(cells: Cells, path: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = path.with_suffix(".parquet")
+    pq.write_table(pa.table({name: list(column) for name, column in cells.items()}), path)
+    return path
+
+
+def _parquet_of_pandas(cells: Cells, path: Path) -> Path:
+    import pandas as pd
+
+    path = path.with_suffix(".parquet")
+    pd.DataFrame({name: list(column) for name, column in cells.items()}).to_parquet(path)
+    return path

@@ -1,0 +1,229 @@
+"""Reading is row by row and total: what one row says changes no other row, and stops no run."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import attrs
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dpframework as dpf
+from dpframework.facts.canonical import label_of, numbers_of, of_id, of_number, of_text
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.tables.encoding import encode_column
+from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
+
+HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)
+POLICIES = ("clamp", "missing", "error")
+SCHEMAS = {
+    "with cells for missing values": dpf.Schema(
+        [
+            dpf.Categorical("c", ["1", "1.5", "2", "x", "10000000000000000", "0.1", "inf"], missing=True),
+            dpf.Numeric("x", 0, 4, bins=4, missing=True),
+            dpf.Boolean("b", missing=True),
+        ]
+    ),
+    "without": dpf.Schema(
+        [
+            dpf.Categorical("c", ["0", "yes", "-1"]),
+            dpf.Numeric("x", -1e17, 1e17, cuts=[0, 0.1, 1e16]),
+            dpf.Boolean("b"),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_every_reader_reads_row_by_row(schema, policy):
+    assert_read_row_by_row(schema, readers=built_in_readers(policy), tables=60)
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70) | st.integers(-2, 3) | st.sampled_from([2**53 + 1, 10**16, 10**16 + 1]),
+    st.floats() | st.floats(width=32) | st.sampled_from([-0.0, 1.0, 1.5, 1e16, 0.1]),
+    st.decimals(allow_nan=True, allow_infinity=True),
+    st.text(max_size=5),
+    st.sampled_from([" 1", "1.0", "1e3", "+1", "01", "-0", "true", "FALSE", "", "nan", "10000000000000001"]),
+    st.dates() | st.datetimes() | st.binary(max_size=2) | st.lists(st.integers(), max_size=1),
+    st.sampled_from([np.float32(0.1), np.int8(1), np.uint64(2**63), np.True_, np.float64(-0.0), pd.NA, pd.NaT]),
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(CELLS, max_size=5), CELLS, st.sampled_from([a for s in SCHEMAS.values() for a in s]))
+def test_objects_are_read_one_by_one(cells, more, attribute):
+    def held(column):
+        yield list(column)
+        array = np.empty(len(column), dtype=object)
+        array[:] = column
+        yield array
+        yield pd.Series(column, dtype=object)
+
+    for policy in ("clamp", "missing"):
+        alone = [encode_column(attribute, [cell], out_of_domain=policy) for cell in cells]
+        for column in held([*cells, more]):
+            together = encode_column(attribute, column, out_of_domain=policy)
+            assert together.codes[:-1].tolist() == [int(one.codes[0]) for one in alone]
+            if together.values is not None:
+                np.testing.assert_array_equal(together.values[:-1], [one.values[0] for one in alone])
+
+
+def test_a_histogram_does_not_move_for_one_row_more():
+    schema = dpf.Schema([HALVES])
+
+    def counts(frame):
+        return np.bincount(dpf.table_from_frame(frame, schema).codes[0], minlength=5).tolist()
+
+    rows = [1.0] * 500 + [2.0] * 500
+    assert counts(pd.DataFrame({"c": rows})) == [500, 0, 500, 0, 0]
+    assert counts(pd.DataFrame({"c": [*rows, 2.5]})) == [500, 0, 500, 1, 0]
+    assert counts(pd.DataFrame({"c": [*rows, None]})) == [500, 0, 500, 0, 1]
+    assert counts(pd.DataFrame({"c": [*rows, "a"]})) == [500, 0, 500, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "cells", "more"),
+    [
+        (["0", "1"], [-0.0, 1.0], [None]),
+        (["0", "1"], [-0.0, 1.0], [0.5]),
+        (["10000000000000000", "2"], [10**16, 2], [None]),
+        (["10000000000000001", "2"], [10**16 + 1, 2], [None]),
+        (["9007199254740993", "2"], [2**53 + 1, 2], [None]),
+        (["true", "false"], [True, False], ["text"]),
+        (["true", "false"], [True, False], [None]),
+        (["true", "false"], [True, False], [3]),
+        (["1", "2"], [1, 2], ["text"]),
+        (["1.0", "2.5"], [1.0, 2.5], ["text"]),
+        (["1", "2"], [1, 2], [True]),
+        (["1", "2"], [1, 2], [2.5, None]),
+        (["0.1", "0.25"], [0.1, 0.25], ["text", None]),
+    ],
+)
+@pytest.mark.parametrize("make", [pd.Series, lambda cells: cells])
+def test_the_type_that_a_row_gives_its_column_does_not_matter(labels, cells, more, make):
+    attribute = dpf.Categorical("c", labels, missing=True)
+    for column in (cells, [*cells, *more]):
+        assert encode_column(attribute, make(column)).codes[:2].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1, 0]),
+        np.array([1.0, -0.0]),
+        np.array([1, 0], dtype=np.float32),
+        np.array([True, False]),
+        np.array(["1.0", "-0"]),
+        np.array([np.int64(1), np.float32(0)], dtype=object),
+        [Decimal("1.0"), Decimal("0E+3")],
+        ["1e0", " 0.00 "],
+        ["TRUE", "false"],
+        pl.Series([1, 0], dtype=pl.UInt64),
+        pl.Series([1, 0], dtype=pl.Decimal(10, 2)),
+        pl.Series(["1", "0"], dtype=pl.Enum(["0", "1"])),
+        pd.Series([1, 0], dtype="category"),
+        pd.Series([1.0, 0.0], dtype="category"),
+        pd.Series([True, False], dtype="boolean"),
+        pd.Series([1, 0], dtype="Int64"),
+        pd.Series(["1", "0"], dtype="string"),
+        pa.chunked_array([[1, 0]]).dictionary_encode(),
+        pa.chunked_array([["1.0", "0.0"]]).dictionary_encode(),
+        pa.chunked_array([pa.array([1, 0], pa.float16())]),
+    ],
+)
+def test_one_value_has_one_code_in_every_type(column):
+    for label in ("1", "1.0", "1e0", "true"):
+        assert encode_column(dpf.Categorical("c", ["0", label]), column).codes.tolist() == [1, 0]
+    assert encode_column(dpf.Boolean("b"), column).codes.tolist() == [1, 0]
+    numeric = encode_column(dpf.Numeric("x", 0, 2, cuts=[1]), column)
+    assert numeric.codes.tolist() == [1, 0]
+    assert not np.signbit(numeric.values).any()
+
+
+@given(st.floats(allow_nan=False) | st.floats(width=32, allow_nan=False))
+def test_a_form_is_its_own_form_and_every_number_of_it_has_it(number):
+    form = of_number(number)
+    assert of_number(form) == form
+    assert math.copysign(1, form) == 1 or form
+    assert number in numbers_of(form)
+    assert all(of_number(other) == form for other in numbers_of(form))
+    assert of_text(repr(number)) == form
+    assert of_text(label_of(form)) == form
+
+
+def test_texts_that_are_no_numbers():
+    for text in ("007", "+1", "1_000", "0x10", "1.", ".5", "one", "1 2", "--1", "NaN", "٣"):
+        assert of_text(f" {text} ") == text
+    assert [of_text(text) for text in ("", " \t", "\x1f")] == [None] * 3
+    assert [of_text(text) for text in ("inf", "-INF", "1e999")] == [math.inf, -math.inf, math.inf]
+    assert of_id("1e99999999") == "1e99999999"
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (["1", "1.0"], "values '1' and '1.0' are one value in a table"),
+        (["0", "-0.0"], "one value"),
+        ([" a", "a"], "values ' a' and 'a' are one value"),
+        (["True", "true"], "one value"),
+        (["9007199254740992", "9007199254740993"], "one value"),
+        (["0.1", "0.10000000149011612"], "one value"),
+        (["a", "a"], "value 'a' is listed twice"),
+    ],
+)
+def test_labels_of_one_form_are_refused(values, sentence):
+    with pytest.raises(dpf.InputError, match=f"attribute 'c': .*{sentence}"):
+        dpf.Categorical("c", values)
+
+
+@attrs.frozen
+class Towns(dpf.Miner):
+    """Release a histogram."""
+
+    name = "towns"
+
+    def plan(self, schema):
+        return dpf.step("n", dpf.queries.Histogram(schema["town"]), DiscreteLaplace(1))
+
+    def mine(self, table):
+        return table.release("n")
+
+
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize(
+    "row", ["", ",", "C,40", "A,many", "A,-5", "A,1e999", '"x\ny",\'', "\xff\xfe,3", "A,true", "A,NaN", " , "]
+)
+def test_no_row_stops_a_run(row, missing, tmp_path):
+    schema = dpf.Schema(
+        [dpf.Categorical("town", ["A", "B"], missing=missing), dpf.Numeric("age", 0, 99, bins=3, missing=missing)]
+    )
+    study = dpf.Study(schema, epsilon=1)
+    study.add("towns", Towns())
+    (tmp_path / "people.csv").write_bytes(b"town,age\nA,30\nB,60\n" + row.encode("latin-1") + b"\n")
+    table = dpf.read_table(tmp_path / "people.csv", schema)
+    assert table.codes[:, :2].tolist() == [[0, 1], [0, 1]]
+    assert len(study.run(table)["towns"]) == 2 + missing
+
+
+def test_the_kit_says_what_a_reader_does_wrong():
+    good, *_ = built_in_readers()
+    schema = dpf.Schema([dpf.Boolean("ill")], rows=1)
+
+    def refusing(held, schema):
+        return dpf.read_table(held, schema, out_of_domain="error")
+
+    report = check_reading(schema, readers=[good, attrs.evolve(good, name="strict", read=refusing)], tables=50)
+    assert not report.passed
+    assert all(text.startswith("strict: ") and "stops the reading" in text for text in report.violations)
+    assert str(report).startswith("csv, strict: NOT row by row on 50 pairs of tables each\n  strict: ")
+    assert report.to_dict()["passed"] is False
+    assert check_reading(schema, readers=[attrs.evolve(good, read=refusing, may_refuse=True)], tables=50).passed
