@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import pkgutil
@@ -100,6 +101,17 @@ def test_at_most_eighteen_modules_stand_at_the_top() -> None:
 def test_no_source_file_has_more_than_400_lines() -> None:
     sources = [file for package in PACKAGES for file in package.rglob("*.py")]
     assert {file.name: lines for file in sources if (lines := len(file.read_text("utf-8").splitlines())) > 400} == {}
+
+
+def test_no_function_has_more_than_60_lines() -> None:
+    """From `def` to its last line, docstring and all; there is no exception."""
+    long = {}
+    for file in (file for package in PACKAGES for file in package.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                long.update({f"{file.name}: {node.name}": lines} if lines > 60 else {})
+    assert long == {}
 
 
 @pytest.mark.parametrize("room", ["", *ROOMS])
