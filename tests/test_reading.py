@@ -227,3 +227,10 @@ def test_the_kit_says_what_a_reader_does_wrong():
     assert str(report).startswith("csv, strict: NOT row by row on 50 pairs of tables each\n  strict: ")
     assert report.to_dict()["passed"] is False
     assert check_reading(schema, readers=[attrs.evolve(good, read=refusing, may_refuse=True)], tables=50).passed
+
+
+@pytest.mark.parametrize("column", [[1.0, math.nan], ["1", ""], np.array([1.0, np.nan]), pl.Series([1, None])])
+def test_missing_values_that_the_schema_has_a_cell_for_fit(column):
+    for attribute in SCHEMAS["with cells for missing values"]:
+        codes = encode_column(attribute, column, out_of_domain="error").codes
+        assert codes.tolist()[1] == attribute.missing_code
