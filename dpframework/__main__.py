@@ -1,9 +1,20 @@
-"""`python -m dpframework` is `dpframework`."""
+"""`python -m dpframework` is `dpframework`; the door through which both come."""
 
 from __future__ import annotations
 
 import sys
 
-from dpframework.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """Run the command of this process, and return its exit code; Ctrl-C ends it quietly at any moment."""
+    try:
+        from dpframework.cli import main as run  # takes a second, in which a user may think better of it
+
+        return run()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

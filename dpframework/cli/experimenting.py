@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,7 +40,8 @@ def register(app: typer.Typer) -> None:
 def experiment(
     file: Annotated[Path, path_argument("FILE", "An experiment file (.toml).")],
     out: Annotated[Path | None, path_option("FOLDER", WHERE)] = None,
-    jobs: Annotated[int | None, number_option("Processes. By default one a processor.")] = None,
+    jobs: Annotated[int | None, number_option("Processes. By default, and at most, one a processor.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Take more processes than there are processors.")] = False,
     repetitions: Annotated[int | None, number_option(REPETITIONS)] = None,
     as_json: Json = False,
 ) -> None:
@@ -51,6 +53,12 @@ def experiment(
     for name, number in (("--jobs", jobs), ("--repetitions", repetitions)):
         if number is not None and number < 1:
             raise InputError(f"{name} is {number}; at least 1 is needed")
+    processors = os.cpu_count() or 1
+    if jobs is not None and jobs > processors and not force:
+        raise InputError(
+            f"--jobs is {jobs}; this machine has {counted(processors, 'processor')}, and more processes only take "
+            "memory; add --force if you want them"
+        )
     from dpframework.lab.experiment import load_experiment, run_experiment
 
     wanted = load_experiment(file, repetitions=repetitions)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import traceback
 from collections.abc import Iterable
 from typing import Any
+
+#: The most characters of a sentence: nobody reads a quoted value of thousands to its end.
+LONGEST = 2000
+
+_LONG_WORD = re.compile(r"(\S{100})\S{300,}(\S{20})")
 
 
 class DPFrameworkError(Exception):
@@ -20,6 +26,11 @@ class DPFrameworkError(Exception):
     """
 
     results: Any | None = None
+
+    def __str__(self) -> str:
+        """Return the sentence; of a very long value that it quotes, the beginning and the end."""
+        text = _LONG_WORD.sub(r"\1...\2", super().__str__())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 class InputError(DPFrameworkError, ValueError):

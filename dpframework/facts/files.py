@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -81,6 +82,7 @@ def read_text(path: Path, expected: str | None = None) -> str:
         If there is no such file, or it cannot be read; names the file.
     """
     remedy = f"; {expected} is expected" if expected else ""
+    require_no_stream(path)
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -91,6 +93,24 @@ def read_text(path: Path, expected: str | None = None) -> str:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not UTF-8 text{remedy}") from None
+
+
+def require_no_stream(path: Path) -> None:
+    """Refuse a pipe, a device or a socket: reading it may never end, and cannot be done again.
+
+    Raises
+    ------
+    InputError
+        If it is one, or no path at all.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # whoever reads it says what is wrong
+    except ValueError:
+        raise InputError(f"{str(path)!r}: is no path: it holds a NUL character") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path}: is no regular file but a pipe, a device or a socket; copy its content to a file")
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -63,6 +63,10 @@ def parsed_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"is not TOML: {error}") from None
+    except RecursionError:
+        raise InputError("cannot be read: its tables or lists are nested too deep") from None
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise InputError("cannot be read: a number in it has thousands of digits") from None
 
 
 def toml_lines(form: Mapping[str, Any]) -> str:
@@ -105,6 +109,8 @@ def resolved_path(text: str, folder: Path) -> Path:
     if unset is not None:
         name = unset.group(1).strip("{}")
         raise InputError(f"the path '{text}' uses the environment variable {name}, which is not set")
+    if "\0" in expanded:
+        raise InputError(f"the path {expanded!r} holds a NUL character, which no path can")
     return folder / os.path.expanduser(expanded)
 
 

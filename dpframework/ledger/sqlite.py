@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.files import require_no_stream
 
 PATIENCE = 10.0  # seconds that another process may take for what it writes
 
@@ -19,6 +20,7 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
     `EXTRA`, the folder is synchronised too once that journal is deleted; with less, a power cut just after a commit
     could bring the journal back, and undo the commit.
     """
+    require_no_stream(path)
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     # Any thread of a run may write, one at a time; transactions are begun by hand.
     connection = sqlite3.connect(

@@ -10,6 +10,7 @@ import attrs
 
 from dpframework.facts.attributes import View
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.files import require_no_stream
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
@@ -76,10 +77,12 @@ class Data:
         Raises
         ------
         NotOpened
-            If an environment variable in a path is not set, or a file does not exist.
+            If an environment variable in a path is not set, or a file does not exist or is no regular one.
         """
         try:
             paths = [resolved_path(text, self.folder) for text in self.files]
+            for path in paths:
+                require_no_stream(path)
         except InputError as error:
             raise NotOpened(str(error)) from None
         for path in paths:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import itertools
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
@@ -117,12 +121,26 @@ def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterat
     # does not wait for others to be kept.
     parallel = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
     ordered = itertools.chain.from_iterable(by_source.values())
-    for key, outcome in parallel(joblib.delayed(_computed)(job) for job in ordered):
+    for key, outcome in parallel(joblib.delayed(_computed)(job, os.getpid()) for job in ordered):
         yield by_key[key], outcome
 
 
-def _computed(job: Job) -> tuple[str, Finished | Failed]:
+def _computed(job: Job, starter: int) -> tuple[str, Finished | Failed]:
+    if os.getppid() == starter:  # a process of this machine's, not a worker of a cluster
+        _end_with(starter)
     return job.key, compute(job)
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """End this process once its parent is gone: nobody would take its outcome."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
