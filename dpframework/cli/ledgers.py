@@ -11,6 +11,7 @@ import typer
 from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
 from dpframework.cli.shared import (
     Command,
+    EngineName,
     Group,
     Json,
     Subject,
@@ -23,6 +24,7 @@ from dpframework.cli.shared import (
     print_json,
     warn_of_problems,
 )
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import decimal_text, readable
 
 if TYPE_CHECKING:
@@ -77,12 +79,13 @@ def approve(
     by: By,
     runs: Annotated[int, number_option("For how many runs.")] = 1,
     note: Annotated[str, typer.Option(metavar="TEXT", help="Anything to keep with the approval.")] = "",
+    engine: EngineName = "memory",
     as_json: Json = False,
 ) -> None:
-    """Approve runs of one plan, by its hash: a plan that claims anything else is another plan."""
+    """Approve runs of one plan, by its hash: what claims anything else, or runs other code, is another plan."""
     warn_of_problems()
     ledger = ledgers.Ledger(file)
-    plan = open_plan(study)
+    plan = open_plan(study, engine)
     ledger.approve(name, plan, by=by, runs=runs, note=note)
     if not as_json:
         print(f"approved for {counted(runs, 'run')}: plan {plan.hash}")
@@ -135,15 +138,29 @@ def verify(
     head: Annotated[
         str | None, typer.Option(metavar="HASH", help="A head noted earlier, which must still be in the chain.")
     ] = None,
+    results: Annotated[
+        list[Path] | None,
+        path_option("RESULTS", "A results.json, or its folder, of a run that must be there; may be repeated."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Recompute every hash, and whether each run was approved and fitted; exit code 1 if anything was changed."""
     warn_of_problems()
-    found = ledgers.Ledger(file).verify(head)
+    found = ledgers.Ledger(file).verify(head, runs=dict(map(_run_of, results or ())))
     if as_json:
         print_json({"entries": found.number, "head": found.hash})
     else:
         print(f"every entry is as it was written; head: {found}")
+
+
+def _run_of(path: Path) -> tuple[str, str]:
+    """Return the run that results are of, and the head of the ledger that they hold."""
+    from dpframework.reports.ran import Ran
+
+    ran, _ = Ran.read(path)
+    if ran.run is None or ran.head is None:
+        raise InputError(f"{path}: these results are of a run that no ledger records")
+    return ran.run, ran.head
 
 
 def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from dpframework.checks import Severity
 from dpframework.cli.shared import (
     REFUSED,
     Command,
+    EngineName,
     Json,
     Subject,
     choice_option,
@@ -67,13 +68,14 @@ def plan(
             "--diff",
         ),
     ] = None,
+    engine: EngineName = "memory",
     as_json: Json = False,
 ) -> None:
     """Draw every release that a study will make, with its loss and the total. The data is not opened."""
     warn_of_problems()
     from dpframework.reports import drawing
 
-    planned = open_plan(study)
+    planned = open_plan(study, engine)
     if other is not None:
         _show_difference(study, planned, other, PlanFormat.JSON if as_json else form)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -15,12 +14,14 @@ from dpframework.cli.progress import progress
 from dpframework.cli.shared import (
     REFUSED,
     Command,
+    EngineName,
     Json,
     NewFolder,
     Seed,
     choice_option,
     console,
     counted,
+    engine_named,
     json_text,
     open_plan,
     path_argument,
@@ -30,16 +31,15 @@ from dpframework.cli.shared import (
     say,
     warn_of_problems,
 )
-from dpframework.facts.errors import DPFrameworkError, InputError, nearest
-from dpframework.facts.files import read_text, require_usable, staged, uninterrupted, write_whole
-from dpframework.reports.ran import Ran
-from dpframework.study.registry import registry
+from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
+from dpframework.reports.ran import RESULTS, Ran
 from dpframework.study.results import Results
 from dpframework.study.study_file import StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine
 
-PLAN, RESULTS, REPORT = "plan.json", "results.json", "report.html"
+PLAN, REPORT = "plan.json", "report.html"
 FILES = (PLAN, RESULTS, REPORT)
 
 #: What a run found, and what stopped it before its end, if anything did.
@@ -67,9 +67,7 @@ def run(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     out: Annotated[Path, NewFolder],
     seed: Seed = None,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="Where counts are evaluated: memory, threads, or a plugin's engine.")
-    ] = "memory",
+    engine: EngineName = "memory",
     ledger: Annotated[
         Path | None,
         path_option(
@@ -83,9 +81,9 @@ def run(
     warn_of_problems()
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
-    chosen = _engine(engine)
+    chosen = engine_named(engine)
     recorded = _recorded(ledger, data_set, out)
-    file, plan = _accepted(study, as_json)
+    file, plan = _accepted(study, chosen, as_json)
     results, stop = _kept(out, study.stem, recorded, lambda: _made(file, seed, chosen, recorded))
     ran = Ran.of(results, stopped=_reason(stop))
     releases = counted(len(ran.charges), "release")
@@ -107,10 +105,10 @@ def run(
     print(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 
-def _accepted(study: Path, as_json: bool) -> tuple[StudyFile, StudyPlan]:
+def _accepted(study: Path, engine: Engine, as_json: bool) -> tuple[StudyFile, StudyPlan]:
     """Return a study and its plan if it may be run: all that can stop it is found before its data is opened."""
     file = load_study(study)
-    plan = file.study.plan()
+    plan = file.study.plan(engine)
     refusals = plan.refusals()
     if refusals:
         if as_json:
@@ -175,14 +173,6 @@ def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.L
         raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
     place = out.absolute()
     return ledgers.Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
-
-
-def _engine(name: str) -> Engine:
-    engines = registry().engines
-    if name not in engines:
-        raise InputError(f"no engine is named '{name}'; {nearest(name, engines)}")
-    made: Engine = engines[name].component()
-    return made
 
 
 def record(results: Results, *, stopped: str | None = None) -> dict[str, object]:
@@ -287,17 +277,8 @@ def _reported(subject: Path) -> tuple[StudyPlan, Ran | None, str]:
     source = subject / RESULTS
     if not source.exists():
         raise InputError(f"{subject}: is not the folder of a run; there is no {RESULTS} in it")
-    try:
-        form = json.loads(read_text(source))
-        if not isinstance(form, dict):
-            raise InputError("these are not results that dpframework wrote")
-        ran = Ran.from_dict(form)
-    except json.JSONDecodeError:
-        raise InputError(f"{source}: is not JSON") from None
-    except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(str(source)) else f"{source}: {text}") from None
+    ran, ran_plan = Ran.read(source)
     plan = open_plan(subject / PLAN)
-    if form.get("plan") != plan.hash:
+    if ran_plan != plan.hash:
         raise InputError(f"{subject}: {RESULTS} is of another plan than {PLAN}; run the study again")
     return plan, ran, subject.resolve().name

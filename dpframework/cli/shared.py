@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text
 from dpframework.results.json_safe import to_json_safe
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.engines import Engine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -183,16 +184,37 @@ def warn_of_problems() -> None:
         say(f"warning: {problem}")
 
 
-def open_plan(path: Path) -> StudyPlan:
-    """Return the plan of a study file, or one that `run` or `plan --format json` wrote.
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", metavar="NAME", help="Where counts are evaluated: memory, threads, or a plugin's engine."),
+]
+
+
+def engine_named(name: str) -> Engine:
+    """Return an engine by its name.
 
     Raises
     ------
     InputError
-        If the file is neither.
+        If no engine has that name.
+    """
+    engines = registry().engines
+    if name not in engines:
+        raise InputError(f"no engine is named '{name}'; {nearest(name, engines)}")
+    made: Engine = engines[name].component()
+    return made
+
+
+def open_plan(path: Path, engine: str = "memory") -> StudyPlan:
+    """Return the plan of a study file, to be run by an engine, or one that `run` or `plan --format json` wrote.
+
+    Raises
+    ------
+    InputError
+        If the file is neither, or there is no such engine.
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a study file (.toml) or a plan (.json) is expected")
     if path.suffix == ".json":
         return StudyPlan.from_json(read_text(path), source=str(path))
-    return load_study(path).study.plan()
+    return load_study(path).study.plan(engine_named(engine))

@@ -1,3 +1,7 @@
+from .approvals import (
+    Approval as Approval,
+    RecordedRun as RecordedRun,
+)
 from .chain import (
     Head as Head,
     LedgerTampered as LedgerTampered,
@@ -7,9 +11,7 @@ from .ledger import (
     opening as opening,
 )
 from .records import (
-    Approval as Approval,
     DataSet as DataSet,
-    RecordedRun as RecordedRun,
     Records as Records,
 )
 from .run import LedgerRun as LedgerRun

@@ -5,9 +5,10 @@ A file beside the results, not part of the ledger, which holds no outputs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -24,6 +25,19 @@ WHAT = "journal of a run"
 def written(output: Any) -> str:
     """Return an output as the text that a journal keeps (see `to_json`)."""
     return canonical(to_json(output))
+
+
+def digest_of(columns: Sequence[Any]) -> str:
+    """Return the SHA-256, in hex, of a row's columns: a disk or a hand that changed one is seen."""
+    return hashlib.sha256(canonical(list(map(str, columns))).encode()).hexdigest()
+
+
+def damaged(path: Path) -> InputError:
+    """Return the error of a journal that is not as it was written."""
+    return InputError(
+        f"{path}: is damaged; the run stays charged and unfinished: put this file back from a backup, or remove it and "
+        "have another run approved"
+    )
 
 
 def remove(path: Path) -> None:
@@ -76,8 +90,9 @@ class Journal:
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("BEGIN EXCLUSIVE")
             for text in (
-                "CREATE TABLE IF NOT EXISTS owner (ledger TEXT, data_set TEXT, plan TEXT, run TEXT)",
-                "CREATE TABLE IF NOT EXISTS release (number INTEGER PRIMARY KEY, path TEXT, origin TEXT, output TEXT)",
+                "CREATE TABLE IF NOT EXISTS owner (ledger TEXT, data_set TEXT, plan TEXT, run TEXT, digest TEXT)",
+                "CREATE TABLE IF NOT EXISTS release"
+                " (number INTEGER PRIMARY KEY, path TEXT, origin TEXT, output TEXT, digest TEXT)",
             ):
                 self._connection.execute(text)
             self._connection.execute("COMMIT")
@@ -90,13 +105,20 @@ class Journal:
     def owner(self) -> Owner | None:
         """Whose it is; None before `claim`."""
         with explained(self.path, WHAT):
-            row = self._connection.execute("SELECT ledger, data_set, plan, run FROM owner").fetchone()
-        return None if row is None else Owner(*row)
+            rows = self._connection.execute("SELECT ledger, data_set, plan, run, digest FROM owner").fetchall()
+        if not rows:
+            if self._held():
+                raise damaged(self.path)
+            return None
+        if len(rows) > 1:
+            raise damaged(self.path)
+        return Owner(*self._whole(rows[0]))
 
     def claim(self, owner: Owner) -> None:
         """Write down whose releases it will hold."""
         with explained(self.path, WHAT):
-            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?)", attrs.astuple(owner))
+            columns = attrs.astuple(owner)
+            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
 
     def keep(self, number: int, path: str, origin: str, output: str) -> None:
         """Keep an output, as `written`; it is on the disk when this returns.
@@ -107,7 +129,8 @@ class Journal:
             If it cannot be written.
         """
         with explained(self.path, WHAT):
-            self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?)", (number, path, origin, output))
+            columns = (number, path, origin, output)
+            self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
 
     def releases(self) -> Mapping[int, Kept]:
         """Return what is kept, by number.
@@ -118,17 +141,27 @@ class Journal:
             If it cannot be read.
         """
         try:
-            with explained(self.path, WHAT):
-                # all of them first: a cursor left open by an error would keep the lock after `close`
-                query = "SELECT number, path, origin, output FROM release ORDER BY number"
-                rows = self._connection.execute(query).fetchall()
-                return {number: Kept(path, origin, from_json(json.loads(text))) for number, path, origin, text in rows}
+            kept = map(self._whole, self._held())
+            return {number: Kept(path, origin, from_json(json.loads(text))) for number, path, origin, text in kept}
         except DPFrameworkError:
             raise
         except Exception as error:  # whatever a plugin's class, or its absence, raises
             raise InputError(
                 f"{self.path}: an output cannot be read ({type(error).__name__}); are the run's plugins installed?"
             ) from None
+
+    def _held(self) -> list[tuple[Any, ...]]:
+        with explained(self.path, WHAT):
+            # all of them: a cursor left open by an error would keep the lock after `close`
+            query = "SELECT number, path, origin, output, digest FROM release ORDER BY number"
+            return self._connection.execute(query).fetchall()
+
+    def _whole(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the columns of a row, if they are as they were written."""
+        *columns, digest = row
+        if digest != digest_of(columns):
+            raise damaged(self.path)
+        return tuple(columns)
 
     def close(self) -> None:
         """Give the lock back."""

@@ -219,13 +219,15 @@ class Ledger:
         """
         return LedgerRun(self._chain, name, None if journal is None else Path(journal))
 
-    def verify(self, head: str | None = None) -> Head:
+    def verify(self, head: str | None = None, *, runs: Mapping[str, str] | None = None) -> Head:
         """Recompute every hash, and whether each run was approved and fitted; return the head.
 
         Parameters
         ----------
         head
             The hash of a head that was noted earlier, which must still be in the chain.
+        runs
+            Runs that must be in the ledger: for each run's id the head that its results hold.
 
         Raises
         ------
@@ -251,6 +253,14 @@ class Ledger:
             raise LedgerTampered(
                 f"{self.path}: no entry has the hash {head}; the ledger was cut, written anew, or is another one"
             )
+        known = {entry.hash for entry in entries}
+        for run, noted in (runs or {}).items():
+            if not records.has_run(run):
+                raise LedgerTampered(f"{self.path}: run {run} is gone; the ledger was put back, or is another one")
+            if noted not in known:
+                raise LedgerTampered(
+                    f"{self.path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
+                )
         return entries[-1].head
 
     def _require_possible(self, records: Records, entry: Entry) -> None:

@@ -12,8 +12,11 @@ import attrs
 from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.facts.errors import InputError, PlanRefused, nearest
+from dpframework.facts.formats import require_form
 from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
+from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
+from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 
 KINDS = (
@@ -34,106 +37,6 @@ KINDS = (
 def refused(why: str) -> str:
     """Return how a run ended that its rows stopped while they were read."""
     return f"refused: {why}"
-
-
-@final
-@attrs.define(eq=False)
-class Approval:
-    """How many runs of one plan are approved, and by whom.
-
-    Attributes
-    ----------
-    plan
-        The plan's hash.
-    by
-        Who approved it.
-    time
-        When.
-    runs
-        For how many runs.
-    note
-        What the approver added.
-    used
-        How many of those runs were opened.
-    revoked
-        Who took it back; None while it holds.
-    """
-
-    plan: str
-    by: str
-    time: str
-    runs: int
-    note: str
-    used: int = 0
-    revoked: str | None = None
-
-    @property
-    def left(self) -> int:
-        """How many more runs may be opened."""
-        return 0 if self.revoked is not None else self.runs - self.used
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {**attrs.asdict(self), "left": self.left}
-
-
-@final
-@attrs.define(eq=False)
-class RecordedRun:
-    """A run and what was recorded of it.
-
-    Attributes
-    ----------
-    id
-        Its name in the ledger.
-    plan
-        The plan's hash.
-    time
-        When it was opened, and its plan's whole total charged.
-    amount
-        That total, in the notion of loss of its data set.
-    approval
-        The approval that it was opened under.
-    charges
-        The paths of the releases charged, in order.
-    resumed
-        How many times it was resumed.
-    redrawn
-        How many releases were drawn afresh because the run was killed before their outputs were written down.
-    end
-        "finished", "stopped", "refused: " and why, or None while it may go on. A run that was refused since its rows
-        could not be read, or were not as their owner said, has used up an approval; if it was refused before its
-        charge, its amount is nothing.
-    """
-
-    id: str
-    plan: str
-    time: str
-    amount: ByRelation
-    approval: Approval
-    charges: list[str] = attrs.field(factory=list)
-    resumed: int = 0
-    redrawn: int = 0
-    end: str | None = None
-
-    @property
-    def revoked(self) -> str | None:
-        """Who took its approval back, if somebody did."""
-        return self.approval.revoked
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {
-            "run": self.id,
-            "plan": self.plan,
-            "time": self.time,
-            "amount": self.amount.to_dict(),
-            "releases": len(self.charges),
-            "charges": list(self.charges),
-            "resumed": self.resumed,
-            "redrawn": self.redrawn,
-            "end": self.end,
-        }
 
 
 @final
@@ -227,6 +130,25 @@ class DataSet:
                 f"the cap is {decimal_text(self.epsilon)}"
             )
 
+    def require_approved(self, plan: Plan) -> Approval:
+        """Return the approval that a run of a plan is opened under; say so where only the code is another.
+
+        Raises
+        ------
+        PlanRefused
+            As `approval_of`.
+        """
+        if not any(approval.plan == plan.hash for approval in self.approvals):
+            claims = _without_code(plan.content())
+            same = [approved for approved in self.plans.values() if _without_code(approved) == claims]
+            if same:
+                told = "; ".join(changes(same[-1]["code"], plan.code)) or "it names other code"
+                raise PlanRefused(
+                    f"data set '{self.name}': plan {same[-1]['hash'][:12]} is approved, but not with this code: "
+                    f"{told}; run it with the code that was approved, or have this plan approved"
+                )
+        return self.approval_of(plan.hash)
+
     def approval_of(self, plan: str) -> Approval:
         """Return the approval that a run of a plan is opened under.
 
@@ -267,6 +189,10 @@ class DataSet:
         }
 
 
+def _without_code(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in ("code", "hash")}
+
+
 @final
 class Records:
     """The data sets of a ledger, as its entries tell, and the head of its chain: the last of those entries.
@@ -299,6 +225,10 @@ class Records:
         if name not in self.data_sets:
             raise InputError(f"no data set is named '{name}' in this ledger; {nearest(name, self.data_sets)}")
         return self.data_sets[name]
+
+    def has_run(self, run: str) -> bool:
+        """Tell whether a run of this id was recorded."""
+        return run in self._runs
 
     def require_possible(self, entry: Entry) -> None:
         """Refuse an entry that dpframework would not have made now: a run that was not approved, or did not fit.
@@ -333,7 +263,12 @@ class Records:
                 "was this ledger made by a later dpframework?"
             )
         try:
+            require_form(entry.content, "dpframework.ledger", "entries.schema.json", entry.kind)
             self._add(entry)
+        except InputError as error:
+            raise LedgerTampered(
+                f"{self._source}: entry {entry.number} is not one that dpframework makes: {error}"
+            ) from None
         except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError, PlanRefused):
             raise LedgerTampered(
                 f"{self._source}: entry {entry.number} is not one that dpframework makes: "

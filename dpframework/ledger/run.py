@@ -20,9 +20,10 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
+from dpframework.ledger.approvals import RecordedRun
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
-from dpframework.ledger.records import DataSet, RecordedRun, Records, refused as _refused
+from dpframework.ledger.records import DataSet, Records, refused as _refused
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
@@ -64,6 +65,11 @@ class LedgerRun(Observer):
         self._kept: dict[int, Kept] = {}  # the outputs in the journal
         self._number = 0  # of the release that is being made
         self._head = START
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry that it has made: whoever keeps it sees whether the ledger was put back."""
+        return self._head.hash
 
     @contextlib.contextmanager
     def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
@@ -180,7 +186,7 @@ class LedgerRun(Observer):
                 )
         if self._journal is not None:
             self._disposable = True
-        data_set.approval_of(self._plan.hash)
+        data_set.require_approved(self._plan)
         data_set.require_fit(self._plan)
         return data_set, None
 

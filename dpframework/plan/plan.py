@@ -95,6 +95,8 @@ class Plan:
         for other attributes, and an approval must not be.
     out_of_domain
         How its table is read (see `OutOfDomain`); with `ERROR` the plan assumes that the data fits the schema.
+    code
+        Which code it would run (see `code_of`): names do not say what a mechanism does.
     """
 
     root: Node = attrs.field(converter=distinct)
@@ -104,6 +106,7 @@ class Plan:
     schema: Schema | None = None
     miners: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
     out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, kw_only=True)
+    code: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step once, from the top, left to right."""
@@ -167,6 +170,7 @@ class Plan:
                 "allow": list(self.budget.allow),
             },
             "miners": dict(self.miners),
+            "code": dict(self.code),
             "root": node_to_dict(self.root, self.calibration),
         }
 

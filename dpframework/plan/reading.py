@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from dpframework.facts.attributes import attribute_from_dict
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.formats import require_form
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import BUILT_IN
@@ -105,6 +106,7 @@ def plan_from_json(
             raise InputError(
                 f"plan version {version!r} cannot be read; this dpframework reads version {SCHEMA_VERSION}"
             )
+        require_form(form, "dpframework.plan", "plan.schema.json")
         known = {m.name: m for m in mechanisms}
         plan = kind(
             _read_node(form["root"], known),
@@ -113,6 +115,7 @@ def plan_from_json(
             Budget(**form["budget"]),
             miners=dict(form["miners"]),
             out_of_domain=OutOfDomain.parse(form.get("out_of_domain", OutOfDomain.CLAMP)),
+            code=dict(form["code"]),
         )
         claimed = form.pop("hash")
         hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, final
 
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text
 from dpframework.facts.privacy import exact
+from dpframework.facts.toml import begun_with
 from dpframework.reports.losses import loss_text
-from dpframework.study.results import Results
+from dpframework.study.results import RESULTS_VERSION, Results
 from dpframework.study.study_plan import StudyPlan
+
+#: The name of a results file in a run's folder.
+RESULTS = "results.json"
 
 
 @final
@@ -40,6 +47,8 @@ class Ran:
         The epsilon of what was spent, exact; None if it is not finite.
     run
         The run's id in a ledger; None if it was not recorded in one.
+    head
+        The hash of the ledger's last entry about it.
     """
 
     private: bool
@@ -50,6 +59,7 @@ class Ran:
     stopped: str | None = None
     epsilon: Fraction | None = None
     run: str | None = None
+    head: str | None = None
 
     @classmethod
     def of(cls, results: Results, *, stopped: str | None = None) -> Ran:
@@ -63,6 +73,7 @@ class Ran:
             stopped,
             None if results.spent is None else results.spent.epsilon,
             results.run,
+            results.head,
         )
 
     @classmethod
@@ -72,8 +83,13 @@ class Ran:
         Raises
         ------
         InputError
-            If a key lacks or has another type.
+            If a key lacks or has another type, or the results are of another version.
         """
+        version = form.get("results_version")
+        if version != RESULTS_VERSION:
+            raise InputError(
+                f"results version {version!r} cannot be read; this dpframework reads version {RESULTS_VERSION}"
+            )
         kinds = {"private": bool, "accounting": str, "spent_text": str, "charges": list, "texts": dict}
         for key, kind in kinds.items():
             if not isinstance(form.get(key), kind):
@@ -81,13 +97,33 @@ class Ran:
         charges, stopped = tuple(map(str, form["charges"])), form.get("stopped")
         reason = None if stopped is None else str(stopped)
         texts = {str(name): str(text) for name, text in form["texts"].items()}
-        run = None if form.get("run") is None else str(form["run"])
+        run, head = (None if form.get(key) is None else str(form[key]) for key in ("run", "head"))
         spent = None if form.get("spent") is None else exact(form["spent"], "'spent'")
-        return cls(form["private"], form["accounting"], form["spent_text"], charges, texts, reason, spent, run)
+        return cls(form["private"], form["accounting"], form["spent_text"], charges, texts, reason, spent, run, head)
+
+    @classmethod
+    def read(cls, source: Path) -> tuple[Ran, str]:
+        """Read a results file, or that of a run's folder; return it with the hash of the plan that was run.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or is something else: one sentence that names the file.
+        """
+        source = source / RESULTS if source.is_dir() else source
+        with begun_with(f"{source}: "):
+            try:
+                form = json.loads(read_text(source))
+            except (ValueError, RecursionError):
+                raise InputError("is not JSON") from None
+            if not isinstance(form, dict) or not isinstance(form.get("plan"), str):
+                raise InputError("these are not results that dpframework wrote")
+            return cls.from_dict(form), form["plan"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         return {
+            "results_version": RESULTS_VERSION,
             "private": self.private,
             "accounting": self.accounting,
             "spent": None if self.epsilon is None else str(self.epsilon),
@@ -95,12 +131,13 @@ class Ran:
             "charges": list(self.charges),
             "texts": dict(self.texts),
             **({} if self.stopped is None else {"stopped": self.stopped}),
-            **({} if self.run is None else {"run": self.run}),
+            **({} if self.run is None else {"run": self.run, "head": self.head}),
         }
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
         """Return what was charged, beside what was planned."""
-        recorded = [] if self.run is None else [("run in the ledger", self.run)]
+        in_ledger = {"run in the ledger": self.run, "head of the ledger after it": self.head}
+        recorded = [(name, value) for name, value in in_ledger.items() if value is not None]
         return [
             *recorded,
             ("releases", str(len(self.charges))),

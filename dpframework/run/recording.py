@@ -20,6 +20,10 @@ class Recorder(Protocol):
     def id(self) -> str:
         """The run's name in the record."""
 
+    @property
+    def head(self) -> str:
+        """The hash of the record's last entry about this run: who keeps it sees whether the record was put back."""
+
     def recording(self, plan: Plan, randomness: Randomness) -> AbstractContextManager[None]:
         """Refuse a plan that may not be run, and record how the block ends.
 

@@ -14,6 +14,9 @@ from dpframework.run.scope import Charge
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
+#: The version of the JSON form of results.
+RESULTS_VERSION = 1
+
 
 @final
 @attrs.frozen(eq=False)
@@ -35,6 +38,8 @@ class Results(Mapping[str, Any]):
         What they cost together.
     run
         The run's id in a ledger; None if it was not recorded in one.
+    head
+        The hash of the ledger's last entry about the run: a ledger without it was put back, or is another one.
     """
 
     found: Mapping[str, Any]
@@ -44,6 +49,7 @@ class Results(Mapping[str, Any]):
     charges: tuple[Charge, ...]
     spent: PrivacyLoss | None
     run: str | None = None
+    head: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         """Return one miner's result."""
@@ -61,10 +67,11 @@ class Results(Mapping[str, Any]):
         """Return a JSON-safe form."""
         total = self.plan.total()
         return {
+            "results_version": RESULTS_VERSION,
             "dpframework": __version__,
             "private": self.private,
             "plan": self.plan.hash,
-            **({} if self.run is None else {"run": self.run}),
+            **({} if self.run is None else {"run": self.run, "head": self.head}),
             "relation": self.plan.relation.value,
             "accounting": self.accounting,
             "budget": str(self.plan.budget.epsilon),

@@ -12,6 +12,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpframework.plan.code import code_of
 from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.gate import Gate
@@ -110,8 +111,13 @@ class Study:
         """The miners added so far, by their names in the study."""
         return MappingProxyType(self._miners)
 
-    def plan(self) -> StudyPlan:
+    def plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan of the whole study: static, no data has been read.
+
+        Parameters
+        ----------
+        engine
+            Where counts will be evaluated, by default in this process's memory: its code is part of the plan.
 
         Raises
         ------
@@ -122,10 +128,21 @@ class Study:
             raise InputError("the study has no step; add a miner")
         root = sequential(*self._nodes.values())
         miners = {name: miner.to_dict() for name, miner in self._miners.items()}
-        facts, policy = PublicFacts.of(self.schema), self.out_of_domain
-        return StudyPlan(root, self.relation, facts, self.budget, self.schema, miners=miners, out_of_domain=policy)
+        counted_by = engine or InMemory()
+        used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
+        used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
+        return StudyPlan(
+            root,
+            self.relation,
+            PublicFacts.of(self.schema),
+            self.budget,
+            self.schema,
+            miners=miners,
+            out_of_domain=self.out_of_domain,
+            code=code_of(root, used),
+        )
 
-    def checked_plan(self) -> StudyPlan:
+    def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan, if its checks pass.
 
         Raises
@@ -133,7 +150,7 @@ class Study:
         PlanRefused
             If a check refuses it; nothing has been read.
         """
-        plan = self.plan()
+        plan = self.plan(engine)
         refused = plan.refusals()
         if refused:
             raise PlanRefused("; ".join(str(finding) for finding in refused))
@@ -181,7 +198,7 @@ class Study:
             If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
             `results` holds what its finished miners found.
         """
-        plan = self.checked_plan()
+        plan = self.checked_plan(engine)
         planned_only = [name for name in self._nodes if name not in self._miners]
         if planned_only:
             raise InputError(f"step '{planned_only[0]}' was added as a plan without a miner; it cannot be run")
@@ -246,8 +263,8 @@ class Study:
 
         def results() -> Results:
             private = randomness.private and not plan.facts.inferred
-            recorded = None if ledger is None else ledger.id
-            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, recorded)
+            recorded = () if ledger is None else (ledger.id, ledger.head)
+            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, *recorded)
 
         for name, miner in self._miners.items():
             try:

@@ -21,6 +21,7 @@ class Topic(enum.StrEnum):
     RELATION = "relation"
     SCHEMA = "schema"
     MINERS = "miners"
+    CODE = "code"
     ASSUMPTIONS = "assumptions"
     COMPOSITION = "composition"
     STEPS = "steps"

@@ -48,6 +48,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
         *_of(Topic.RELATION, whole.relation_changes(before, after)),
         *_of(Topic.SCHEMA, whole.schema_changes(before, after)),
         *_of(Topic.MINERS, whole.miner_changes(before, after)),
+        *_of(Topic.CODE, whole.code_changes(before, after)),
         *_of(Topic.ASSUMPTIONS, whole.assumption_changes(before, after)),
         *_of(Topic.COMPOSITION, sentences.composition_changes(tree)),
         *_of(Topic.STEPS, sentences.step_changes(tree)),

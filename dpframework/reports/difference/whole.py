@@ -8,6 +8,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks import Finding, Severity
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
+from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 from dpframework.reports.difference.wording import changed, from_to, loss_words, quoted
 
@@ -147,6 +148,12 @@ def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
             changes = [text for _, text in changed(old["parameters"], new["parameters"])]
             if changes:
                 yield f"'{name}': {'; '.join(changes)}"
+
+
+def code_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare the code that each would run."""
+    if before.code and after.code:
+        yield from changes(before.code, after.code)
 
 
 def assumption_changes(before: Plan, after: Plan) -> Iterator[str]:

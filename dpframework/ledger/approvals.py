@@ -1,0 +1,109 @@
+"""What was approved on a data set, and the runs that were opened under it, as a ledger's entries tell."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import ByRelation
+
+
+@final
+@attrs.define(eq=False)
+class Approval:
+    """How many runs of one plan are approved, and by whom.
+
+    Attributes
+    ----------
+    plan
+        The plan's hash.
+    by
+        Who approved it.
+    time
+        When.
+    runs
+        For how many runs.
+    note
+        What the approver added.
+    used
+        How many of those runs were opened.
+    revoked
+        Who took it back; None while it holds.
+    """
+
+    plan: str
+    by: str
+    time: str
+    runs: int
+    note: str
+    used: int = 0
+    revoked: str | None = None
+
+    @property
+    def left(self) -> int:
+        """How many more runs may be opened."""
+        return 0 if self.revoked is not None else self.runs - self.used
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "left": self.left}
+
+
+@final
+@attrs.define(eq=False)
+class RecordedRun:
+    """A run and what was recorded of it.
+
+    Attributes
+    ----------
+    id
+        Its name in the ledger.
+    plan
+        The plan's hash.
+    time
+        When it was opened, and its plan's whole total charged.
+    amount
+        That total, in the notion of loss of its data set.
+    approval
+        The approval that it was opened under.
+    charges
+        The paths of the releases charged, in order.
+    resumed
+        How many times it was resumed.
+    redrawn
+        How many releases were drawn afresh because the run was killed before their outputs were written down.
+    end
+        "finished", "stopped", "refused: " and why, or None while it may go on. A run that was refused since its rows
+        could not be read, or were not as their owner said, has used up an approval; if it was refused before its
+        charge, its amount is nothing.
+    """
+
+    id: str
+    plan: str
+    time: str
+    amount: ByRelation
+    approval: Approval
+    charges: list[str] = attrs.field(factory=list)
+    resumed: int = 0
+    redrawn: int = 0
+    end: str | None = None
+
+    @property
+    def revoked(self) -> str | None:
+        """Who took its approval back, if somebody did."""
+        return self.approval.revoked
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "run": self.id,
+            "plan": self.plan,
+            "time": self.time,
+            "amount": self.amount.to_dict(),
+            "releases": len(self.charges),
+            "charges": list(self.charges),
+            "resumed": self.resumed,
+            "redrawn": self.redrawn,
+            "end": self.end,
+        }

@@ -1,0 +1,164 @@
+"""Which code a plan would run: the file of each miner, mechanism, query and engine, and the packages they are in.
+
+Whoever approves a plan approves what its releases do, and that is decided by code, not by names: a mechanism that adds
+no noise is called as before. The digest of a component's own file says what has changed; the digest of its whole
+package binds the helpers that it calls. Other packages that it imports are not looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from dpframework.plan.nodes import Node, Step, walk
+from dpframework.queries.base import Declared
+from dpframework.version import __version__
+
+#: The name of the distribution, of its package, and of the group of entry points that plugins use.
+CORE = "dpframework"
+
+_CODE_FILES = (".py", ".so", ".pyd")
+
+
+def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
+    """Return what will run, JSON-safe: components with the digest of their code, and the packages that they are in.
+
+    Parameters
+    ----------
+    root
+        Planned releases, with their queries and mechanisms.
+    others
+        What else runs: kind, such as "miner", name and class.
+    """
+    steps = (node for node in walk(root) if isinstance(node, Step))
+    used = dict.fromkeys([*others, *(found for step in steps for found in _of(step))])
+    components = [
+        {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
+    ]
+    packages = {CORE, *(package for _, _, cls in used for package in _packages(cls))}
+    return {
+        "components": sorted(components, key=lambda one: (one["kind"], one["name"], one["class"])),
+        "packages": [dict(package_form(package)) for package in sorted(packages)],
+    }
+
+
+def _of(step: Step) -> Iterator[tuple[str, str, type]]:
+    yield "mechanism", step.mechanism.name, type(step.mechanism)
+    if not isinstance(step.query, Declared):  # what is only declared has no code
+        yield "query", step.query.facts().name, type(step.query)
+
+
+def place(cls: type) -> str:
+    """Return where a class is: module and name."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Say in words what of two plans' code is different; what only one of them runs is not told."""
+    told, named = [], set()
+    for new in after["components"]:
+        same_kind = [old for old in before["components"] if old["kind"] == new["kind"]]
+        same_name = [old for old in same_kind if old["name"] == new["name"]]
+        if new["kind"] == "engine" and same_kind and not same_name:  # a plan has one
+            told.append(f"the engine is '{new['name']}', not '{same_kind[0]['name']}'")
+        if not same_name or new in same_name:
+            continue
+        module = new["class"].partition(":")[0]
+        named.add(module.partition(".")[0])
+        if any(old["class"] == new["class"] for old in same_name):
+            told.append(f"the code of {new['kind']} '{new['name']}' ({module}) has changed")
+        else:
+            told.append(f"{new['kind']} '{new['name']}' is now {new['class']}")
+    packages = {package["package"]: package for package in before["packages"]}
+    for new in after["packages"]:
+        name, old = new["package"], packages.get(new["package"], new)
+        if old["version"] != new["version"]:
+            told.append(f"package '{name}' has version {new['version']}, not {old['version']}")
+        elif old["digest"] != new["digest"] and name not in named:
+            told.append(f"the code of package '{name}' has changed")
+    return told
+
+
+@functools.cache
+def component_digest(cls: type) -> str:
+    """Return the SHA-256, in hex, of the files that a class and its bases are defined in; else of their bytecode."""
+    digest = hashlib.sha256()
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] not in sys.stdlib_module_names:
+            digest.update(_class_digest(base))
+    return digest.hexdigest()
+
+
+def _class_digest(cls: type) -> bytes:
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file is not None and Path(file).is_file():
+        return hashlib.sha256(Path(file).read_bytes()).digest()
+    digest = hashlib.sha256()
+    for name, value in sorted(vars(cls).items()):
+        for code in _codes(value):
+            digest.update(f"{name} {code.co_code.hex()} {_constants(code)} {code.co_names}\n".encode())
+    return digest.digest()
+
+
+def _codes(value: Any) -> Iterator[types.CodeType]:
+    """Yield the code of a function, or of what wraps one."""
+    for function in (value, *(getattr(value, name, None) for name in ("fget", "__func__", "func", "__wrapped__"))):
+        code = getattr(function, "__code__", None)
+        if isinstance(code, types.CodeType):
+            yield code
+
+
+def _constants(code: types.CodeType) -> str:
+    parts = (
+        f"({value.co_code.hex()} {_constants(value)})" if isinstance(value, types.CodeType) else repr(value)
+        for value in code.co_consts
+    )
+    return ", ".join(parts)
+
+
+def _packages(cls: type) -> set[str]:
+    """Return the top-level packages of a class and its bases, without the standard library's."""
+    names = {base.__module__.partition(".")[0] for base in cls.__mro__}
+    return {name for name in names if name not in sys.stdlib_module_names and _place(name) is not None}
+
+
+def _place(package: str) -> Path | None:
+    """Return the folder of an imported package, or the file of a module; None for what has no file of its own.
+
+    Such as a folder without `__init__.py`, which may hold anything beside what is imported from it.
+    """
+    file = getattr(sys.modules.get(package), "__file__", None)
+    if file is None or not Path(file).is_file():
+        return None
+    return Path(file).parent if Path(file).stem == "__init__" else Path(file)
+
+
+@functools.cache
+def package_form(package: str) -> Mapping[str, str]:
+    """Return a package with its distribution, its version and the digest of all its code files."""
+    digest = hashlib.sha256()
+    root = _place(package)
+    assert root is not None, package
+    for file in sorted(root.rglob("*")) if root.is_dir() else [root]:
+        if file.suffix in _CODE_FILES and file.is_file():
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{file.relative_to(root if root.is_dir() else root.parent).as_posix()} {content}\n".encode())
+    distribution, version = _distributions().get(package, ("", ""))
+    form = {"package": package, "distribution": distribution, "version": version, "digest": digest.hexdigest()}
+    return types.MappingProxyType(form)
+
+
+@functools.cache
+def _distributions() -> dict[str, tuple[str, str]]:
+    """Return the distribution and version of the core's and the plugins' packages."""
+    found = {CORE: (CORE, __version__)}
+    for point in entry_points(group=CORE):
+        if point.dist is not None:
+            found.setdefault(point.module.partition(".")[0], (point.dist.name, point.dist.version))
+    return found

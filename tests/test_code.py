@@ -1,0 +1,176 @@
+"""What a plan says of the code that it would run, and that an approval holds for that code only."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.errors import PlanRefused
+from dpframework.plan import code
+from dpframework.reports.difference import difference
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, cuts=[18])])
+TABLE = dpf.Table.from_codes(SCHEMA, np.array([[0, 1, 1], [0, 1, 0]]))
+
+PLUGIN = """
+import attrs
+import dpframework as dpf
+from {package}.helpers import FACTOR
+
+
+@attrs.frozen
+class Noisy(dpf.mechanisms.DiscreteLaplace):
+    name = "noisy"
+
+    def release(self, answer, calibration, randomness):
+        return super().release(answer, calibration, randomness)
+
+
+@attrs.frozen
+class Counts(dpf.Miner):
+    name = "counts"
+    epsilon: float = 1
+
+    def plan(self, schema):
+        return dpf.step("ill", dpf.queries.Histogram(schema["ill"]), Noisy(self.epsilon))
+
+    def mine(self, table):
+        return table.release("ill") * FACTOR
+"""
+
+
+class Installed:
+    """A plugin package on the disk, that can be edited and imported again as a new process would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = f"acme_{folder.name}".replace("-", "_")
+        self.package = folder / self.name
+        self.package.mkdir()
+        (self.package / "__init__.py").write_text("")
+        (self.package / "helpers.py").write_text("FACTOR = 1\n")
+        (self.package / "mechanisms.py").write_text(PLUGIN.format(package=self.name))
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        text = (self.package / file).read_text()
+        assert old in text
+        (self.package / file).write_text(text.replace(old, new))
+
+    def study(self) -> dpf.Study:
+        for loaded in [name for name in sys.modules if name.partition(".")[0] == self.name]:
+            del sys.modules[loaded]
+        importlib.invalidate_caches()
+        code.component_digest.cache_clear()
+        code.package_form.cache_clear()
+        plugin = importlib.import_module(f"{self.name}.mechanisms")
+        study = dpf.Study(SCHEMA, epsilon=1)
+        study.add("counts", plugin.Counts())
+        return study
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch) -> Installed:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return Installed(tmp_path)
+
+
+@pytest.fixture
+def ledger(tmp_path) -> dpf.Ledger:
+    ledger = dpf.Ledger.create(tmp_path / "hospital.ledger")
+    ledger.open("patients", epsilon=5)
+    return ledger
+
+
+def unread() -> dpf.Table:
+    raise AssertionError("the data was opened")
+
+
+def test_a_plan_names_the_code_of_everything_that_runs():
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
+    held = study.plan().content()["code"]
+    assert {(c["kind"], c["name"]) for c in held["components"]} == {
+        ("engine", "memory"),
+        ("mechanism", "discrete-laplace"),
+        ("mechanism", "permute-and-flip"),
+        ("miner", "dp-id3"),
+        ("query", "histogram"),
+        ("query", "split-scores"),
+    }
+    assert [(p["package"], p["distribution"]) for p in held["packages"]] == [
+        ("dpframework", "dpframework"),
+        ("dpframework_trees", "dpframework"),
+    ]
+    assert all(p["version"] == dpf.__version__ for p in held["packages"])
+    assert dpf.StudyPlan.from_json(study.plan().to_json()) == study.plan()
+
+
+def test_another_engine_is_another_plan():
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
+    assert study.plan(dpf.InMemory()) == study.plan() != study.plan(dpf.Threads())
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "mechanisms.py",
+            "return super().release(answer, calibration, randomness)",
+            "return answer",
+            r"the code of mechanism 'noisy' \(acme_\w+\.mechanisms\) has changed",
+        ),
+        ("helpers.py", "FACTOR = 1", "FACTOR = 2", r"the code of package 'acme_\w+' has changed"),
+    ],
+    ids=["noise deleted", "constant changed"],
+)
+def test_an_approval_holds_for_the_code_that_was_approved(plugin, ledger, file, old, new, told):
+    approved = plugin.study().plan()
+    ledger.approve("patients", approved, by="officer")
+    plugin.study().run(TABLE, ledger=ledger.run("patients"))
+    ledger.approve("patients", approved, by="officer")
+    plugin.edit(file, old, new)
+    study = plugin.study()
+    assert study.plan() != approved
+    with pytest.raises(PlanRefused, match=f"is approved, but not with this code: .*{told}"):
+        study.run(unread, ledger=ledger.run("patients"))
+    assert any(change.topic == "code" for change in difference(approved, study.plan()).changes)
+    plugin.edit(file, new, old)
+    plugin.study().run(TABLE, ledger=ledger.run("patients"))
+
+
+def test_an_approval_holds_for_the_version_that_was_approved(ledger, monkeypatch):
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
+    ledger.approve("patients", study.plan(), by="officer")
+    code.package_form.cache_clear()
+    monkeypatch.setattr(code, "_distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")})
+    with pytest.raises(PlanRefused, match=f"package 'dpframework_trees' has version 9.0, not {dpf.__version__}"):
+        study.run(unread, ledger=ledger.run("patients"))
+    code.package_form.cache_clear()
+
+
+def test_what_has_no_file_is_known_by_its_bytecode():
+    def made(factor: int) -> type:
+        module = types.ModuleType("typed_in")
+        exec(f"class Counted:\n    def count(self, block):\n        return [x * {factor} for x in block]", vars(module))
+        return module.Counted
+
+    assert code.component_digest(made(2)) == code.component_digest(made(2))
+    assert code.component_digest(made(2)) != code.component_digest(made(3))
+
+
+def test_a_plan_file_whose_code_was_edited_does_not_fit_its_hash():
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
+    form = json.loads(study.plan().to_json())
+    form["code"]["packages"][0]["digest"] = "0" * 64
+    with pytest.raises(dpf.InputError, match="does not fit its hash"):
+        dpf.StudyPlan.from_json(json.dumps(form))
