@@ -397,7 +397,7 @@ def test_a_results_folder_that_does_not_fit(capsys, study, tmp_path):
     run(capsys, "run", study(), "--out", out, "--seed", 1)
     results = out / "results.json"
     good = results.read_text()
-    for text, says in [("[1]", "not results"), ("{", "not JSON"), ("{}", "'private' lacks")]:
+    for text, says in [("[1]", "not results"), ("{", "not JSON"), ("{}", "not results")]:
         results.write_text(text)
         code, _, err = run(capsys, "report", out)
         assert (code, says in err) == (2, True)

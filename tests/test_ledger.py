@@ -17,8 +17,9 @@ from hypothesis.extra import numpy as arrays
 import dpframework as dpf
 from dpframework.accountant import ZCDPAccountant
 from dpframework.cli import main
+from dpframework.cli.running import write_outputs
 from dpframework.ledger import chain, sqlite
-from dpframework.ledger.journal import Journal
+from dpframework.ledger.journal import Journal, digest_of
 from dpframework.ledger.values import fingerprint, from_json, to_json
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 
@@ -469,7 +470,7 @@ def forged(ledger, number, change):
         ("data set", {"epsilon": "1/2"}, "over the cap"),
         ("plan", {"plan": {"hash": "0" * 64}}, "does not fit its hash"),
         ("charge", {"run": "none"}, "its content is not that of a charge"),
-        ("approval", {"runs": 0}, "opened before"),
+        ("approval", {"runs": 0}, "field runs must be bigger"),
     ],
 )
 def test_a_chain_rewritten_with_right_hashes_must_still_make_sense(used, kind, change, says):
@@ -658,20 +659,23 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         assert "\n" not in str(caught.value)
         assert journal.exists()
 
-    for statement in (
-        "DELETE FROM release WHERE number > 1",
-        "DELETE FROM release WHERE number = 1",
-        "UPDATE release SET path = 'm/x' WHERE number = 1",
+    lacking = '{"attrs": "no.such:Thing", "fields": {}}'
+    for statement, text in (
+        ("DELETE FROM release WHERE number > 1", "one of the two is not as the run left it"),
+        ("DELETE FROM release WHERE number = 1", "one of the two is not as the run left it"),
+        ("DELETE FROM owner", "is damaged; the run stays charged"),
+        ("UPDATE owner SET run = 'other'", "is damaged; the run stays charged"),
+        ("UPDATE release SET path = 'm/x' WHERE number = 1", "is damaged; the run stays charged"),
+        ("UPDATE release SET output = '7' WHERE number = 1", "is damaged; the run stays charged"),
+        ("UPDATE release SET number = 9 WHERE number = 1", "is damaged; the run stays charged"),
+        (f"UPDATE release SET output = '{lacking}', digest = digest(number, path, origin, '{lacking}')", "installed"),
     ):
         connection = sqlite3.connect(journal, isolation_level=None)
+        connection.create_function("digest", 4, lambda *columns: digest_of(columns))
         connection.execute(statement)
         connection.close()
-        refused("one of the two is not as the run left it")
+        refused(text)
         journal.write_bytes(whole)
-    connection = sqlite3.connect(journal, isolation_level=None)
-    connection.execute('UPDATE release SET output = \'{"attrs": "no.such:Thing", "fields": {}}\'')
-    connection.close()
-    refused("are the run's plugins installed")
     journal.write_bytes(b"something else entirely, and no database" * 9)
     refused("is not a journal of a run")
     journal.write_bytes(whole)
@@ -692,6 +696,70 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     edited(dpf.Ledger(older), "DELETE FROM entry WHERE number = (SELECT max(number) FROM entry)")
     refused("one of the two is not as the run left it", of=dpf.Ledger(older))
     study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
+def test_a_damaged_journal_never_ends_a_run_and_its_charge_stays(ledger, journal):
+    """Bytes changed, parts cut off or overwritten: the run goes on as it was, or is refused and may go on later."""
+    first = interrupted(ledger, journal)
+    whole = journal.read_bytes()
+    (run,) = ledger.data_set("people").runs
+    rng = np.random.default_rng(7)
+    went_on = 0
+    for k in range(120):
+        broken = bytearray(whole)
+        at = int(rng.integers(len(whole)))
+        if k % 3 == 0:
+            broken[at] ^= int(rng.integers(1, 256))
+        elif k % 3 == 1:
+            broken[at : at + 64] = rng.bytes(min(64, len(whole) - at))
+        else:
+            del broken[max(at, 1) :]
+        journal.write_bytes(broken)
+        seen = Seen()
+        study = study_of(None, lambda table: mine_by_town(table, 3))
+        with pytest.raises(dpf.DPFrameworkError) as caught:
+            study.run(TABLE, ledger=ledger.run("people", journal=journal), observers=[seen])
+        assert "\n" not in str(caught.value)
+        if isinstance(caught.value, dpf.RunStopped):  # interrupted again, where it was
+            assert seen.outputs == first
+            went_on += 1
+        else:
+            assert isinstance(caught.value, dpf.InputError | dpf.PlanRefused)
+        assert list(ledger.data_set("people").runs) == [run]
+        assert ledger.data_set("people").runs[run].end is None
+        journal.with_name(f"{journal.name}-journal").unlink(missing_ok=True)
+    assert 0 < went_on < 120
+    journal.write_bytes(whole)
+    study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
+    assert ledger.data_set("people").runs[run].end == "finished"
+
+
+def test_a_ledger_that_was_put_back_is_found_from_the_results_alone(ledger, tmp_path, capsys):
+    study = study_of(count("0.5"), lambda table: table.release("n"))
+    ledger.approve("people", study.plan(), by="b", runs=2)
+    kept = study.run(TABLE, ledger=ledger.run("people"))
+    assert ledger.verify(runs={kept.run: kept.head}) == ledger.records().head
+    before = ledger.path.read_bytes()
+    gone = study.run(TABLE, ledger=ledger.run("people"))
+    files = []
+    for number, results in enumerate((kept, gone)):
+        write_outputs(tmp_path, results, title="t")
+        files.append((tmp_path / "results.json").rename(tmp_path / f"results {number}.json"))
+    assert json.loads(files[1].read_text())["head"] == gone.head
+    assert gone.head in (tmp_path / "report.html").read_text()
+    verify = ["ledger", "verify", str(ledger.path), "--results", str(files[0])]
+    assert main([*verify, "--results", str(files[1])]) == 0
+    ledger.path.write_bytes(before)
+    assert ledger.verify() == ledger.records().head  # the file alone looks right
+    assert main(verify) == 0
+    capsys.readouterr()
+    assert main([*verify, "--results", str(files[1])]) == 1
+    assert f"run {gone.run} is gone; the ledger was put back" in capsys.readouterr().err
+    study.run(TABLE, ledger=ledger.run("people"))  # another run takes its place
+    assert main([*verify, "--results", str(files[1])]) == 1
+    seeded = study.run(TABLE, seed=1)
+    write_outputs(tmp_path, seeded, title="t")
+    assert main([*verify, "--results", str(tmp_path)]) == 2
 
 
 def test_a_run_is_resumed_by_one_process_only(ledger, journal, tmp_path):

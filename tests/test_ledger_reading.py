@@ -148,10 +148,14 @@ def test_what_is_not_the_rows_uses_up_nothing(study, ledger, tmp_path, monkeypat
 
 def test_an_engine_that_fails_to_load_was_charged_before(study, ledger):
     ledger.approve("people", study.plan(), by="b")
+    with pytest.raises(dpf.PlanRefused, match="not with this code: the engine is 'failing', not 'memory'"):
+        study.run(GOOD, engine=Failing(), ledger=ledger.run("people"))
+    ledger.revoke("people", study.plan().hash, by="b")
+    ledger.approve("people", study.plan(Failing()), by="b")
     with pytest.raises(dpf.InputError, match="engine 'failing' failed with ValueError") as caught:
         study.run(GOOD, engine=Failing(), ledger=ledger.run("people"))
     assert SECRET not in str(caught.value)
-    assert ledger.data_set("people").approvals[0].left == 0
+    assert ledger.data_set("people").approvals[1].left == 0
 
 
 def test_without_a_ledger_a_private_run_tells_the_kind_only(study):

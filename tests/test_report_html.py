@@ -395,8 +395,10 @@ def test_a_large_graph_begins_folded_and_a_small_one_does_not(study, large):
 
 
 def test_spent_survives_the_file_and_is_a_number(study, table):
-    ran = attrs.evolve(Ran.of(study.run(table)), run="run-7")
-    assert "Recorded in a ledger as run run-7." in read(html_report(study.plan(), ran)).text
+    ran = attrs.evolve(Ran.of(study.run(table)), run="run-7", head="f00")
+    assert "Recorded in a ledger as run run-7; the ledger's head after it is f00." in " ".join(
+        read(html_report(study.plan(), ran)).text.split()
+    )
     assert "| run in the ledger | run-7 |" in markdown_report(study.plan(), ran)
     assert Ran.from_dict(json.loads(json.dumps(ran.to_dict()))) == ran
     with pytest.raises(dpf.InputError, match="'spent' is"):
