@@ -70,6 +70,20 @@ def opened(plan_of: Callable[..., dpf.StudyPlan]) -> Callable[..., tuple[dpf.Pri
     return make
 
 
+@pytest.fixture
+def ledger(tmp_path: Path) -> dpf.Ledger:
+    """Return a ledger with a data set of people and a cap of 3."""
+    made = dpf.Ledger.create(tmp_path / "people.ledger")
+    made.open("people", epsilon=3)
+    return made
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Return where the journal of a run may be."""
+    return tmp_path / ".out.unfinished"
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """Print the detection rate of the planted bugs (tests/test_verify_bugs.py)."""
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]

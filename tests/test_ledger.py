@@ -75,18 +75,6 @@ def study_of(node=None, do=None, *, epsilon=1, schema=SCHEMA, **options) -> dpf.
     return study
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    made = dpf.Ledger.create(tmp_path / "people.ledger")
-    made.open("people", epsilon=3)
-    return made
-
-
-@pytest.fixture
-def journal(tmp_path):
-    return tmp_path / ".out.unfinished"
-
-
 def entries(ledger):
     with chain.Chain(ledger.path).reading() as transaction:
         return transaction.read()

@@ -51,18 +51,6 @@ def study():
     return study
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    made = dpf.Ledger.create(tmp_path / "people.ledger")
-    made.open("people", epsilon=3)
-    return made
-
-
-@pytest.fixture
-def journal(tmp_path):
-    return tmp_path / ".out.unfinished"
-
-
 def fail():
     raise ZeroDivisionError(SECRET)
 

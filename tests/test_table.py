@@ -563,7 +563,8 @@ def test_views_that_do_not_fit(left, right, key, sentence, tmp_path) -> None:
 
 def test_a_two_view_schema_has_two_views(tmp_path) -> None:
     paths = two(tmp_path, "puma\n1\n", "rain\n1\n")
-    refused(lambda: read_two_views(*paths, VIEWS.replace(Boolean("puma"))), "attribute 'puma' has no view")
+    viewless = VIEWS.replace(Boolean("puma"))
+    refused(lambda: read_two_views(*paths, viewless), "attribute 'puma' of the schema has no view")
     refused(lambda: read_two_views(*paths, VIEWS.select(["rain"])), "no attribute of the left view")
 
 

@@ -17,6 +17,7 @@ from dpframework.cli.shared import (
     console,
     counted,
     given_path,
+    path_option,
     print_json,
     say,
     whole_number,
@@ -36,6 +37,9 @@ WARNING = (
 
 SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of the data's owner only"
 
+RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
+JoiningColumn = Annotated[str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")]
+
 
 @app.command(
     cls=Command,
@@ -46,13 +50,8 @@ def infer(
         Path,
         typer.Argument(parser=given_path, metavar="FILE", help="A CSV or Parquet file; with --right, the left view."),
     ],
-    right: Annotated[
-        Path | None,
-        typer.Option(parser=given_path, metavar="FILE", help="A CSV or Parquet file with the right view."),
-    ] = None,
-    id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")
-    ] = None,
+    right: RightView = None,
+    id: JoiningColumn = None,  # noqa: A002
     numeric: Annotated[
         str,
         typer.Option(
@@ -129,13 +128,8 @@ def check(
         typer.Argument(parser=given_path, metavar="DATA", help="A CSV or Parquet file; with --right, the left view."),
     ],
     schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
-    right: Annotated[
-        Path | None,
-        typer.Option(parser=given_path, metavar="FILE", help="A CSV or Parquet file with the right view."),
-    ] = None,
-    id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", metavar="NAME", help="The column that joins the two files.")
-    ] = None,
+    right: RightView = None,
+    id: JoiningColumn = None,  # noqa: A002
     as_json: Json = False,
 ) -> None:
     """Tell the data's owner what of it does not fit a schema; exit code 1 if anything. This is not private."""

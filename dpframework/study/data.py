@@ -8,19 +8,19 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.attributes import View
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
+    begun_with,
     refuse_unknown,
     required_text,
     resolved_path,
 )
 from dpframework.tables.reading import read_table
 from dpframework.tables.table import Table
-from dpframework.tables.views import read_two_views
+from dpframework.tables.views import read_two_views, sides_of
 
 #: The keys of a `[data]` table.
 DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
@@ -107,12 +107,5 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
     InputError
         If an attribute has no view, or a view no attribute.
     """
-    for attribute in schema:
-        if attribute.view is None:
-            raise InputError(
-                f"{where}has left and right, but attribute '{attribute.name}' of the schema has no view; "
-                'give each attribute view = "left" or view = "right"'
-            )
-    for view in View:
-        if not schema.view(view):
-            raise InputError(f"{where}has left and right, but the schema has no attribute of the {view} view")
+    with begun_with(f"{where}has left and right, but "):
+        sides_of(schema)

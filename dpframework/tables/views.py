@@ -71,7 +71,9 @@ def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ..
     """
     for attribute in schema:
         if attribute.view is None:
-            raise InputError(f"attribute '{attribute.name}' has no view; it needs 'left' or 'right' here")
+            raise InputError(
+                f"attribute '{attribute.name}' of the schema has no view; give each attribute view = 'left' or 'right'"
+            )
     for view in View:
         if not schema.view(view):
             raise InputError(f"the schema has no attribute of the {view} view; a two-view table needs one")
