@@ -784,13 +784,6 @@ def test_spread_needs_the_linf_norm() -> None:
     assert Norm("l1") is Norm.L1
 
 
-def test_piecewise_scores_refuse_what_does_not_fit() -> None:
-    with pytest.raises(dpf.InputError, match="one break more"):
-        PiecewiseScores(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
-    with pytest.raises(dpf.InputError, match="finite"):
-        PiecewiseScores(np.array([0.0, 1.0]), np.array([np.nan]))
-
-
 def test_interval_draws_stay_in_the_interval_and_off_empty_pieces() -> None:
     calibration = calibrated(ExponentialInterval(1), VOTES)
     answer = PiecewiseScores(np.array([2.0, 2.0, 2.0 + 1e-15, 3.0]), np.array([500.0, 0.0, 0.0]))

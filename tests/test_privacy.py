@@ -24,6 +24,7 @@ from dpframework.facts.privacy import (
     float_above,
     positive,
     rational_above,
+    readable,
 )
 
 amounts = st.fractions(0, 100)
@@ -71,6 +72,14 @@ def test_absurd_numbers_are_refused_at_once(value: Any) -> None:
         exact(value)
 
 
+def test_the_largest_and_the_smallest_that_may_be_given() -> None:
+    assert exact("1e100") == exact(10**100) == 10**100
+    assert exact("1e-100") == Fraction(1, 10**100)
+    for beyond in (10**100 + 1, f"1/{10**100 + 1}"):
+        with pytest.raises(dpf.InputError, match="between 1e-100 and 1e100, or be 0"):
+            exact(beyond)
+
+
 def test_sums_are_equal_not_close() -> None:
     assert exact(0.1) + exact(0.2) == exact(0.3)
     assert sum(exact(0.1) for _ in range(10)) == 1
@@ -82,6 +91,16 @@ def test_decimal_text() -> None:
     assert decimal_text(Fraction(1, 3)) == "1/3"
     assert decimal_text(Fraction(10**6)) == "1000000.0"
     assert decimal_text(Fraction(1, 3 * 10**7)) == "3.33333e-08"
+    assert decimal_text(Fraction(1, 10**12)) == "0.000000000001"
+    assert decimal_text(Fraction(1, 2 * 10**12)) == "5e-13"
+    assert decimal_text(Fraction(1, 999_999)) == "1/999999"
+    assert decimal_text(Fraction(1, 1_000_001)) == "9.99999e-07"
+
+
+def test_a_long_amount_is_shown_to_four_digits() -> None:
+    assert readable(Fraction("0.12345678")) == "0.12345678"
+    assert readable(Fraction("0.123456789")) == "~0.1235"
+    assert readable(Fraction(1, 3)) == "~0.3333"
 
 
 @given(st.integers(0, 10**9), st.integers(0, 9))
@@ -99,7 +118,7 @@ def test_float_above_is_the_smallest_one(value: Fraction) -> None:
 
 @given(st.floats(1e-9, 1e9))
 def test_conversions_round_up(value: float) -> None:
-    assert value < rational_above(value) <= Fraction(value) * Fraction(10**12 + 1, 10**12)
+    assert rational_above(value) == Fraction(value) * Fraction(2**40 + 1, 2**40)  # the margin that proofs count on
     assert (
         Fraction(value) <= converted_above(value) <= Fraction(value) * Fraction(10**11 + 1, 10**11) + Fraction(1, 10**9)
     )
@@ -139,6 +158,15 @@ def test_sequential_either_repeat(parts: list[ByRelation]) -> None:
     for part in parts:
         assert repeat(part, 5) == sequential([part] * 5)
         assert repeat(part, 1) == part
+        assert sequential([part, NOTHING]) == either([NOTHING, part]) == part
+
+
+@given(st.builds(ByRelation, st.none() | amounts, st.none() | amounts))
+def test_both_relations_are_written_and_read_back(amount: ByRelation) -> None:
+    form = amount.to_dict()
+    assert set(form) == {relation.value for relation in Relation}
+    assert form["replace-one"] == (None if amount.replace_one is None else str(amount.replace_one))
+    assert ByRelation.from_dict(form) == amount
 
 
 def test_a_part_without_a_claim_leaves_none() -> None:

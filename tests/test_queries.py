@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Supports
+from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, PiecewiseScores, Supports
 from dpframework.queries.base import Declared, Norm, QueryFacts
 
 SCHEMA = dpf.Schema(
@@ -81,32 +81,43 @@ def neighbours(cells: tuple[int, ...], relation: Relation) -> Iterator[tuple[int
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
+    """Every change, rise and fall, in every norm that is declared, holds for all pairs and is attained by one."""
     query, more_than_needed = QUERIES[name]
     known = answers(query, 4)
-    largest: Counter[tuple[Norm, Relation]] = Counter()
-    lowest = 0
+    largest: Counter[tuple[Norm, Relation, str]] = Counter()
     for relation in Relation:
         for cells in tables(3):
             for other in neighbours(cells, relation):
                 change = known[other] - known[cells]
-                for norm, size in (
-                    (Norm.L1, np.abs(change).sum()),
-                    (Norm.SQUARED_L2, (change**2).sum()),
-                    (Norm.LINF, np.abs(change).max()),
-                ):
-                    largest[norm, relation] = max(largest[norm, relation], int(size))
-                if relation is Relation.ADD_OR_REMOVE_ONE:
-                    lowest = min(lowest, int(change.min()))
+                for direction, part in (("change", change), ("rise", change.clip(0)), ("fall", change.clip(None, 0))):
+                    for norm, size in sizes(part):
+                        largest[norm, relation, direction] = max(largest[norm, relation, direction], size)
     for declared in query.sensitivities:
-        for relation in Relation:
-            claimed, seen = declared.change.under(relation), largest[declared.norm, relation]
+        change = declared.change
+        assert declared.replace_one in (None, change.replace_one), "more than a removal and an addition can move"
+        for relation, direction, claimed in (
+            (Relation.ADD_OR_REMOVE_ONE, "change", change.add_or_remove_one),
+            (Relation.ADD_OR_REMOVE_ONE, "rise", declared.rise),
+            (Relation.ADD_OR_REMOVE_ONE, "fall", declared.fall),
+            (Relation.REPLACE_ONE, "change", change.replace_one),
+        ):
+            seen = largest[declared.norm, relation, direction]
             assert claimed is not None
             assert claimed >= seen
-            if (declared.norm, relation) not in more_than_needed:
-                assert claimed == seen, f"{name}: {declared.norm} under {relation}"
-        if declared.monotonic:
-            assert lowest == 0
+            if (declared.norm, relation) not in more_than_needed or direction == "fall":
+                assert claimed == seen, f"{name}: the {direction} in {declared.norm} under {relation}"
+        assert declared.monotonic == (0 in (declared.rise, declared.fall))
         assert declared.source
+
+
+def sizes(change: NDArray[np.int64]) -> list[tuple[Norm, int]]:
+    """Return how large a change is in every norm."""
+    lengths = np.abs(change)
+    return [
+        (Norm.L1, int(lengths.sum())),
+        (Norm.SQUARED_L2, int((lengths**2).sum())),
+        (Norm.LINF, int(lengths.max())),
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(QUERIES.keys() - {"unknown cells"}))
@@ -121,6 +132,32 @@ def test_answers_fit_their_declared_size_and_candidates(name: str) -> None:
     assert facts.integer
     assert facts.text == query.text
     assert set(facts.attributes) <= set(SCHEMA.names)
+
+
+def test_cells_of_unknown_number_offer_no_candidates() -> None:
+    assert list(UnknownCells().candidates()) == []
+    assert list(Count().candidates()) == [0]  # without candidates of its own a selection releases a position
+
+
+@pytest.mark.parametrize(
+    ("breaks", "scores", "refused"),
+    [
+        ([0.0, 1.0], [1.0, 2.0], "one break more"),
+        ([0.0, 0.5, 1.0, 2.0], [1.0, 2.0], "one break more"),
+        ([0.0, 1.0], [[1.0]], "one break more"),
+        ([[0.0, 1.0]], [1.0], "one break more"),
+        ([0.0, 1.0], [np.nan], "finite"),
+        ([0.0, np.inf], [1.0], "finite"),
+        ([-np.inf, 1.0], [1.0], "finite"),
+    ],
+)
+def test_piecewise_scores_refuse_what_does_not_fit(breaks: Any, scores: Any, refused: str) -> None:
+    with pytest.raises(dpf.InputError, match=refused):
+        PiecewiseScores(np.array(breaks), np.array(scores))
+
+
+def test_piecewise_scores_have_a_break_more_than_scores() -> None:
+    assert PiecewiseScores(np.array([0, 1, 2]), np.array([3, 4])).scores.tolist() == [3, 4]
 
 
 def test_texts_and_attributes() -> None:
