@@ -335,6 +335,50 @@ def test_a_refused_release_changes_nothing(opened: Callable[..., Any], refusal: 
     assert run.spent == PureAccountant(relation).total(run.plan)
 
 
+def test_what_was_made_twice_is_named(opened: Callable[..., Any]) -> None:
+    cut = dpf.parallel(count("n"), by=SCHEMA["a"])
+    table, _ = opened(dpf.sequential(cut, dpf.parallel(count("m"), by=SCHEMA["c"], name="leaves")), TABLE)
+    table.partition("a")
+    table.partition("c", name="leaves")
+    with pytest.raises(ReleaseRefused, match=r"^a partition was made before; a second one is not in the plan$"):
+        table.partition("a")
+    with pytest.raises(ReleaseRefused, match=r"^partition 'leaves' was made before; a second one is not in the plan$"):
+        table.partition("c", name="leaves")
+
+
+@pytest.mark.parametrize("planned", [SCHEMA["a"], dpf.Cases([dpf.Equals("a", "false")])])
+def test_a_partition_by_another_cut_of_as_many_parts_is_refused(opened: Callable[..., Any], planned: Any) -> None:
+    table, _ = opened(dpf.parallel(count("n"), by=planned, name="halves"), TABLE)
+    with pytest.raises(ReleaseRefused, match="by these 2 parts is not in the plan"):
+        table.partition("b", name="halves")
+    assert len(table.partition("a" if planned is SCHEMA["a"] else planned, name="halves")) == 2
+
+
+def test_nothing_is_spent_before_the_first_release(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    run = PureAccountant(ADD).open(plan_of(count("n", "0.5"), SCHEMA))
+    assert run.spent == dpf.PrivacyLoss(epsilon=0)
+    run.scope().charge("n")
+    assert run.spent == dpf.PrivacyLoss(epsilon="0.5")
+
+
+def test_no_more_is_spent_than_planned_where_the_plan_is_bounded_better(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    """One part makes the first kind of release and the other part the second: neither event dominates the other."""
+    overlapping = dpf.queries.Supports([dpf.Equals("b", "true"), dpf.Equals("c", "x")])
+    two = dpf.step("two", overlapping, DiscreteLaplace("0.2"))
+    both = dpf.sequential(dpf.repeat(30, two), dpf.repeat(30, count("one", "0.2")))
+    accountant = PLDAccountant(ADD, delta="0.1")
+    plan = plan_of(dpf.parallel(both, by=SCHEMA["a"]), SCHEMA, delta="0.1")
+    run = accountant.open(plan)
+    for name, part in zip(("two", "one"), run.scope().partition(SCHEMA["a"], None), strict=True):
+        for _ in range(30):
+            part.charge(name)
+    total = accountant.total(plan)
+    assert total is not None
+    assert total.epsilon is not None
+    assert total.epsilon < 30 * Fraction("0.2")  # what the releases made come to, as any mechanisms of their epsilon
+    assert run.spent == total
+
+
 def test_a_refused_partition_takes_no_branch(opened: Callable[..., Any]) -> None:
     chosen = dpf.parallel(count("one"), count("two"), by=dpf.FromRelease("cut"))
     node = dpf.sequential(histogram("cut"), dpf.either(chosen, count("other")))

@@ -239,7 +239,8 @@ def repeat(times: int, part: Node) -> Repeat:
     """
     if not is_whole_number(times):
         raise InputError(f"repeat takes a positive number of times, not {times!r}")
-    return Repeat(_nodes("repeat", (part,))[0], times)
+    (repeated,) = _nodes("repeat", (part,))
+    return Repeat(repeated, times)
 
 
 def post(name: str, uses: Iterable[str]) -> Post:

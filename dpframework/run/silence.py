@@ -27,8 +27,9 @@ def silenced() -> Iterator[None]:
     global _within
     with _lock:
         if not _within:
-            _filters.append(warnings.catch_warnings())
-            _filters[0].__enter__()
+            kept = warnings.catch_warnings()
+            kept.__enter__()
+            _filters.append(kept)
             warnings.simplefilter("ignore")
         _within += 1
     try:
