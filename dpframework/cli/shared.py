@@ -23,10 +23,11 @@ from dpframework.results.json_safe import to_json_safe
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
-from dpframework.tables.engines import Engine
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from dpframework.tables.engines import Engine
 
 REFUSED = 1
 BAD_INPUT = 2

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from dpframework.plan.nodes import Node, Step, walk
 from dpframework.queries.base import Declared
@@ -26,8 +27,9 @@ CORE = "dpframework"
 _CODE_FILES = (".py", ".so", ".pyd")
 
 
-def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
-    """Return what will run, JSON-safe: components with the digest of their code, and the packages that they are in.
+@final
+class PlannedCode(Mapping[str, Any]):
+    """What will run, as `code_of` tells: looked at when it is first asked for, since drawing a plan need not wait.
 
     Parameters
     ----------
@@ -36,6 +38,29 @@ def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, An
     others
         What else runs: kind, such as "miner", name and class.
     """
+
+    def __init__(self, root: Node, others: Iterable[tuple[str, str, type]]) -> None:
+        self._root, self._others = root, tuple(others)
+
+    @functools.cached_property
+    def _content(self) -> dict[str, Any]:
+        return code_of(self._root, self._others)
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the components or the packages."""
+        return self._content[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over both words."""
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        """Return their number."""
+        return len(self._content)
+
+
+def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
+    """Return what will run, JSON-safe: components with the digest of their code, and the packages that they are in."""
     steps = (node for node in walk(root) if isinstance(node, Step))
     used = dict.fromkeys([*others, *(found for step in steps for found in _of(step))])
     components = [
@@ -139,16 +164,27 @@ def _place(package: str) -> Path | None:
     return Path(file).parent if Path(file).stem == "__init__" else Path(file)
 
 
+def _code_files(root: Path) -> list[str]:
+    """Return the code files of a package, or a module's one, by their paths from the folder that it is in."""
+    if root.is_file():
+        return [root.name]
+    found = []
+    for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
+        inner[:] = [name for name in inner if name != "__pycache__"]
+        found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
+    return sorted(os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found)
+
+
 @functools.cache
 def package_form(package: str) -> Mapping[str, str]:
     """Return a package with its distribution, its version and the digest of all its code files."""
     digest = hashlib.sha256()
     root = _place(package)
     assert root is not None, package
-    for file in sorted(root.rglob("*")) if root.is_dir() else [root]:
-        if file.suffix in _CODE_FILES and file.is_file():
-            content = hashlib.sha256(file.read_bytes()).hexdigest()
-            digest.update(f"{file.relative_to(root if root.is_dir() else root.parent).as_posix()} {content}\n".encode())
+    for name in _code_files(root):
+        content = (root.parent / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
     distribution, version = _distributions().get(package, ("", ""))
     form = {"package": package, "distribution": distribution, "version": version, "digest": digest.hexdigest()}
     return types.MappingProxyType(form)

@@ -12,7 +12,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
-from dpframework.plan.code import code_of
+from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.gate import Gate
@@ -139,7 +139,7 @@ class Study:
             self.schema,
             miners=miners,
             out_of_domain=self.out_of_domain,
-            code=code_of(root, used),
+            code=PlannedCode(root, used),
         )
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
