@@ -21,6 +21,7 @@ from scipy import stats
 import dpframework as dpf
 from dpframework.accountant import BUILT_IN, PLDAccountant, PureAccountant
 from dpframework.accountant.base import Accountant
+from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step
@@ -155,6 +156,16 @@ def test_zcdp_totals_match_dp_accounting(plan_of: Callable[..., dpf.StudyPlan], 
     fine = RdpAccountant(list(np.linspace(1.01, 400, 4000))).compose(gaussian, 5).get_epsilon(float(delta))
     assert float(total.epsilon) <= min(theirs, textbook) * (1 + 1e-3)
     assert float(total.epsilon) >= fine * (1 - 1e-3) or float(total.epsilon) >= theirs * 0.9
+
+
+@pytest.mark.parametrize("rho", ["0.0001", "0.01", "1", "30", "1000"])
+def test_zcdp_is_converted_at_about_the_best_order(rho: str) -> None:
+    from dp_accounting import ZCDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    orders = list(1 + np.geomspace(1e-3, 1e5, 4001))
+    best = RdpAccountant(orders).compose(ZCDpEvent(float(rho))).get_epsilon(float(DELTA))
+    assert best * (1 - 1e-5) <= float(zcdp_to_epsilon(Fraction(rho), DELTA)) <= best * (1 + 5e-4)
 
 
 @pytest.mark.parametrize("times", [1, 10, 100])
@@ -354,11 +365,14 @@ def test_a_partition_by_another_cut_of_as_many_parts_is_refused(opened: Callable
     assert len(table.partition("a" if planned is SCHEMA["a"] else planned, name="halves")) == 2
 
 
-def test_nothing_is_spent_before_the_first_release(plan_of: Callable[..., dpf.StudyPlan]) -> None:
-    run = PureAccountant(ADD).open(plan_of(count("n", "0.5"), SCHEMA))
-    assert run.spent == dpf.PrivacyLoss(epsilon=0)
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_nothing_is_spent_before_the_first_release(plan_of: Callable[..., dpf.StudyPlan], kind: Any) -> None:
+    accountant = kind(ADD) if kind is PureAccountant else kind(ADD, delta=DELTA)
+    run = accountant.open(plan_of(count("n", "0.5"), SCHEMA, delta=accountant.delta))
+    assert run.spent is not None
+    assert run.spent.epsilon == 0
     run.scope().charge("n")
-    assert run.spent == dpf.PrivacyLoss(epsilon="0.5")
+    assert run.spent == accountant.total(run.plan)
 
 
 def test_no_more_is_spent_than_planned_where_the_plan_is_bounded_better(plan_of: Callable[..., dpf.StudyPlan]) -> None:
