@@ -91,10 +91,10 @@ class Criterion:
         - `max` is a count: exact.
         - `gini`: a term is off by a share of 2 u, a sum of C by C - 1 more: C + 1.
         - `information-gain`: a quotient is off by a share of u, its logarithm by u / ln 2 and a share of 8 u, its
-          product by one more, a sum of C by C - 1: n u / ln 2, and a share of C + 8 of |f|, which is at most
+          product by one more, a sum of C by C - 1: n u / ln 2, and a share of C + 8 of abs(f), which is at most
           n log2(C).
 
-        So f is off by at most K u n, and |f| is at most M n: M is log2(C) for `information-gain`, else 1. The children
+        So f is off by at most K u n, and at most M n in size: M is log2(C) for `information-gain`, else 1. The children
         share R rows (one more than a public number, which a neighbour may have). Adding up their scores costs a share
         of u an addition: K u R + summed M u R in all. All terms of second order are covered by a thousandth more.
         """
