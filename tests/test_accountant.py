@@ -129,6 +129,12 @@ def test_a_step_without_a_claim_has_no_total(plan_of: Callable[..., dpf.StudyPla
         plan.total()
 
 
+def test_a_budget_is_given_by_name() -> None:
+    assert PureAccountant(relation=ADD, epsilon=1).epsilon == 1
+    with pytest.raises(TypeError, match="positional"):
+        PureAccountant(ADD, 1)  # type: ignore[misc]
+
+
 def test_no_accountant_takes_a_delta_that_it_has_no_use_for() -> None:
     with pytest.raises(dpf.InputError, match="no delta"):
         PureAccountant(ADD, delta="1e-6")

@@ -174,6 +174,7 @@ def test_a_part_without_a_claim_leaves_none() -> None:
     assert sequential([one, only_replace]) == ByRelation(None, Fraction(2))
     assert either([one, only_replace]) == ByRelation(None, Fraction(1))
     assert repeat(only_replace, 3) == ByRelation(None, Fraction(3))
+    assert repeat(only_replace, 0) == NOTHING
     for parts in ([only_replace], [one, only_replace], [only_replace, only_replace]):
         assert parallel(parts) == ByRelation(None, None)  # a row that moves is added to a part
 

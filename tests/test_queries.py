@@ -238,8 +238,14 @@ def test_rise_and_fall_make_the_change_the_spread_and_whether_it_is_monotonic() 
     assert [declared(fall=0).monotonic, declared(rise=0).monotonic] == [True, True]
     assert [declared().monotonic, declared(fall="1/2").monotonic] == [False, False]
     assert declared(added=None, replaced=2).change == ByRelation(None, Fraction(2))
+    assert declared(added=None, replaced=2, rise=0, fall=0).change == ByRelation(None, Fraction(2))
     assert declared(added=None, replaced=2).spread == ByRelation(None, Fraction(4))
     assert declared("l1", 2, rise=1, fall=1).change == ByRelation(Fraction(2), Fraction(4))
+
+
+def test_a_rise_a_fall_and_a_source_are_named() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        dpf.Sensitivity("linf", 1, 1, 0, source="by construction of the test")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
