@@ -273,6 +273,23 @@ def test_pld_bounds_branches_and_parts_that_differ(plan_of: Callable[..., dpf.St
     assert epsilon(dpf.parallel(count("a", "0.1"), by=SCHEMA["a"])) == epsilon(count("a", "0.1"))
 
 
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_pld_of_branches_is_that_of_the_strongest(plan_of: Callable[..., dpf.StudyPlan], relation: str) -> None:
+    """Below the pure epsilon, which hides what the events come to."""
+    strong, weak = dpf.repeat(30, histogram("h", "0.2")), dpf.repeat(20, histogram("h", "0.2"))
+
+    def epsilon(node: Node) -> Fraction:
+        total = PLDAccountant(relation, delta="0.1").total(plan_of(node, SCHEMA, relation, delta="0.1"))
+        assert total is not None
+        assert total.epsilon is not None
+        return total.epsilon
+
+    assert epsilon(dpf.either(weak, strong)) == epsilon(strong) < 6
+    assert epsilon(weak) < epsilon(strong)
+    if relation == ADD:
+        assert epsilon(dpf.parallel(weak, strong, by=SCHEMA["a"])) == epsilon(strong)
+
+
 def test_a_delta_below_what_pld_can_resolve_has_no_pld_total(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     plan = plan_of(dpf.repeat(100, count("n", "0.1")), SCHEMA, delta="1e-30")
     assert PLDAccountant(ADD, delta="1e-30").total(plan) is None
