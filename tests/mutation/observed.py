@@ -26,8 +26,8 @@ class Observed:
     seconds: dict[str, float]
 
     @classmethod
-    def measure(cls, modules: list[str], jobs: int) -> Observed:
-        """Run all tests in the current folder, once, and see which lines each runs."""
+    def measure(cls, modules: list[str], tests: list[str], jobs: int) -> Observed:
+        """Run tests in the current folder, once, and see which lines each runs."""
         folder = Path(".observed")
         folder.mkdir(exist_ok=True)
         (folder / "coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
@@ -35,7 +35,7 @@ class Observed:
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-n", str(jobs)]
         command += [f"--cov={folder_of}" for folder_of in sorted({str(Path(module).parent) for module in modules})]
         command += ["--cov-context=test", f"--cov-config={folder}/coveragerc", "--cov-report=", f"--junitxml={junit}"]
-        subprocess.run([*command, "-o", "junit_family=xunit1"], stdout=sys.stderr)
+        subprocess.run([*command, "-o", "junit_family=xunit1", *tests], stdout=sys.stderr)
         seconds, failed = _seconds(junit)
         if failed:
             print(f"left out, since they fail without a mutant: {', '.join(sorted(failed))}", file=sys.stderr)
@@ -60,7 +60,7 @@ class Observed:
         A statement may begin above the line, and what runs at import is run by every test of the module.
         """
         known = self.tests.get(module, {})
-        at = next((known[number] for number in range(line, max(line - 12, 0), -1) if known.get(number)), [])
+        at: list[str] = next((known[number] for number in range(line, max(line - 12, 0), -1) if known.get(number)), [])
         chosen = at or sorted({test for tests in known.values() for test in tests})
         return self._shortest(chosen)
 

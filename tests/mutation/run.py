@@ -5,10 +5,10 @@
     python tests/mutation/run.py accountant --most 60 # sixty mutants of one target, drawn by a seed
     python tests/mutation/run.py accountant --again   # those that lived once more, after tests were written
 
-The modules stand in `targets.toml`. Before the first mutant, all tests run once under coverage, to see which of them
-run which line; a mutant is shown to those. What lives is printed, and makes the command fail unless `survivors.toml`
-says why it cannot matter. Work goes on in copies of the project; what was tried is kept in a folder, so that a run that
-was stopped goes on.
+The modules and their tests stand in `targets.toml`. Before the first mutant of a target its tests run once under
+coverage, to see which of them run which line; a mutant is shown to those. What lives is printed, and makes the command
+fail unless `survivors.toml` says why it cannot matter. Work goes on in copies of the project; what was tried is kept in
+a folder, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -53,15 +53,12 @@ class Target:
     modules
         Patterns of paths.
     tests
-        The tests of lines that coverage cannot see, since numba compiles them.
-    env
-        What those tests need in the environment.
+        Where the tests are that must notice a change: files, folders, or `-k` with words.
     """
 
     name: str
     modules: list[str]
-    tests: list[str] = attrs.field(factory=list)
-    env: dict[str, str] = attrs.field(factory=dict)
+    tests: list[str]
 
     def paths(self) -> list[str]:
         """Return the paths of all its modules."""
@@ -81,11 +78,10 @@ def main() -> int:
         print(f"no target is called {', '.join(sorted(unknown))}; there are {', '.join(t.name for t in targets)}")
         return 2
     arguments.folder.mkdir(exist_ok=True)
-    observed = _observed([path for target in targets for path in target.paths()], arguments)
     outcomes = []
     for target in targets:
         if not arguments.targets or target.name in arguments.targets:
-            outcomes += _try(target, observed, arguments)
+            outcomes += _try(target, arguments)
     return _report(outcomes)
 
 
@@ -96,23 +92,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="for the draw")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--again", action="store_true", help="try those that lived once more")
+    parser.add_argument("--observe", action="store_true", help="see anew which test runs which line, first")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "dpframework-mutants")
     return parser.parse_args()
 
 
-def _observed(modules: list[str], arguments: argparse.Namespace) -> Observed:
+def _observed(target: Target, arguments: argparse.Namespace) -> Observed:
     """Return which tests run which line, measured in a copy of the project unless that was done before."""
-    kept = arguments.folder / "observed.json"
-    if kept.exists():
+    kept = arguments.folder / f"{target.name}.json"
+    if kept.exists() and not arguments.observe:
         return Observed.read(kept)
-    print("which test runs which line? All tests run once", flush=True)
-    with ProcessPoolExecutor(1, initializer=_enter_copy, initargs=({},)) as pool:
-        observed = pool.submit(Observed.measure, modules, arguments.jobs).result()
+    print(f"{target.name}: which test runs which line?", flush=True)
+    with ProcessPoolExecutor(1, initializer=_enter_copy) as pool:
+        observed = pool.submit(Observed.measure, target.paths(), target.tests, arguments.jobs).result()
     observed.write(kept)
     return observed
 
 
-def _try(target: Target, observed: Observed, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _try(target: Target, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Try the mutants of a target, and return what was found with what the log has already."""
     chosen = target.mutants()
     total = len(chosen)
@@ -126,10 +123,10 @@ def _try(target: Target, observed: Observed, arguments: argparse.Namespace) -> l
     print(f"{target.name}: {total} mutants, {len(chosen)} chosen, {len(left)} to try", flush=True)
     if not left:
         return known
-    with ProcessPoolExecutor(arguments.jobs, initializer=_enter_copy, initargs=(target.env,)) as pool:
+    observed = _observed(target, arguments)
+    with ProcessPoolExecutor(arguments.jobs, initializer=_enter_copy) as pool:
         tried = [
-            pool.submit(_outcome, target, mutant, target.tests or observed.tests_of(mutant.module, mutant.line))
-            for mutant in left
+            pool.submit(_outcome, target, mutant, observed.tests_of(mutant.module, mutant.line)) for mutant in left
         ]
         found = []
         for future in as_completed(tried):
@@ -152,7 +149,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _enter_copy(env: dict[str, str]) -> None:
+def _enter_copy() -> None:
     """Give this process a copy of the project of its own, and make its tests import from there."""
     copy = Path(tempfile.mkdtemp(prefix="dpframework-mutant-"))
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
@@ -163,7 +160,6 @@ def _enter_copy(env: dict[str, str]) -> None:
     os.chdir(copy)
     os.environ["PYTHONPATH"] = os.pathsep.join(str(copy / source) for source in SOURCES)
     os.environ.setdefault("DPFRAMEWORK_DATA", str(ROOT.parent / "shared" / "data"))
-    os.environ.update(env)
 
 
 def _outcome(target: Target, mutant: Mutant, tests: list[str]) -> dict[str, Any]:
