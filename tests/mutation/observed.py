@@ -6,6 +6,7 @@ that run its line, the quick ones first.
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -55,14 +56,14 @@ class Observed:
         return cls(lines, seconds)
 
     def tests_of(self, module: str, line: int) -> list[str]:
-        """Return the tests that run a line, the quickest first.
+        """Return the tests that run the statement of a line, the quickest first.
 
-        A statement may begin above the line, and what runs at import is run by every test of the module.
+        What runs when the module is imported, such as a constant, is run by every test of the module.
         """
         known = self.tests.get(module, {})
-        at: list[str] = next((known[number] for number in range(line, max(line - 12, 0), -1) if known.get(number)), [])
-        chosen = at or sorted({test for tests in known.values() for test in tests})
-        return self._shortest(chosen)
+        first, last = _statement(Path(module).read_text(encoding="utf-8"), line)
+        within = {test for number in range(first, last + 1) for test in known.get(number, [])}
+        return self._shortest(sorted(within or {test for tests in known.values() for test in tests}))
 
     def _shortest(self, tests: list[str]) -> list[str]:
         total, kept = 0.0, []
@@ -83,6 +84,18 @@ class Observed:
         kept = json.loads(path.read_text(encoding="utf-8"))
         tests = {module: {int(line): ids for line, ids in lines.items()} for module, lines in kept["tests"].items()}
         return cls(tests, kept["seconds"])
+
+
+def _statement(source: str, line: int) -> tuple[int, int]:
+    """Return the first and the last line of the innermost statement at a line, or of the head of a block."""
+    found = (line, line)
+    for node in ast.walk(ast.parse(source)):  # from the outside in
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            end = body[0].lineno - 1 if body else node.end_lineno or node.lineno
+            if node.lineno <= line <= max(end, node.lineno):
+                found = (node.lineno, max(end, node.lineno))
+    return found
 
 
 def _seconds(junit: Path) -> tuple[dict[str, float], set[str]]:

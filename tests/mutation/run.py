@@ -77,7 +77,9 @@ def main() -> int:
     if unknown:
         print(f"no target is called {', '.join(sorted(unknown))}; there are {', '.join(t.name for t in targets)}")
         return 2
+    arguments.folder = arguments.folder.absolute()
     arguments.folder.mkdir(exist_ok=True)
+    os.chdir(ROOT)
     outcomes = []
     for target in targets:
         if not arguments.targets or target.name in arguments.targets:
