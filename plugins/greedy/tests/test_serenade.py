@@ -346,8 +346,9 @@ class FilteredPool(PairPool):
 
 class PlantedScores(LanguageScores):
     name = "planted-scores"
+    candidate = PairScores.candidate
     pool: type[PairPool] = PairPool
-    text, answer_length, count = PairScores.text, PairScores.answer_length, PairScores.count
+    answer_length, count = PairScores.answer_length, PairScores.count
 
     def answer(self, counts, **inputs):
         right = PairPool.of(self, counts)

@@ -100,7 +100,7 @@ class Score:
 
     Examples
     --------
-    >>> round(float(Score.lowest(100, None).sensitivity.add_or_remove_one), 4)
+    >>> round(float(Score.lowest(100, None).sensitivity.spread.add_or_remove_one), 4)
     0.0174
     """
 
