@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
@@ -18,6 +19,10 @@ from dpframework.run.gate import Gate
 from dpframework.run.scope import Run
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# whether a property holds does not depend on how busy the machine is
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

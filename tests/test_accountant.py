@@ -490,7 +490,7 @@ CELLS = frozenset((a, b) for a in (0, 1) for b in (0, 1))
 
 
 @given(node=nodes, moves=moves, relation=st.sampled_from([ADD, REPLACE]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_walk_through_a_plan_loses_more_than_its_total(
     plan_of: Callable[..., dpf.StudyPlan], opened: Callable[..., Any], node: Node, moves: Any, relation: str
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from people import SCHEMA_FILE
 from random_plans import compositions
 
@@ -22,7 +22,7 @@ from dpframework.reports import drawing
 from dpframework.reports.difference import Difference, Mark, Merged, Topic, difference
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
-SLOW = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=100)
 Planner = Callable[..., dpf.StudyPlan]
 
 

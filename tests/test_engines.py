@@ -41,7 +41,7 @@ def all_counts(engine: dpf.Engine, of: dpf.Table) -> list[Any]:
 
 
 @given(rows=st.integers(0, 40), threads=st.integers(1, 60), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_threads_sum_to_what_one_block_has(rows: int, threads: int, seed: int) -> None:
     data = table(rows, seed)
     assert all_counts(dpf.Threads(threads), data) == all_counts(dpf.InMemory(), data)

@@ -101,7 +101,7 @@ SIDES = st.sampled_from([A, B, C, E, Not(A), And([A, B]), Or([B, C])])
 SETS = st.lists(st.builds(shown, SIDES, SIDES), max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SETS, SETS, st.lists(st.tuples(*[st.integers(0, 1)] * 4), max_size=20))
 def test_matching_is_the_best_by_rows(found, reference, rows):
     table = table_of(np.array(rows, dtype=int).reshape(-1, 4).T)

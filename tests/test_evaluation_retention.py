@@ -149,7 +149,7 @@ def brute_force(patterns, before, after):
     return support / total, labels / known if known else math.nan, right / made if made else math.nan
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(PATTERNS, TABLES, TABLES)
 def test_measures_are_their_definitions(patterns, before, after):
     kept = retention_of(patterns, table_of(before), table_of(after))
@@ -157,7 +157,7 @@ def test_measures_are_their_definitions(patterns, before, after):
     assert found == pytest.approx(brute_force(patterns, before, after), nan_ok=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(PATTERNS, TABLES, st.data(), st.floats(0.01, 100))
 def test_ranges_symmetry_and_scale(patterns, before, data, scale):
     size = {"min_size": len(before), "max_size": len(before)}

@@ -110,7 +110,7 @@ def test_gaussian_density_sums_to_one(rho: Any) -> None:
 
 @pytest.mark.parametrize("mechanism", [Exponential("0.7"), PermuteAndFlip("0.7")])
 @given(scores=st.lists(st.integers(-50, 50), min_size=1, max_size=12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_selection_probabilities_sum_to_one(mechanism: Mechanism, scores: list[int]) -> None:
     calibration = calibrated(mechanism, attrs.evolve(VOTES, answer_length=12))
     assert total_over(calibration, np.array(scores), range(len(scores))) == pytest.approx(1, abs=1e-9)
@@ -572,7 +572,7 @@ def flipped(weights: list[float], chosen: int) -> float:
 
 
 @given(scaled=st.lists(st.floats(-30, 0), min_size=0, max_size=5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_permute_and_flip_is_what_its_authors_wrote(scaled: list[float]) -> None:
     scores = np.array([0.0, *scaled])
     weights = [math.exp(s) for s in scores]
@@ -639,7 +639,7 @@ def test_a_selection_has_no_variance() -> None:
     answer_length=st.integers(1, 5000),
     norm=st.sampled_from(["l1", "squared-l2"]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_scale_covers_rounding_and_is_rounded_up(added: Fraction, answer_length: int, norm: str) -> None:
     mechanism: Mechanism = Laplace(1) if norm == "l1" else Gaussian(1)
     calibration = calibrated(mechanism, facts(sensitivity(norm, added), integer=False, answer_length=answer_length))
@@ -658,7 +658,7 @@ SELECTIONS = st.sampled_from([Exponential(1), PermuteAndFlip(1)])
 
 
 @given(mechanism=SELECTIONS, added=st.fractions(Fraction(1, 10**6), 10**9), share=st.fractions(0, 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_scale_of_a_selection_covers_rounding(mechanism: Mechanism, added: Fraction, share: Fraction) -> None:
     """Two scores are rounded before and after: their difference moves by two steps more, and two are for doubles."""
     of = facts(sensitivity("linf", added, fall=share * added), integer=False, answer_length=3)

@@ -77,13 +77,11 @@ def by_hand(description: Any, row: tuple[int, int, float]) -> bool:
 
 
 @given(descriptions)
-@settings(deadline=None)
 def test_descriptions_hold_row_by_row(description: Description) -> None:
     assert description.holds(BLOCK).tolist() == [by_hand(description, row) for row in ROWS]
 
 
 @given(descriptions)
-@settings(deadline=None)
 def test_descriptions_survive_json(description: Description) -> None:
     import json
 
@@ -92,7 +90,7 @@ def test_descriptions_survive_json(description: Description) -> None:
 
 
 @given(descriptions)
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_shortened_descriptions_hold_for_the_same_rows(description: Description) -> None:
     """The rows visit every cell that values and thresholds make, so they stand for any table of the schema."""
     short = shortened(description, SCHEMA)
@@ -145,7 +143,6 @@ def test_one_shortener_serves_many_descriptions() -> None:
 
 
 @given(st.lists(descriptions, max_size=4))
-@settings(deadline=None)
 def test_cases_put_each_row_in_one_cell(parts: list[Description]) -> None:
     cases = Cases(parts)
     cells = cases.cells(BLOCK)
@@ -157,7 +154,6 @@ def test_cases_put_each_row_in_one_cell(parts: list[Description]) -> None:
 
 
 @given(st.lists(descriptions, min_size=2, max_size=3))
-@settings(deadline=None)
 def test_overlaps_are_found(parts: list[Description]) -> None:
     """Exactly those that some row shows; the rows above visit every cell of the grid and thresholds."""
     masks = [[by_hand(part, row) for row in ROWS] for part in parts]

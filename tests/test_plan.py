@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from random_plans import compositions
 
 import dpframework as dpf
@@ -120,7 +120,7 @@ nodes = compositions(leaves, cuts=cuts, names=names, most_leaves=6, most_times=9
 @given(
     node=nodes, relation=st.sampled_from(list(dpf.Relation)), epsilon=rationals, delta=st.fractions(0, Fraction(1, 2))
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_plans_survive_json(
     plan_of: Callable[..., dpf.StudyPlan], node: Node, relation: Any, epsilon: Fraction, delta: Fraction
 ) -> None:

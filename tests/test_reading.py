@@ -58,7 +58,7 @@ CELLS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(CELLS, max_size=5), CELLS, st.sampled_from([a for s in SCHEMAS.values() for a in s]))
 def test_objects_are_read_one_by_one(cells, more, attribute):
     def held(column):

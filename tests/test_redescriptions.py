@@ -31,7 +31,7 @@ from dpframework.results.noisy import Noisy, heavy_deviation, quantile
 from dpframework.results.redescription import Redescription, p_values
 from dpframework.results.redescriptions import Redescriptions
 
-patient = settings(deadline=None, max_examples=60)
+patient = settings(max_examples=60)
 
 LEVELS = [0.5, 0.8, 0.9, 0.91, 0.95, 0.99, 0.9999, 1 - 1e-7]
 LEFT, RIGHT = Equals("smoker", "true"), Below("fev", 3)
