@@ -95,6 +95,20 @@ def test_a_pipe_or_a_device_is_refused_at_once(folder, capsys):
     assert "no regular file" in sentence(capsys, "ledger", "show", "pipe.ledger")
 
 
+def test_a_pipe_or_a_device_is_no_table(folder):
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "zero.parquet").symlink_to("/dev/zero")
+    schema = dpf.Schema([dpf.Boolean("ill")])
+    for path in ("pipe.csv", "zero.parquet"):
+        with pytest.raises(dpf.InputError, match="no regular file"):
+            dpf.read_table(path, schema)
+
+
+@pytest.mark.parametrize("command", [("check",), ("plan",), ("report",), ("ledger", "show"), ("schema", "infer")])
+def test_standard_input_is_no_file(folder, capsys, command):
+    assert "save it to a file" in sentence(capsys, *command, "-")
+
+
 def test_a_long_value_is_cut_where_it_is_quoted():
     error = dpf.InputError(f"epsilon is {'9' * 5000}; a finite number is needed")
     assert str(error) == f"epsilon is {'9' * 100}...{'9' * 19}; a finite number is needed"

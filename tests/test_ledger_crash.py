@@ -11,8 +11,6 @@ import io
 import json
 import os
 import shutil
-import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from killing import forked
+from killing import Crossings, forked
 
 import dpframework as dpf
 from dpframework import cli
@@ -71,48 +69,12 @@ def prepared(folder: Path) -> None:
     ledger.approve("people", dpf.study.load_study(folder / "study.toml").study.plan(), by="the board")
 
 
-class Crossings:
-    """Counts the steps at which a run could be killed, and kills it at one of them."""
-
-    def __init__(self, last: int | None) -> None:
-        self.passed, self.last = 0, last
-
-    def cross(self) -> None:
-        if self.passed == self.last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.passed += 1
-
-    def around(self, owner: object, name: str) -> None:
-        function = getattr(owner, name)
-
-        def crossing(*arguments, **options):
-            self.cross()
-            result = function(*arguments, **options)
-            self.cross()
-            return result
-
-        setattr(owner, name, crossing)
-
-    def install(self) -> None:
-        crossings = self
-
-        class Counted(sqlite3.Connection):
-            def execute(self, *arguments):
-                crossings.cross()
-                return super().execute(*arguments)
-
-        connect = sqlite3.connect
-        sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Counted, **options)
-        for owner, name in ((Gate, "draw"), (os, "replace"), (Path, "mkdir"), (Path, "write_text"), (Path, "unlink")):
-            self.around(owner, name)
-
-
 def steps_of_run(folder: Path, last: int | None) -> int | None:
     """Make the run in a child that is killed at a step; return the number of steps if it came to its end."""
 
     def work() -> str:
         crossings = Crossings(last)
-        crossings.install()
+        crossings.install((Gate, "draw"))
         registry().observers.append(Spy())
         with contextlib.redirect_stdout(io.StringIO()):
             code = cli.main(RUN)

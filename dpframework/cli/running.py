@@ -145,18 +145,28 @@ def _kept(out: Path, title: str, recorded: ledgers.LedgerRun | None, make: Calla
 
     def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=title, stopped=_reason(stop))
+            write_outputs(folder, results, title=title, stopped=_reason(stop), out=out)
 
     if recorded is None:
         with staged(out, FILES) as folder:
             results, stop = make()
-            write(folder)
+            try:
+                write(folder)
+            except InputError as error:  # no ledger could give them again
+                print_json(record(results, stopped=_reason(stop)))
+                raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
         # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
         require_usable(out, FILES)
         results, stop = make()
-        with staged(out, FILES) as folder:
-            write(folder)
+        try:
+            with staged(out, FILES) as folder:
+                write(folder)
+        except InputError as error:
+            raise InputError(
+                f"{error}; the ledger holds run {recorded.id}, and once there is room the same command writes its "
+                "results, at no further charge"
+            ) from None
         recorded.discard()
     return results, stop
 
@@ -180,14 +190,23 @@ def record(results: Results, *, stopped: str | None = None) -> dict[str, object]
     return {**results.to_dict(), **Ran.of(results, stopped=stopped).to_dict()}
 
 
-def write_outputs(folder: Path, results: Results, *, title: str, stopped: str | None = None) -> None:
-    """Write the plan, the results and the report of a run, and why it stopped if that was before its end."""
+def write_outputs(
+    folder: Path, results: Results, *, title: str, stopped: str | None = None, out: Path | None = None
+) -> None:
+    """Write the plan, the results and the report of a run, and why it stopped if that was before its end.
+
+    `out` is the folder that they will be moved to, which an error names. They are on the disk when this returns: the
+    journal of the run, from which they could be written again, may be removed.
+    """
     from dpframework.reports.html import html_report
 
-    (folder / PLAN).write_text(results.plan.to_json(), encoding="utf-8")
-    (folder / RESULTS).write_text(json_text(record(results, stopped=stopped)) + "\n", encoding="utf-8")
-    page = html_report(results.plan, Ran.of(results, stopped=stopped), title=title)
-    (folder / REPORT).write_text(page, encoding="utf-8")
+    texts = {
+        PLAN: results.plan.to_json(),
+        RESULTS: json_text(record(results, stopped=stopped)) + "\n",
+        REPORT: html_report(results.plan, Ran.of(results, stopped=stopped), title=title),
+    }
+    for name, text in texts.items():
+        write_whole(folder / name, text, called=(out or folder) / name)
 
 
 def report(

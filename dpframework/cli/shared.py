@@ -72,6 +72,10 @@ def given_path(text: str | Path) -> Path:
     """Read the name of a file or folder; `~` also where the shell leaves it, as in --out=~/results."""
     if not str(text).strip():
         raise typer.BadParameter("a name is expected, not an empty text")
+    if str(text) == "-":
+        raise typer.BadParameter(
+            "standard input and output are no files to come back to; save it to a file, and give its name"
+        )
     return Path(os.path.expanduser(text))
 
 

@@ -110,11 +110,20 @@ def require_no_stream(path: Path) -> None:
     except ValueError:
         raise InputError(f"{str(path)!r}: is no path: it holds a NUL character") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise InputError(f"{path}: is no regular file but a pipe, a device or a socket; copy its content to a file")
+        raise InputError(f"{path}: is no regular file but a pipe, a device or a socket; save its content to a file")
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: Path, content: str | bytes, *, called: Path | None = None) -> None:
     """Write a file, on the disk when this returns; an older one of that name is untouched if that fails.
+
+    Parameters
+    ----------
+    path
+        Where it is written.
+    content
+        Its text, in UTF-8, or its bytes.
+    called
+        What errors call it, if it is written where it will not stay.
 
     Raises
     ------
@@ -129,7 +138,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        raise InputError(f"{called or path}: cannot be written: {error.strerror}") from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.files import require_no_stream
 from dpframework.tables.columns import quietly
 
 if TYPE_CHECKING:
@@ -98,6 +99,10 @@ def _open_frame(frame: Any) -> Source:
 def _open_file(path: Path) -> Source:
     name = path.name
     kinds = (".csv", ".csv.gz", ".parquet")
+    try:
+        require_no_stream(path)
+    except InputError as error:
+        raise NotOpened(str(error)) from None
     if path.is_dir():
         raise NotOpened(f"{path}: is a directory; a file of the kind {', '.join(kinds)} is expected")
     if not path.exists():
