@@ -308,7 +308,7 @@ def test_extreme_losses_have_totals(plan_of: Callable[..., dpf.StudyPlan], epsil
 def test_the_smallest_valid_total_is_reported(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     many = plan_of(dpf.repeat(400, count("n", "0.05")), SCHEMA, delta=DELTA)
     known = many.totals()
-    assert set(known) == {"pure", "zcdp", "pld"}
+    assert set(known) == {"pure", "zcdp", "rdp", "pld"}
     assert known["pure"].epsilon == 20
     epsilons = [loss.epsilon for loss in known.values()]
     assert epsilons == sorted(epsilons, key=lambda e: e or 0)

@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.accountant import PLDAccountant, PureAccountant, ZCDPAccountant
+from dpframework.accountant import PLDAccountant, PureAccountant, RDPAccountant, ZCDPAccountant
 from dpframework.mechanisms import (
     Calibration,
     DiscreteLaplace,
@@ -306,6 +307,29 @@ def test_rho_bounds_every_renyi_divergence(
         assert max(shares) >= 1 - ROUNDING
     elif name in ("laplace", "parallel", "exponential") and relation is ADD:
         assert max(shares) >= 0.9
+
+
+ORDERS = (Fraction("1.01"), Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
+
+
+@pytest.mark.parametrize(("name", "relation"), CASES)
+def test_the_divergence_at_an_order_bounds_what_is_lost(
+    plan_of: Callable[..., dpf.StudyPlan], name: str, relation: dpf.Relation
+) -> None:
+    plan = plan_of(PLANS[name], SCHEMA, relation, delta="1e-6")
+    accountant = RDPAccountant(relation, delta="1e-6")
+    curve = accountant.amount_of(plan.root, plan)
+    claims = [float(curve.at(order).under(relation) or 0) for order in ORDERS]
+    lost = [renyi(plan, float(order)) for order in ORDERS]
+    assert all(found <= claim + ROUNDING for found, claim in zip(lost, claims, strict=True))
+    if "gaussian" not in name and (name, relation) not in PURE_LOOSE:
+        assert lost[-1] >= 0.9 * claims[-1]
+    if "gaussian" in name:
+        assert lost[:3] == pytest.approx(claims[:3])  # at higher orders what is lost is in outputs that are left out
+    total = accountant.total(plan)
+    assert total is not None
+    assert total.epsilon is not None
+    assert delta_at(plan, float(total.epsilon)) <= 1e-6 * (1 + ROUNDING) + RAREST
 
 
 @pytest.mark.parametrize("delta", ["1e-6", "0.01"])

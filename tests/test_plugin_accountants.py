@@ -131,10 +131,10 @@ def test_a_run_is_charged_by_the_accountant_of_the_smallest_total(installed: Cal
 def test_an_accountant_says_which_deltas_it_admits(installed: Callable[..., Registry]) -> None:
     installed(Beyond)
     assert set(study().plan().totals()) == {"pure"}
-    assert set(study(delta="0.05").plan().totals()) == {"pure", "zcdp", "pld"}
-    assert set(study(delta="0.1").plan().totals()) == {"pure", "zcdp", "pld", "beyond"}
-    assert [kind.delta_for(Fraction(0)) for kind in BUILT_IN] == [0, None, None]
-    assert [kind.delta_for(Fraction(1, 9)) for kind in BUILT_IN] == [0, Fraction(1, 9), Fraction(1, 9)]
+    assert set(study(delta="0.05").plan().totals()) == {"pure", "zcdp", "rdp", "pld"}
+    assert set(study(delta="0.1").plan().totals()) == {"pure", "zcdp", "rdp", "pld", "beyond"}
+    assert [kind.delta_for(Fraction(0)) for kind in BUILT_IN] == [0, None, None, None]
+    assert [kind.delta_for(Fraction(1, 9)) for kind in BUILT_IN] == [0, *[Fraction(1, 9)] * 3]
     with pytest.raises(dpf.InputError, match=r"beyond accounting needs a delta above 0\.05"):
         Beyond("replace-one", delta="0.05")
 

@@ -333,7 +333,7 @@ def test_parts_and_totals_stand_under_each_accounting():
     plan = several()
     table = next(t for t in read(html_report(plan)).all("table") if "budget is epsilon 0.5" in t.all("caption")[0].line)
     heads, *rows = [[cell.line for cell in row.all("th", "td")] for row in table.all("tr")]
-    assert heads == ["part", "pure", "zcdp", "pld"]
+    assert heads == ["part", "pure", "zcdp", "rdp", "pld"]
     assert [row[0] for row in rows] == ["both", "twice", "noisy", "lost", "the whole plan"]
     assert rows[1][1] == "epsilon ~0.06667"
     assert rows[2][1] == "no finite epsilon"

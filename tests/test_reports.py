@@ -66,7 +66,7 @@ def test_markdown_before_a_run(study):
     assert "DP012" in text
     assert "└─ both  [epsilon 1.0]" in text
     assert "**accepted: no check refuses this plan.**" in text
-    assert "| part | pure | zcdp | pld |" in text
+    assert "| part | pure | zcdp | rdp | pld |" in text
 
 
 def test_cells_are_escaped_and_tables_keep_their_shape(study):

@@ -2,12 +2,17 @@ from .accounted import (
     BUILT_IN as BUILT_IN,
     AccountedPlan as AccountedPlan,
 )
+from .adaptive import (
+    AdaptiveBudget as AdaptiveBudget,
+    PlanCharge as PlanCharge,
+)
 from .base import Accountant as Accountant
 from .pld import PLDAccountant as PLDAccountant
 from .pure import (
     AdditiveAccountant as AdditiveAccountant,
     PureAccountant as PureAccountant,
 )
+from .rdp import RDPAccountant as RDPAccountant
 from .zcdp import (
     ZCDPAccountant as ZCDPAccountant,
     zcdp_to_epsilon as zcdp_to_epsilon,

@@ -10,6 +10,7 @@ import attrs
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.pld import PLDAccountant
 from dpframework.accountant.pure import PureAccountant
+from dpframework.accountant.rdp import RDPAccountant
 from dpframework.accountant.zcdp import ZCDPAccountant
 from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy import PrivacyLoss, decimal_text
@@ -17,7 +18,7 @@ from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
 
 #: The accountants that are always there.
-BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, PLDAccountant)
+BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)
 
 
 @attrs.frozen

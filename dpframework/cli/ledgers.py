@@ -52,7 +52,8 @@ def open_data_set(
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="What the ledger will call the data set.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
     delta: Annotated[
-        str, typer.Option(metavar="D", help="Above 0, runs are composed in zCDP; else in pure epsilon.")
+        str,
+        typer.Option(metavar="D", help="Above 0, what zCDP makes cheaper is composed in it; 0: pure epsilon."),
     ] = "0",
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
@@ -194,9 +195,9 @@ def _table(*heads: str) -> Table:
 def _caps(known: Iterable[ledgers.DataSet]) -> Table:
     from rich.text import Text
 
-    table = _table("data set", "cap", "accounting", "spent", "left", "runs")
+    table = _table("data set", "cap", "spent", "left", "runs")
     for data_set in known:
-        cells = (_cap(data_set), data_set.accountant.name, _spent(data_set), readable(data_set.left))
+        cells = (_cap(data_set), _spent(data_set), readable(data_set.left))
         table.add_row(Text(data_set.name, style="bold"), *map(Text, cells), str(len(data_set.runs)))
     return table
 
@@ -217,8 +218,8 @@ def _runs(data_set: ledgers.DataSet) -> Table:
 
     table = _table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")
     for run in data_set.runs.values():
-        loss = data_set.accountant.loss(run.amount)
-        charged = readable(loss.epsilon) if loss is not None and loss.epsilon is not None else ""
+        amount = run.amount.under(data_set.relation)
+        charged = "" if amount is None else readable(amount)
         counts = (len(run.charges), run.resumed, run.redrawn)
         table.add_row(
             *map(Text, (run.id, run.plan[:12], run.time, charged, *map(str, counts), run.end or "unfinished"))

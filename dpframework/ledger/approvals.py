@@ -6,7 +6,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.privacy import ByRelation
+from dpframework.accountant import PlanCharge
 
 
 @final
@@ -64,7 +64,7 @@ class RecordedRun:
     time
         When it was opened, and its plan's whole total charged.
     amount
-        That total, in the notion of loss of its data set.
+        That total: pure, and at the order of its data set once that is fixed.
     approval
         The approval that it was opened under.
     charges
@@ -82,7 +82,7 @@ class RecordedRun:
     id: str
     plan: str
     time: str
-    amount: ByRelation
+    amount: PlanCharge
     approval: Approval
     charges: list[str] = attrs.field(factory=list)
     resumed: int = 0

@@ -21,7 +21,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.ledger.sqlite import connect, explained
 
 APPLICATION = 0x4450464C  # "DPFL", in SQLite's header: what the file is
-FORMAT = 2
+FORMAT = 3
 
 _OBJECTS = (
     """CREATE TABLE entry (

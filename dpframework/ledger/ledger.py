@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
+import attrs
+
+from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.privacy import Amount, ByRelation, Relation
+from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
 from dpframework.ledger.records import DataSet, Records
@@ -108,7 +111,8 @@ class Ledger:
         name
             What the ledger calls it.
         epsilon, delta
-            The cap. Runs are composed in pure epsilon, or, with delta above 0, in zCDP.
+            The cap. Runs are composed in pure epsilon, and with delta above 0 also in Renyi divergence (see
+            `AdaptiveBudget`).
         relation
             The neighbouring relation that the cap holds for; plans of the other one are refused.
         schema
@@ -280,6 +284,7 @@ class Ledger:
             plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
         except InputError:  # of a plugin that is not installed, or of another version
             return
-        amount = ByRelation.from_dict(content["amount"])
-        if data_set.accountant.amount_of(plan.root, plan) != amount:
+        amount = PlanCharge.from_dict(content["amount"])
+        due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
+        if (due.pure, due.rdp if amount.order else None) != (amount.pure, amount.rdp):
             raise PlanRefused("what was charged is not the total of its plan")

@@ -9,11 +9,10 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import PureAccountant, ZCDPAccountant
-from dpframework.accountant.pure import AdditiveAccountant
+from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
-from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
+from dpframework.facts.privacy import NOTHING, PrivacyLoss, Relation, decimal_text
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.plan.code import changes
@@ -62,8 +61,9 @@ class DataSet:
         In order.
     runs
         By their ids, in order.
-    charged
-        The amounts of all runs together.
+    budget
+        The cap with what all runs were charged: never by a plugin's accountant, since a charge must mean the same
+        wherever the ledger is read.
     """
 
     name: str
@@ -75,30 +75,25 @@ class DataSet:
     plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
-    charged: ByRelation = NOTHING
+    budget: AdaptiveBudget = attrs.field(init=False)
 
-    @property
-    def accountant(self) -> AdditiveAccountant:
-        """The accountant whose rules compose the runs: pure without delta, zCDP with one.
-
-        Never a plugin's: a charge must mean the same wherever the ledger is read.
-        """
-        kind = ZCDPAccountant if self.delta else PureAccountant
-        return kind(self.relation, epsilon=self.epsilon, delta=self.delta)
+    def __attrs_post_init__(self) -> None:
+        """Begin with nothing charged."""
+        self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta)
 
     @property
     def spent(self) -> PrivacyLoss:
-        """What the runs cost at most, together."""
-        loss = self.accountant.loss(self.charged)
+        """What the runs cost at most, together: by the smaller of the totals that the cap is kept by."""
+        loss = self.budget.loss()
         assert loss is not None  # an amount without a finite total is never charged
         return loss
 
     @property
     def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent; in zCDP accounting more than that may still fit."""
+        """The epsilon of the cap that is not spent."""
         return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
 
-    def require_fit(self, plan: Plan) -> ByRelation:
+    def require_fit(self, plan: Plan) -> PlanCharge:
         """Return what a run of a plan is charged, if it fits what is left of the cap.
 
         Raises
@@ -112,17 +107,18 @@ class DataSet:
             )
         if self.schema not in (None, plan.facts.fingerprint):
             raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
-        amount = self.accountant.amount_of(plan.root, plan)
+        amount = self.budget.plan_charge(plan)
         self.require_room(amount)
         return amount
 
-    def require_room(self, amount: ByRelation) -> None:
+    def require_room(self, amount: PlanCharge) -> None:
         """Refuse an amount that does not fit what is left of the cap."""
-        together = self.accountant.loss(self.accountant.sequential([self.charged, amount]))
+        together = self.budget.after(amount).loss()
         if together is None or together.epsilon is None:
+            named = "any accounting that a cap is kept by" if self.delta else "pure accounting"
             raise PlanRefused(
-                f"the plan has no finite total in {self.accountant.name} accounting, "
-                f"which data set '{self.name}' is capped in"
+                f"data set '{self.name}': the plan has no finite total in {named}"
+                + ("" if self.delta else "; a cap with a delta allows for zCDP")
             )
         if together.epsilon > self.epsilon:
             raise PlanRefused(
@@ -178,11 +174,11 @@ class DataSet:
         return {
             "data_set": self.name,
             "relation": self.relation.value,
-            "accounting": self.accountant.name,
+            "order": None if self.budget.order is None else str(self.budget.order),
             "schema": self.schema,
             "opened": self.time,
             "cap": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
-            "spent": {"epsilon": str(spent.epsilon), "rho": None if spent.rho is None else str(spent.rho)},
+            "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
             "left": {"epsilon": str(self.left)},
             "approvals": [approval.to_dict() for approval in self.approvals],
             "runs": [run.to_dict() for run in self.runs.values()],
@@ -243,7 +239,7 @@ class Records:
             data_set = self.data_set(content["data_set"])
             data_set.approval_of(content["plan"])
         if entry.kind == "run":
-            data_set.require_room(ByRelation.from_dict(content["amount"]))
+            data_set.require_room(PlanCharge.from_dict(content["amount"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
 
@@ -302,9 +298,9 @@ class Records:
                     if approval.plan == content["plan"] and approval.revoked is None:
                         approval.revoked = content["by"]
             case "run":
-                self._open(entry, ByRelation.from_dict(content["amount"]))
+                self._open(entry, PlanCharge.from_dict(content["amount"]))
             case "refusal":
-                self._open(entry, NOTHING)
+                self._open(entry, None)
                 self._runs[content["run"]][1].end = refused(content["why"])
             case "charge":
                 self._runs[content["run"]][1].charges.append(content["path"])
@@ -315,12 +311,13 @@ class Records:
             case "end":
                 self._runs[content["run"]][1].end = content["how"]
 
-    def _open(self, entry: Entry, amount: ByRelation) -> None:
+    def _open(self, entry: Entry, amount: PlanCharge | None) -> None:
         content = entry.content
         data_set = self.data_sets[content["data_set"]]
         approval = data_set.approval_of(content["plan"])
         approval.used += 1
-        run = RecordedRun(content["run"], content["plan"], entry.time, amount, approval)
-        data_set.charged = data_set.accountant.sequential([data_set.charged, amount])
+        if amount is not None:
+            data_set.budget = data_set.budget.after(amount)
+        run = RecordedRun(content["run"], content["plan"], entry.time, amount or PlanCharge(NOTHING), approval)
         data_set.runs[run.id] = run
         self._runs[run.id] = data_set, run

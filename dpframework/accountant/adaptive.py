@@ -1,0 +1,171 @@
+"""A budget for plans that are chosen one after another, each by what those before have released.
+
+Whoever chooses the next plan by what has been released may not choose, afterwards, by which rule all of it is totalled.
+This budget of epsilon and delta accepts a plan while one of two totals is at most epsilon:
+
+- **pure**: the pure epsilons of all plans, added up;
+- **mixed**: B, the pure epsilons of all plans before an order alpha was fixed, plus the Renyi divergences at alpha of
+  all plans since (see `rdp`), plus the conversion c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that
+  is negative.
+
+The order is fixed, for good, once a plan comes that it makes cheaper than its pure epsilon. It may depend on anything
+released until then.
+
+**Theorem.** However plans are chosen, all that they release is (epsilon, delta)-DP under the relation of their losses.
+
+*Proof.* Take neighbours with transcripts distributed as P and Q. A transcript's loss L, the logarithm of P over Q, is
+the sum of the losses L_i of its plans, given what was released before. It is to be shown that the mean of
+(1 - e^(epsilon - L))+ under P is at most delta; the other direction is the same.
+
+1. A transcript whose pure total is at most epsilon has L <= epsilon, as each L_i is at most the plan's pure epsilon. It
+   adds nothing (the pure filter of Rogers, Roth, Ullman and Vadhan 2016).
+2. In any other transcript an order was fixed at some time, since without one only the pure total accepts plans. Take
+   all that was released until then as given: alpha and B are known, and the losses until then add up to at most B. Each
+   later plan has a divergence of at most k_i at alpha, whatever was released before it. So M = exp((alpha - 1) Y), for
+   Y the sum of the later L_i - k_i, has a mean of at most 1 (the Renyi filter of Feldman and Zrnic 2021). The mixed
+   total is at most epsilon, so L - epsilon <= Y - c. The largest value of (1 - e^-z) e^(-(alpha - 1) z) is
+   (1 - 1/alpha)^(alpha - 1) / alpha, so (1 - e^(epsilon - L))+ is at most that times e^(-(alpha - 1) c) M, which is
+   delta M or less.
+
+M is positive, so over the transcripts of the second kind alone it adds up to at most 1 too: delta is paid once for
+both. This is why the order is fixed before it matters. The smallest total over all orders, or over all splits into pure
+parts and zCDP parts, is valid for one plan, which is fixed; chosen after the releases it is a race between many bounds,
+each of which may fail with probability delta. Privacy loss distributions have no such theorem, and are not used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import attrs
+
+from dpframework.accountant import composition
+from dpframework.accountant.pure import PureAccountant
+from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
+from dpframework.facts.errors import PlanRefused
+from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation
+from dpframework.plan.plan import Plan
+
+
+@attrs.frozen
+class PlanCharge:
+    """What one plan is charged.
+
+    Attributes
+    ----------
+    pure
+        Its pure epsilon.
+    rdp
+        Its Renyi divergence at the budget's order; None while that is not fixed.
+    order
+        That order.
+    """
+
+    pure: ByRelation
+    rdp: ByRelation | None = None
+    order: Fraction | None = None
+
+    def under(self, relation: Relation) -> Fraction | None:
+        """Return what the plan adds to the total that it is charged to."""
+        return (self.pure if self.rdp is None else self.rdp).under(relation)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both, exactly, as ledgers write them."""
+        if self.rdp is None or self.order is None:
+            return {"pure": self.pure.to_dict()}
+        return {"pure": self.pure.to_dict(), "rdp": self.rdp.to_dict(), "order": str(self.order)}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> PlanCharge:
+        """Read what `to_dict` wrote."""
+        pure = ByRelation.from_dict(form["pure"])
+        return cls(pure, ByRelation.from_dict(form["rdp"]), Fraction(form["order"])) if "rdp" in form else cls(pure)
+
+
+@attrs.frozen
+class AdaptiveBudget:
+    """Epsilon and delta for plans that are chosen one after another, and what was charged.
+
+    Attributes
+    ----------
+    relation
+        The neighbouring relation that it holds for.
+    epsilon, delta
+        The most that all plans may cost together. Without a delta, only pure totals count.
+    pure
+        The pure epsilons of all charges.
+    before
+        Those of the charges before the order was fixed.
+    rdp
+        The Renyi divergences of the charges since.
+    order
+        The order; None while it is not fixed.
+    """
+
+    relation: Relation
+    epsilon: Fraction
+    delta: Fraction
+    pure: ByRelation = NOTHING
+    before: ByRelation = NOTHING
+    rdp: ByRelation = NOTHING
+    order: Fraction | None = None
+
+    def loss(self) -> PrivacyLoss | None:
+        """Return the smaller total of all that was charged; None if there is none."""
+        pure, before, rdp = (amount.under(self.relation) for amount in (self.pure, self.before, self.rdp))
+        mixed = None
+        if self.order is not None and before is not None and rdp is not None:
+            mixed = before + epsilon_at(self.order, rdp, self.delta)
+        if pure is not None and (mixed is None or pure <= mixed):
+            return PrivacyLoss(pure)
+        return None if mixed is None else PrivacyLoss(mixed, delta=self.delta)
+
+    def plan_charge(self, plan: Plan) -> PlanCharge:
+        """Return what a plan would be charged; whether that fits, `after` and `loss` tell."""
+        pure = PureAccountant(self.relation).amount_of(plan.root, plan)
+        if not self.delta:
+            return PlanCharge(pure)
+        accountant = RDPAccountant(self.relation, delta=self.delta)
+        return self.charge(pure, accountant.amount_of(plan.root, plan))
+
+    def charge(self, pure: ByRelation, curve: Curve) -> PlanCharge:
+        """Return the charge for a pure epsilon and a bound on the divergence at every order.
+
+        While no order is fixed, what is as cheap purely is charged so. Else the order is the one that leaves the most
+        room for rho, if the plan fits at that one, or the one at which this plan is cheapest.
+        """
+        if self.order is not None:
+            return PlanCharge(pure, curve.at(self.order), self.order)
+        own, spent = pure.under(self.relation), self.pure.under(self.relation)
+        assert spent is not None  # what has no pure epsilon has fixed the order
+        left = self.epsilon - spent
+        if left > 0:
+            order = roomiest_order(left, self.delta)
+            divergence = curve.at(order).under(self.relation)
+            if divergence is not None and divergence != own and epsilon_at(order, divergence, self.delta) <= left:
+                return PlanCharge(pure, curve.at(order), order)
+        best = order_for(curve, self.relation, self.delta)
+        if best is None or (own is not None and own <= left):
+            return PlanCharge(pure)
+        return PlanCharge(pure, curve.at(best), best)
+
+    def after(self, charge: PlanCharge) -> AdaptiveBudget:
+        """Return the budget with one more charge.
+
+        Raises
+        ------
+        PlanRefused
+            If the charge is at another order than the budget's.
+        """
+        if self.order is not None and charge.order != self.order:
+            raise PlanRefused("the charge is at another order than those before it")
+        if charge.order is not None and (charge.order <= 1 or not self.delta):
+            raise PlanRefused("the charge is at an order that the budget cannot have")
+        pure = composition.sequential([self.pure, charge.pure])
+        if charge.rdp is None:
+            return attrs.evolve(self, pure=pure)
+        rdp = composition.sequential([self.rdp, charge.rdp])
+        before = self.pure if self.order is None else self.before
+        return attrs.evolve(self, pure=pure, before=before, rdp=rdp, order=charge.order)

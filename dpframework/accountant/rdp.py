@@ -1,0 +1,189 @@
+"""Renyi divergence at one order, at which pure epsilons and rhos add up together (Mironov 2017).
+
+At an order alpha > 1 a release of pure epsilon e and zCDP rho r loses at most
+
+    min(e, alpha r)
+
+of Renyi divergence: no divergence is above the largest log-ratio (Mironov 2017, Section III), and alpha r is what zCDP
+says. These amounts compose at each order like epsilons and rhos, by the rules of `composition`: sequential and adaptive
+by Mironov's Proposition 1; parallel and either since the divergence is that of the part or branch concerned. A
+divergence of k at order alpha is an epsilon of
+
+    k + log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1)
+
+at delta (Canonne, Kamath and Steinke 2020, Proposition 12). It holds at every order, so for
+a plan that is fixed the best one may be taken. As alpha grows, all is charged purely; where each release counts
+alpha r, the total is that of zCDP; in between, some are charged their epsilon and the others share one conversion. So
+the total is at most the pure epsilons of any of the releases plus the zCDP total of the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import ClassVar, TypeAlias, final
+
+import attrs
+
+from dpframework.accountant import composition
+from dpframework.accountant.base import Accountant
+from dpframework.accountant.zcdp import zcdp_to_epsilon
+from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above
+from dpframework.mechanisms.base import Calibration
+
+FINEST = 1 << 20  # orders are multiples of one over this
+
+
+@attrs.frozen
+class OneRelease:
+    """What one release loses at every order, by its pure epsilon and its rho."""
+
+    pure: ByRelation
+    zcdp: ByRelation
+
+    def at(self, order: Fraction) -> ByRelation:
+        """Return the smaller of epsilon and order times rho."""
+        return ByRelation(*(_smaller(self.pure.under(r), self.zcdp.under(r), order) for r in Relation))
+
+
+@attrs.frozen
+class Composed:
+    """What parts lose at every order, by a rule of `composition`."""
+
+    rule: Callable[[Sequence[ByRelation]], ByRelation]
+    parts: tuple[Curve, ...]
+
+    def at(self, order: Fraction) -> ByRelation:
+        """Compose what the parts lose at the order."""
+        return self.rule([part.at(order) for part in self.parts])
+
+
+@attrs.frozen
+class Repeated:
+    """What a part loses that is released several times."""
+
+    part: Curve
+    times: int
+
+    def at(self, order: Fraction) -> ByRelation:
+        """Multiply what the part loses at the order."""
+        return composition.repeat(self.part.at(order), self.times)
+
+
+#: A bound on the Renyi divergence, under both relations, as a function of the order.
+Curve: TypeAlias = OneRelease | Composed | Repeated
+
+
+def _smaller(epsilon: Fraction | None, rho: Fraction | None, order: Fraction) -> Fraction | None:
+    if rho is None:
+        return epsilon
+    return order * rho if epsilon is None else min(epsilon, order * rho)
+
+
+@final
+class RDPAccountant(Accountant[Curve]):
+    """Accounts in Renyi divergence, and reports epsilon at its delta, by the best order.
+
+    The best order is that of the first plan that it opens: it must not be chosen by what has been released.
+    """
+
+    name: ClassVar[str] = "rdp"
+
+    @classmethod
+    def delta_for(cls, delta: Fraction) -> Fraction | None:
+        """Return the study's delta, which must be above 0: at 0 the pure accountant is exact."""
+        return delta or None
+
+    def amount(self, calibration: Calibration | None) -> Curve:
+        """Return the step's loss at every order."""
+        if calibration is None:
+            return OneRelease(ByRelation(None, None), ByRelation(None, None))
+        return OneRelease(calibration.losses.pure, calibration.losses.zcdp)
+
+    def sequential(self, parts: Sequence[Curve]) -> Curve:
+        """Add up, at every order; equal parts once, with their number."""
+        counted = [part if times == 1 else Repeated(part, times) for part, times in Counter(parts).items()]
+        return counted[0] if len(counted) == 1 else Composed(composition.sequential, tuple(counted))
+
+    def parallel(self, parts: Sequence[Curve]) -> Curve:
+        """See `composition.parallel`."""
+        return Composed(composition.parallel, tuple(parts))
+
+    def either(self, parts: Sequence[Curve]) -> Curve:
+        """Take the largest, at every order."""
+        return Composed(composition.either, tuple(parts))
+
+    def repeat(self, part: Curve, times: int) -> Curve:
+        """Multiply, at every order."""
+        return Repeated(part, times)
+
+    def loss(self, amount: Curve) -> PrivacyLoss | None:
+        """Return epsilon at the accountant's delta; where no release is charged its pure epsilon, it is zCDP's."""
+        order = order_for(self._charged[0] if self._charged else amount, self.relation, self.delta)
+        if order is None:
+            return None
+        divergence, rho = (amount.at(o).under(self.relation) for o in (order, LOWEST))
+        if divergence is None or rho is None:
+            return None
+        if not self._charged and divergence * LOWEST == rho * order:
+            return PrivacyLoss(zcdp_to_epsilon(rho / LOWEST, self.delta), delta=self.delta)
+        return PrivacyLoss(epsilon_at(order, divergence, self.delta), delta=self.delta)
+
+
+def conversion(order: Fraction, delta: Fraction) -> float:
+    """Return what an epsilon at delta is above the Renyi divergence at an order; never below 0.
+
+    Examples
+    --------
+    >>> round(conversion(Fraction(10), Fraction(1, 10**6)), 4)
+    1.1739
+    """
+    alpha = float(order)
+    return max(math.log1p(-1 / alpha) - (math.log(delta) + math.log(alpha)) / (alpha - 1), 0.0)
+
+
+def epsilon_at(order: Fraction, divergence: Fraction, delta: Fraction) -> Fraction:
+    """Return the epsilon at delta of a Renyi divergence at an order; of nothing, 0."""
+    return converted_above(float(divergence) + conversion(order, delta)) if divergence else Fraction(0)
+
+
+@functools.lru_cache(maxsize=1024)
+def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | None:
+    """Return about the order at which an amount has its smallest epsilon at delta; None if it has none."""
+    if amount.at(Fraction(2)).under(relation) is None:
+        return None
+    return best_order(lambda order: float(amount.at(order).under(relation) or 0) + conversion(order, delta))
+
+
+@functools.lru_cache(maxsize=1024)
+def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return about the order at which epsilon and delta leave room for the largest rho."""
+    return best_order(lambda order: (conversion(order, delta) - float(epsilon)) / float(order))
+
+
+def best_order(cost: Callable[[Fraction], float]) -> Fraction:
+    """Return an order of a low cost: the best power of two above 1, then a golden-section search around it.
+
+    Any order is valid; one that is a little off costs a little.
+    """
+    near = min(range(-10, 21), key=lambda k: cost(_order(k)))
+    low, high, part = float(near - 1), float(near + 1), (math.sqrt(5) - 1) / 2
+    tried = {x: cost(_order(x)) for x in (high - part * (high - low), low + part * (high - low))}
+    for _ in range(16):
+        left, right = sorted(tried)
+        if tried[left] <= tried[right]:
+            high, new = right, low + right - left
+        else:
+            low, new = left, left + high - right
+        tried = {x: tried[x] for x in (left, right) if low < x < high} | {new: cost(_order(new))}
+    return _order(min(tried, key=tried.__getitem__))
+
+
+def _order(exponent: float) -> Fraction:
+    return 1 + Fraction(max(round(2**exponent * FINEST), 1), FINEST)
+
+
+LOWEST = _order(-20)

@@ -1,0 +1,224 @@
+"""Budgets for plans that are chosen one after another, and totals of plans at the best Renyi order."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import attrs
+import pytest
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from hypothesis import given, settings, strategies as st
+
+import dpframework as dpf
+from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, zcdp_to_epsilon
+from dpframework.accountant.composition import sequential
+from dpframework.accountant.rdp import Composed, Curve, OneRelease, conversion, order_for
+from dpframework.facts import ByRelation
+from dpframework.mechanisms import DiscreteLaplace, Gaussian
+
+ADD = dpf.Relation.ADD_OR_REMOVE_ONE
+SCHEMA = dpf.Schema([dpf.Boolean("ill")])
+MILLIONTH = Fraction(1, 10**6)
+
+
+def both(amount: Fraction | None) -> ByRelation:
+    return ByRelation(amount, amount)
+
+
+def release(epsilon: Fraction | str | None, rho: Fraction | str | None = None) -> Curve:
+    """A release of a pure epsilon, or of a rho and no pure epsilon."""
+    pure = None if epsilon is None else Fraction(epsilon)
+    zcdp = pure**2 / 2 if pure is not None and rho is None else None if rho is None else Fraction(rho)
+    return OneRelease(both(pure), both(zcdp))
+
+
+def tried(budget: AdaptiveBudget, one: Curve) -> AdaptiveBudget | None:
+    """The budget with one more release, if it is accepted."""
+    loss = (after := budget.after(budget.charge(one.at(Fraction(10**9)), one))).loss()
+    return after if loss is not None and loss.epsilon is not None and loss.epsilon <= budget.epsilon else None
+
+
+def budget_of(epsilon: Fraction | str, delta: Fraction | str) -> AdaptiveBudget:
+    return AdaptiveBudget(ADD, Fraction(epsilon), Fraction(delta))
+
+
+def filled(budget: AdaptiveBudget, *releases: Curve) -> AdaptiveBudget:
+    for one in releases:
+        accepted = tried(budget, one)
+        assert accepted is not None, (one, budget)
+        budget = accepted
+    return budget
+
+
+# --- a whole attack -------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Coin:
+    """Randomized response: tells one of two tables by a loss of plus or minus a multiple of half an epsilon."""
+
+    halves: int
+    claims_pure: bool
+
+    @property
+    def likelier(self) -> float:
+        return 1 / (1 + math.exp(-self.halves / 2))
+
+    @property
+    def curve(self) -> Curve:
+        epsilon = Fraction(self.halves, 2)
+        return release(epsilon) if self.claims_pure else release(None, epsilon**2 / 2)
+
+
+COINS = tuple(Coin(halves, claims) for halves in (1, 2, 4) for claims in (True, False))
+
+
+def gained(
+    budget: AdaptiveBudget, accepts: Callable[[AdaptiveBudget, Curve], AdaptiveBudget | None], releases: int = 7
+) -> float:
+    """The delta that who chooses each release by the outputs before it gains at best: by dynamic programming."""
+
+    @functools.cache
+    def value(state: AdaptiveBudget, halves: int, left: int) -> float:
+        best = max(0.0, -math.expm1(float(budget.epsilon) - halves / 2))
+        for coin in COINS if left else ():
+            after = accepts(state, coin.curve)
+            if after is not None:
+                more, less = (value(after, halves + way * coin.halves, left - 1) for way in (1, -1))
+                best = max(best, coin.likelier * more + (1 - coin.likelier) * less)
+        return best
+
+    return value(budget, 0, releases)
+
+
+@pytest.mark.parametrize("delta", ["1/4", "1/20", "1/1000"])
+@pytest.mark.parametrize("epsilon", ["1", "2", "7/2", "5"])
+def test_no_choice_of_plans_gains_more_than_delta(epsilon: str, delta: str) -> None:
+    budget = budget_of(epsilon, delta)
+    assert gained(budget, tried) <= float(budget.delta)
+
+
+def test_the_attack_finds_budgets_that_do_not_hold() -> None:
+    """A mixed total without its conversion, and an order that forgets what was charged before it."""
+
+    def without(state: AdaptiveBudget, one: Curve) -> AdaptiveBudget | None:
+        after = state.after(state.charge(one.at(Fraction(10**9)), one))
+        loss = after.rdp.under(ADD) if after.order else after.pure.under(ADD)
+        return after if loss is not None and loss <= state.epsilon else None
+
+    def forgetful(state: AdaptiveBudget, one: Curve) -> AdaptiveBudget | None:
+        accepted = tried(state, one)
+        return accepted and attrs.evolve(accepted, before=both(Fraction(0)))
+
+    assert gained(budget_of(5, "1/20"), without, 5) > 1 / 20
+    assert gained(budget_of(5, "1/20"), forgetful, 5) > 1 / 20
+
+
+# --- what fits ------------------------------------------------------------------------------------------------------
+
+
+def test_a_delta_takes_no_room_from_pure_plans() -> None:
+    budget = filled(budget_of(5, MILLIONTH), *[release("1")] * 5)
+    assert budget.order is None
+    assert budget.loss() == dpf.PrivacyLoss(epsilon=5)
+    assert tried(budget, release("1/1000")) is None
+
+
+def test_pure_plans_beside_one_of_zcdp_are_charged_purely() -> None:
+    """Three of epsilon 1, and all that the two left of five buy in zCDP."""
+    budget = filled(budget_of(5, MILLIONTH), *[release("1")] * 3)
+    assert zcdp_to_epsilon(Fraction("0.088"), MILLIONTH) < 2 < zcdp_to_epsilon(Fraction("0.0882"), MILLIONTH)
+    assert tried(budget, release(None, "0.0882")) is None
+    assert tried(filled(budget, release(None, "0.044")), release(None, "0.044")) is not None
+    mixed = filled(budget, release(None, "0.04"))
+    loss = filled(mixed, release("1/2")).loss()
+    assert loss is not None
+    assert mixed.loss().epsilon + Fraction("0.5") - loss.epsilon < Fraction(1, 10**8)  # type: ignore[union-attr]
+
+
+def test_whatever_fits_in_zcdp_fits() -> None:
+    """As many small plans as zCDP has room for, more than pure epsilon has."""
+    rho = Fraction(1, 200)
+    times = next(n for n in range(1, 1000) if zcdp_to_epsilon((n + 1) * rho, MILLIONTH) > 5)
+    assert times / 10 > 5
+    filled(budget_of(5, MILLIONTH), *[release("0.1")] * times)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    epsilons=st.lists(st.fractions(Fraction(1, 10), 2, max_denominator=20), max_size=5),
+    rhos=st.lists(st.fractions(Fraction(1, 1000), Fraction(1, 10), max_denominator=1000), min_size=1, max_size=4),
+)
+def test_one_plan_costs_no_more_than_its_pure_parts_and_zcdp_of_the_rest(epsilons, rhos) -> None:
+    parts = [*map(release, epsilons), *(release(None, rho) for rho in rhos)]
+    plan = Composed(sequential, tuple(parts))
+    total = RDPAccountant(ADD, delta=MILLIONTH).loss(plan)
+    assert total is not None
+    assert total.epsilon is not None
+    split = sum(epsilons, Fraction(0)) + zcdp_to_epsilon(sum(rhos, Fraction(0)), MILLIONTH)
+    together = zcdp_to_epsilon(sum(rhos, sum((e**2 / 2 for e in epsilons), Fraction(0))), MILLIONTH)
+    assert float(total.epsilon) <= float(min(split, together)) * (1 + 1e-6)
+    # and a cap of what a plan costs has room for it
+    alone = budget_of(total.epsilon * Fraction("1.000001"), MILLIONTH)
+    assert tried(alone, plan) is not None
+
+
+def test_a_selection_in_zcdp_beside_pure_releases(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    rows = dpf.step("rows", dpf.queries.Count(), DiscreteLaplace("0.7"))
+    many = [dpf.step(f"g{k}", dpf.queries.Count(), Gaussian("0.001499")) for k in range(20)]
+    plan = plan_of(dpf.sequential(rows, *many), SCHEMA, ADD, delta=MILLIONTH)
+    total = RDPAccountant(ADD, delta=MILLIONTH).total(plan)
+    assert float(zcdp_to_epsilon(Fraction("0.02998"), MILLIONTH)) == pytest.approx(1.1178, abs=1e-4)
+    assert float(total.epsilon) == pytest.approx(1.8178, abs=1e-4)  # type: ignore[union-attr,arg-type]
+    assert plan.totals()["zcdp"].epsilon > 3  # type: ignore[operator]
+
+
+def test_releases_without_a_pure_charge_total_as_zcdp_does(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    nodes = [dpf.step("g", dpf.queries.Count(), Gaussian("0.02")), dpf.step("s", dpf.queries.Count(), Gaussian("0.3"))]
+    totals = plan_of(dpf.sequential(*nodes), SCHEMA, ADD, delta=MILLIONTH).totals()
+    assert totals["rdp"].epsilon == totals["zcdp"].epsilon
+    assert list(totals).index("zcdp") < list(totals).index("rdp")
+
+
+def test_a_shared_accountant_keeps_the_order_of_its_first_plan(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    small, large = (
+        plan_of(dpf.step("g", dpf.queries.Count(), Gaussian(rho)), SCHEMA, ADD, delta=MILLIONTH)
+        for rho in ("0.0001", "0.1")
+    )
+    accountant = RDPAccountant(ADD, epsilon=30, delta=MILLIONTH)
+    accountant.open(small)
+    accountant.open(large)
+    order = order_for(accountant.amount_of(small.root, small), ADD, MILLIONTH)
+    assert order is not None
+    expected = float(order) * 0.1001 + conversion(order, MILLIONTH)
+    assert float(accountant.spent.epsilon) == pytest.approx(expected)  # type: ignore[union-attr,arg-type]
+    assert expected > 10 * float(zcdp_to_epsilon(Fraction("0.1001"), MILLIONTH))
+
+
+# --- the numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["1.5", "3", "17", "400"])
+@pytest.mark.parametrize("delta", ["0.01", "1e-6", "1e-12"])
+def test_the_conversion_is_dp_accountings(order: str, delta: str) -> None:
+    expected, _ = compute_epsilon([float(order)], [0.7], float(delta))
+    assert 0.7 + conversion(Fraction(order), Fraction(delta)) == pytest.approx(max(expected, 0.7), rel=1e-12)
+
+
+def test_a_charge_reads_back() -> None:
+    for charge in (PlanCharge(both(Fraction(1, 3))), PlanCharge(both(None), both(Fraction(2, 7)), Fraction(9, 2))):
+        assert PlanCharge.from_dict(charge.to_dict()) == charge
+
+
+def test_an_order_is_fixed_once() -> None:
+    budget = filled(budget_of(5, MILLIONTH), release(None, "0.01"))
+    for order in (None, budget.order + 1):  # type: ignore[operator]
+        amount = PlanCharge(both(Fraction(1)), order and both(Fraction(1)), order)
+        with pytest.raises(dpf.PlanRefused, match="at another order"):
+            budget.after(amount)
+    for other, order in ((budget_of(5, MILLIONTH), Fraction(1)), (budget_of(5, 0), Fraction(2))):
+        with pytest.raises(dpf.PlanRefused, match="an order that the budget cannot have"):
+            other.after(PlanCharge(both(Fraction(1)), both(Fraction(1)), order))
