@@ -515,6 +515,18 @@ def test_a_chain_rewritten_with_right_hashes_must_still_make_sense(used, kind, c
         used.verify()
 
 
+def test_a_divergence_that_is_not_its_plans_shows(tmp_path):
+    ledger = opened(tmp_path, 5, delta="1e-6")
+    assert spend(ledger, dpf.step("n", dpf.queries.Count(), Gaussian("0.04")), delta="1e-6")
+    ledger.verify()
+    cheaper = {"rdp": {"add-or-remove-one": "1/100", "replace-one": "1/100"}}
+    forged(
+        ledger, kinds(ledger).index("run") + 1, lambda content: {**content, "amount": {**content["amount"], **cheaper}}
+    )
+    with pytest.raises(dpf.LedgerTampered, match="not the total of its plan"):
+        ledger.verify()
+
+
 def test_the_triggers_refuse_changes_and_their_absence_shows(used):
     number = entries(used)[-1].number
     for statement in (
