@@ -12,8 +12,13 @@ from .counts import (
     JointHistogram as JointHistogram,
     histogram_sensitivities as histogram_sensitivities,
 )
+from .ranks import QuantileScores as QuantileScores
 from .scores import (
     CandidateScores as CandidateScores,
     PiecewiseScores as PiecewiseScores,
     Supports as Supports,
+)
+from .sums import (
+    BoundDistances as BoundDistances,
+    BoundedSum as BoundedSum,
 )

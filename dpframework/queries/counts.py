@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import Description
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import Block
@@ -135,10 +135,22 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
     return tuple(given)
 
 
+def _codes(block: Block, attribute: Attribute) -> NDArray[Any]:
+    """Return an attribute's codes for a block's rows; of one with bins of its own, from the raw values."""
+    if not isinstance(attribute, Numeric) or block.schema[attribute.name] == attribute:
+        return block.codes(attribute.name)
+    values = block.values(attribute.name)
+    codes = np.searchsorted(attribute.interior_cuts, values, side="right")
+    return codes if attribute.missing_code is None else np.where(np.isnan(values), attribute.missing_code, codes)
+
+
 @final
 @attrs.frozen
 class JointHistogram(CellCounts):
     """The number of rows in each cell of several attributes' cross table, shape (size of each attribute, ...).
+
+    A numeric attribute may have other bins than the schema's attribute of its name: a row then lies in the cell of its
+    raw value.
 
     Examples
     --------
@@ -176,5 +188,5 @@ class JointHistogram(CellCounts):
         shape = tuple(a.size for a in self.of)
         cell = np.zeros(len(block.index), dtype=np.int64)
         for attribute in self.of:
-            cell = cell * attribute.size + block.codes(attribute.name)
+            cell = cell * attribute.size + _codes(block, attribute)
         return np.bincount(cell, minlength=self.answer_length).reshape(shape)

@@ -1,0 +1,117 @@
+"""Scores of the points of a public grid, by how far each is from being a quantile of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import exact
+from dpframework.queries.base import Norm, Sensitivity
+from dpframework.queries.scores import CandidateScores
+from dpframework.queries.sums import WithinBounds
+from dpframework.tables.blocks import Block
+
+MOST_STEPS = 4096  # of a grid
+FINEST = 10**6  # the largest denominator of a quantile
+MOST_ROWS = 1 << 31  # scores do not fall below this, so that they are exact up to ROUNDING
+ROUNDING = Fraction(1, 2**21)  # of a quotient below MOST_ROWS in 53 bits
+
+
+def _quantile(value: Any) -> Fraction:
+    quantile = exact(value, "a quantile")
+    if not 0 < quantile < 1:
+        raise InputError(f"a quantile is a number between 0 and 1, not {value}")
+    if quantile.denominator > FINEST:
+        raise InputError(f"the quantile {value} has more than six decimals; round it")
+    return quantile
+
+
+@final
+@attrs.frozen
+class QuantileScores(CandidateScores, WithinBounds):
+    """How far each point of a public grid is from being the quantile q of an attribute: minus a number of rows.
+
+    Each value counts as the grid's nearest point. With n rows that have a value, L(y) of them below the point y and
+    U(y) at or below it, y is a quantile where L(y) <= q n <= U(y), and its score is -max(0, L(y) - q n, q n - U(y)).
+    Some point always has the score 0, since L of one point is U of the one before.
+
+    Adding a row raises n by 1, L and U by 0 or 1. So L - q n and q n - U each move by 1 - q or by q, either way, and
+    the score by max(q, 1 - q) at most, either way. Replacing one leaves n and moves L and U by 1 at most: the score by
+    1 at most. A row that gains or loses its value changes a score as one that is added or removed, which is less.
+
+    The grid has the whole numbers between bounds that are whole and at most 4096 apart, else 4096 equal steps.
+
+    Attributes
+    ----------
+    attribute
+        A numeric attribute.
+    lower, upper
+        Public bounds, by default the schema's.
+    quantile
+        q, exact, of at most six decimals; 1/2 is the median.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Numeric
+    >>> scores = QuantileScores(Numeric("age", 17, 90, bins=8), quantile="0.5")
+    >>> scores.answer_length, scores.step, scores.candidates()[:3]
+    (74, 1.0, (17.0, 18.0, 19.0))
+    """
+
+    name = "quantile-scores"
+    quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=_quantile, kw_only=True)
+
+    @property
+    def text(self) -> str:
+        """Name the quantile, the attribute and the bounds."""
+        return f"distances in rows from the quantile {self.quantile} of {self.bounds_text}"
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of the grid: one less than its points."""
+        whole = self.lower.is_integer() and self.upper.is_integer() and self.upper - self.lower <= MOST_STEPS
+        return int(self.upper - self.lower) if whole else MOST_STEPS
+
+    @property
+    def step(self) -> float:
+        """The distance between neighbouring points of the grid."""
+        return (self.upper - self.lower) / self.steps
+
+    @property
+    def answer_length(self) -> int:
+        """One score a point."""
+        return self.steps + 1
+
+    @property
+    def rounding(self) -> Fraction:
+        """Scores are quotients of exact integers."""
+        return ROUNDING
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See the class."""
+        moved = max(self.quantile, 1 - self.quantile)
+        return (Sensitivity(Norm.LINF, moved, 1, source="a row moves a rank by 0 or 1, and the one aimed at by q"),)
+
+    def candidates(self, **inputs: Any) -> Sequence[float]:
+        """Return the points."""
+        return (*(self.lower + self.step * k for k in range(self.steps)), self.upper)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows by their nearest point, shape (points,)."""
+        nearest = np.floor((self.present(block) - self.lower) / self.step + 0.5).astype(np.int64)
+        return np.bincount(nearest.clip(0, self.steps), minlength=self.answer_length)
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
+        """Return the scores: exact integers, divided by the quantile's denominator at the end."""
+        part, whole = self.quantile.numerator, self.quantile.denominator
+        upto = np.cumsum(counts)
+        aim = part * int(upto[-1])
+        short = np.maximum(whole * (upto - counts) - aim, aim - whole * upto).clip(0, whole * MOST_ROWS)
+        return np.asarray(-short / whole)

@@ -1,0 +1,218 @@
+"""Sums of a numeric attribute's values, clamped to public bounds.
+
+Each value is rounded by itself to a whole number of small steps, and steps are added up as integers: the sum is exact,
+the same in any order of rows and blocks, and no rounding is left for a mechanism to pay for. A step is the power of two
+just above a 2**30th of the largest size of a value, so that the sum of n rows is off by at most n 2**-30 of that size.
+With bounds of up to 2**30 a whole number is a whole number of steps, and its sum is not rounded at all.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.values import finite_number
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.tables.blocks import Block
+
+STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
+
+
+def _numeric(attribute: Attribute) -> Numeric:
+    if not isinstance(attribute, Numeric):
+        raise InputError(f"attribute '{attribute.name}' is {attribute.kind}; a numeric one is needed")
+    return attribute
+
+
+def _bound(value: float) -> float:
+    return finite_number(value, "a bound")
+
+
+@attrs.frozen
+class WithinBounds(Query):
+    """What the queries of this module share: the attribute, and the bounds that its values are clamped to."""
+
+    integer = False
+    attribute: Numeric = attrs.field(converter=_numeric)
+    lower: float = attrs.field(converter=_bound)
+    upper: float = attrs.field(converter=_bound)
+
+    @lower.default
+    def _lower(self) -> float:
+        return self.attribute.lower
+
+    @upper.default
+    def _upper(self) -> float:
+        return self.attribute.upper
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse bounds in the wrong order, and ones that no value can reach."""
+        low, high = self.attribute.lower, self.attribute.upper
+        if not low <= self.lower < self.upper <= high:
+            raise InputError(
+                f"bounds [{self.lower:g}, {self.upper:g}] of '{self.attribute.name}' must be increasing, and within "
+                f"those of the schema, [{low:g}, {high:g}]"
+            )
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The one attribute."""
+        return (self.attribute.name,)
+
+    def present(self, block: Block) -> NDArray[np.float64]:
+        """Return this block's values, clamped; those of rows that miss one are left out."""
+        values = block.values(self.attribute.name)
+        return np.clip(values[~np.isnan(values)], self.lower, self.upper)
+
+    @property
+    def bounds_text(self) -> str:
+        """The attribute and the bounds, for a reader."""
+        return f"'{self.attribute.name}' within [{self.lower:g}, {self.upper:g}]"
+
+
+@final
+@attrs.frozen
+class BoundedSum(WithinBounds):
+    """The sum of value - centre over the rows that have a value, each value clamped to public bounds.
+
+    With L and U the rounded differences of the bounds to the centre, a row that is added adds something in [L, U], or
+    nothing where its value is missing. So adding one raises the sum by max(U, 0) at most, and lowers it by max(-L, 0).
+    Replacing one changes it by U - L at most; where values may be missing, by as much as lies between the smallest and
+    the largest of L, U and 0. One number has one change: all norms agree.
+
+    Attributes
+    ----------
+    attribute
+        A numeric attribute.
+    lower, upper
+        Public bounds, by default the schema's.
+    centre
+        What is subtracted from each value; 0 for the sum itself.
+
+    Examples
+    --------
+    >>> age = Numeric("age", 10, 90, bins=8)
+    >>> one = BoundedSum(age).sensitivities[0]
+    >>> one.add_or_remove_one, one.replace_one
+    (Fraction(90, 1), Fraction(80, 1))
+    >>> BoundedSum(age, centre=50).sensitivities[0].add_or_remove_one
+    Fraction(40, 1)
+    """
+
+    name = "bounded-sum"
+    centre: float = attrs.field(default=0.0, converter=_bound)
+
+    @property
+    def text(self) -> str:
+        """Name the attribute and the bounds."""
+        about = f", less {self.centre:g}" if self.centre else ""
+        return f"sum of {self.bounds_text}{about}"
+
+    @property
+    def answer_length(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def step(self) -> float:
+        """The step that differences are rounded to, a power of two."""
+        return 2.0 ** math.ceil(math.log2(max(abs(self.lower - self.centre), abs(self.upper - self.centre)) / STEPS))
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See the class; squared for the squared l2 norm."""
+        ends = [Fraction(int(step)) * Fraction(self.step) for step in self._steps(np.array([self.lower, self.upper]))]
+        reached = [*ends, *([Fraction(0)] if self.attribute.missing else [])]
+        rise, fall, replaced = max(ends[1], Fraction(0)), max(-ends[0], Fraction(0)), max(reached) - min(reached)
+        source = f"a row adds between {float(ends[0]):g} and {float(ends[1]):g}"
+        return tuple(
+            Sensitivity(
+                norm,
+                max(rise, fall) ** power,
+                replaced**power,
+                rise=rise**power,
+                fall=fall**power,
+                source=source,
+            )
+            for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2), (Norm.LINF, 1))
+        )
+
+    def _steps(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.asarray(np.rint((values - self.centre) / self.step), dtype=np.int64)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Add this block's differences up, in steps, shape (1,)."""
+        return np.array([self._steps(self.present(block)).sum()], dtype=np.int64)
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
+        """Return the one number."""
+        return counts[0] * self.step
+
+
+@final
+@attrs.frozen
+class BoundDistances(WithinBounds):
+    """How far the values are from the lower bound, and how far from the upper one: two sums, in widths of the range.
+
+    With t = (value - lower) / (upper - lower), clamped to [0, 1], the answer is (sum of t, sum of 1 - t). Their sum is
+    the number of rows that have a value, and the first one's share of it is where the mean lies between the bounds.
+
+    A row that is added adds (t, 1 - t), whose l1 norm is 1 whatever t is, and whose squared l2 norm is at most 1: one
+    noisy pair holds both a sum and a count at the price of a count. No other noise fits better: the vectors that a row
+    can add, and their negatives, have the unit ball of the l1 norm as their convex hull. Adding a row lowers neither
+    sum. Replacing one moves d = t' - t from one sum to the other: l1 change 2 abs(d), squared l2 change 2 d**2, linf
+    change abs(d), each largest at d = 1. Where values may be missing, a row that gains or loses one changes the pair
+    as one that is added or removed.
+
+    Attributes
+    ----------
+    attribute
+        A numeric attribute.
+    lower, upper
+        Public bounds, by default the schema's.
+
+    Examples
+    --------
+    >>> one = BoundDistances(Numeric("age", 0, 100, bins=2)).sensitivities[0]
+    >>> one.norm.value, one.add_or_remove_one, one.replace_one
+    ('l1', Fraction(1, 1), Fraction(2, 1))
+    """
+
+    name = "bound-distances"
+
+    @property
+    def text(self) -> str:
+        """Name the attribute and the bounds."""
+        return f"distances from both bounds of {self.bounds_text}"
+
+    @property
+    def answer_length(self) -> int:
+        """Two sums."""
+        return 2
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See the class."""
+        source = "a row adds t to one sum and 1 - t to the other, with t in [0, 1]"
+        return (
+            Sensitivity(Norm.L1, 1, 2, fall=0, source=source),
+            Sensitivity(Norm.SQUARED_L2, 1, 2, fall=0, source=source),
+            Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
+        )
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Add this block's distances up, in steps of a 2**30th, shape (2,)."""
+        shares = (self.present(block) - self.lower) / (self.upper - self.lower)
+        steps = np.rint(shares * STEPS).astype(np.int64)
+        return np.array([steps.sum(), (STEPS - steps).sum()], dtype=np.int64)
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
+        """Return both sums, in widths."""
+        return counts / STEPS
