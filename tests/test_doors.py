@@ -116,6 +116,12 @@ def test_a_long_value_is_cut_where_it_is_quoted():
     assert str(dpf.InputError("short")) == "short"
 
 
+def test_a_name_that_is_too_long_for_a_file(folder, capsys):
+    write_study(folder, data=f'"{"9" * 5000}.csv"')
+    for command in (("run", "study.toml", "--out", "out"), ("check", "9" * 5000), ("ledger", "show", "9" * 5000)):
+        assert "ile name too long" in sentence(capsys, *command)
+
+
 def test_an_experiment_starts_no_more_processes_than_there_are_processors(folder, capsys):
     (folder / "experiment.toml").write_text("")
     assert "--force" in sentence(capsys, "experiment", "experiment.toml", "--jobs", "1000")

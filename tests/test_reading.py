@@ -137,7 +137,7 @@ def test_the_type_that_a_row_gives_its_column_does_not_matter(labels, cells, mor
         pd.Series(["1", "0"], dtype="string"),
         pa.chunked_array([[1, 0]]).dictionary_encode(),
         pa.chunked_array([["1.0", "0.0"]]).dictionary_encode(),
-        pa.chunked_array([pa.array([1, 0], pa.float16())]),
+        pa.chunked_array([pa.array(np.array([1, 0], np.float16))]),
     ],
 )
 def test_one_value_has_one_code_in_every_type(column):

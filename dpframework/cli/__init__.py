@@ -134,7 +134,7 @@ def _sentence(error: Exception) -> str:
     """Say in one sentence what went wrong, for errors that are not dpframework's own."""
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
-        return f"{where}{error.strerror or type(error).__name__}"
+        return str(DPFrameworkError(f"{where}{error.strerror or type(error).__name__}"))  # which cuts a long name
     return f"unexpected {_named(error)}; dpframework or a plugin has a bug here"
 
 

@@ -105,8 +105,10 @@ def require_no_stream(path: Path) -> None:
     """
     try:
         mode = path.stat().st_mode
-    except OSError:
-        return  # whoever reads it says what is wrong
+    except (FileNotFoundError, NotADirectoryError):
+        return  # whoever reads it says what is expected
+    except OSError as error:  # its name is too long, for one
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise InputError(f"{str(path)!r}: is no path: it holds a NUL character") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

@@ -1,0 +1,289 @@
+"""Change files at random, give them to the commands, and see that each ends as it should.
+
+    python tests/fuzz/run.py                              # 20,000 inputs of all kinds
+    python tests/fuzz/run.py plan ledger --inputs 500     # 500 of two kinds
+    python tests/fuzz/run.py data --seed 3 --keep found   # other inputs; what fails is kept in a folder
+
+An input is a study, schema, plan, ledger, journal, experiment, results or data file that Hypothesis changes in its tree
+or in its bytes. It passes if every command that is given it ends within 20 s with exit code 0, 1 or 2, without a
+traceback or a word of a bug, in one line on standard error if that is 2, and no cell of the data is seen in what it
+prints or writes. What fails is made small by Hypothesis, and kept. Batches run in processes that are forked from one
+that has imported everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import functools
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import typer
+from hypothesis import HealthCheck, Phase, strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bases import Bases, made
+from kinds import KINDS, Door
+from mutations import SECRET, Draw
+
+from dpframework.cli import main as dpframework
+
+LIMIT = 20  # seconds, for one command
+BATCH = 250
+PREFIXES = ("error: ", "refused: ", "warning: ", "stopped after ", "run ", "failed: ", "NOT private: ")
+#: What an experiment says last, of cells that failed.
+CELLS_FAILED = re.compile(r"\d+ cells? failed; ")
+
+
+class Hung(BaseException):
+    """A command that took too long."""
+
+
+class Failed(Exception):
+    """An input that does not pass; equal ones have equal words."""
+
+
+def given(arguments: tuple[str, ...]) -> tuple[int | str, str, str, float]:
+    """Give a command; return its exit code, or what it raised, both streams, and the seconds that it took."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
+    began = time.monotonic()
+    faulthandler.dump_traceback_later(2 * LIMIT, exit=True)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+            code: int | str = dpframework(arguments)
+    except Hung:
+        code = f"hangs in {' < '.join(frame.name for frame in traceback.extract_tb(sys.exc_info()[2])[-4:])}"
+    except BaseException as error:
+        code = f"raises {type(error).__name__} at {traceback.extract_tb(error.__traceback__)[-1].name}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+    out, err = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)
+    return code, out, err, time.monotonic() - began
+
+
+def problem(door: Door, code: int | str, out: str, err: str) -> str | None:
+    """Say what is wrong with how a command ended, if anything is."""
+    lines = err.splitlines()
+    if code not in (0, 1, 2):
+        return f"exit code {code}" if isinstance(code, int) else code
+    if "Traceback" in err or "bug here" in err or "Traceback" in out:
+        return f"shows a bug: {err.strip()[-300:]}"
+    if code == 2 and (not lines or not lines[-1].startswith("error: ")):
+        return "exit code 2 without a sentence"
+    for line in lines:
+        if not line.startswith(PREFIXES) and not CELLS_FAILED.match(line):
+            return f"says: {line[:200]}"
+        if len(line) > 2300:
+            return f"says too much: {line[:80]}"
+    if door.private and SECRET in out + err:
+        return f"shows a cell: {next(line for line in (out + err).splitlines() if SECRET in line)[:200]}"
+    if door.private and "new" in door.arguments and Path("new").is_dir():
+        for path in Path("new").iterdir():
+            if SECRET in path.read_text():
+                return f"writes a cell to {path.name}"
+    return None
+
+
+def signature(kind: str, door: Door, found: str) -> str:
+    """Return what two failures of one cause have in common, mostly."""
+    place = re.search(r"\w+ in \w+\.py, line \d+", found)
+    words = place.group() if place else re.sub(r"'[^']*'|\"[^\"]*\"|[\d.e+-]{2,}", "_", found)[:80]
+    return f"{kind}: {words}" if place else f"{kind}: {' '.join(door.arguments[:2])}: {words}"
+
+
+def batch(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep: Path) -> dict[str, Any]:
+    """Try a number of inputs of one kind; return what was counted, and the failure that was made small, if any."""
+    draw_input = KINDS[kind][0]
+    codes: Counter[str] = Counter()
+    seen: set[bytes] = set()
+    last: dict[str, str] = {}
+    here = bases.folder.parent / "here"
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=inputs,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        verbosity=hypothesis.Verbosity.quiet,
+    )
+    @hypothesis.given(st.data())
+    def test(data: Any) -> None:
+        shutil.rmtree(here, ignore_errors=True)
+        shutil.copytree(bases.folder, here)
+        os.chdir(here)
+        doors = draw_input(Draw(data.draw, data.draw(st.randoms(use_true_random=True))), bases)
+        digest = hashlib.sha256(str(doors).encode())
+        for path in sorted(here.rglob("*")):
+            if path.is_file():
+                digest.update(path.read_bytes())
+        seen.add(digest.digest())
+        for door in doors:
+            code, out, err, seconds = given(door.arguments)
+            codes[str(code)[:20]] += 1
+            found = problem(door, code, out, err)
+            if found is None and seconds > LIMIT:
+                found = "takes too long"
+            if found is not None:
+                mark = signature(kind, door, found)
+                if mark in known:
+                    codes["known failure"] += 1
+                    continue
+                last.update(mark=mark, found=found, command=" ".join(door.arguments), err=err[-2000:])
+                shutil.rmtree(keep / "last", ignore_errors=True)
+                shutil.copytree(here, keep / "last")
+                raise Failed(mark)
+
+    failure = None
+    try:
+        test()
+    except (Failed, hypothesis.errors.Flaky, BaseExceptionGroup):
+        failure = dict(last)
+    return {"codes": codes, "inputs": len(seen), "failure": failure}
+
+
+def forked(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep: Path) -> dict[str, Any]:
+    """Try a batch in a child; a child that dies is a failure too."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGALRM, _hung)
+            told = batch(kind, inputs, seed, bases, known, keep)
+            with os.fdopen(write, "w") as pipe:
+                pipe.write(json.dumps(told))
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if text:
+        return dict(json.loads(text))
+    here = bases.folder.parent / "here"
+    shutil.rmtree(keep / "last", ignore_errors=True)
+    shutil.copytree(here, keep / "last")
+    words = {
+        "mark": f"{kind}: died in batch {seed}",
+        "found": f"the process died, status {status}",
+        "command": "",
+        "err": "",
+    }
+    return {"codes": {}, "inputs": 0, "failure": words}
+
+
+def _hung(*_: object) -> None:
+    raise Hung
+
+
+def warm() -> None:
+    """Import what every child needs, which starts no thread, and let typer put its commands together only once."""
+    import numba  # noqa: F401
+    import opendp.prelude  # noqa: F401
+    import polars  # noqa: F401
+    import rich.progress  # noqa: F401
+    import scipy.stats  # noqa: F401
+
+    import dpframework.lab.experiment.running
+    import dpframework.reports.html  # noqa: F401
+
+    typer.main.get_command = functools.cache(typer.main.get_command)
+
+
+def prepared(folder: Path) -> Bases:
+    """Make the files to start from in a child, since that starts threads; return what is in them."""
+    import pickle
+
+    place = folder / "base"
+    place.mkdir()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.chdir(place)
+            (folder / "bases").write_bytes(pickle.dumps(made(place)))
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status:
+        sys.exit("the files to start from could not be made")
+    return pickle.loads((folder / "bases").read_bytes())
+
+
+def main() -> int:
+    """Read the command line, try, and say what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; by default all")
+    parser.add_argument("--inputs", type=int, default=20_000, metavar="N", help="how many, of all kinds together")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another one tries other inputs")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), metavar="FOLDER", help="where failures go")
+    asked = parser.parse_args()
+    unknown = set(asked.kinds) - set(KINDS)
+    if unknown:
+        parser.error(f"no kind is named {', '.join(sorted(unknown))}")
+    kinds = asked.kinds or list(KINDS)
+    keep = asked.keep.absolute()
+    shares = sum(KINDS[kind][1] for kind in kinds)
+    known: set[str] = set()
+    where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    began, total = time.monotonic(), 0
+    with tempfile.TemporaryDirectory(dir=where) as name:
+        folder = Path(name)
+        warm()
+        bases = prepared(folder)
+        keep.mkdir(exist_ok=True)
+        for kind in kinds:
+            wanted, done, number = -(-asked.inputs * KINDS[kind][1] // shares), 0, 0
+            codes: Counter[str] = Counter()
+            started = time.monotonic()
+            while done < wanted and number < 4 * (wanted // BATCH + 3):
+                told = forked(kind, min(BATCH, wanted - done), 10_000 * asked.seed + number, bases, known, keep)
+                number += 1
+                done += told["inputs"]
+                codes.update(told["codes"])
+                failure = told["failure"]
+                if failure and failure["mark"] not in known:
+                    known.add(failure["mark"])
+                    place = keep / str(len(known))
+                    shutil.rmtree(place, ignore_errors=True)
+                    os.replace(keep / "last", place)
+                    (place / "failure.txt").write_text("\n".join(failure.values()), encoding="utf-8")
+                    print(
+                        f"FAILED {failure['mark']}\n  {failure['command']}\n  {failure['found']}\n  in {place}",
+                        flush=True,
+                    )
+            seconds = time.monotonic() - started
+            print(f"{kind}: {done} inputs in {seconds:.0f} s, {done / seconds:.0f} a second; {dict(codes)}", flush=True)
+            total += done
+    print(f"{total} inputs in {time.monotonic() - began:.0f} s, {len(known)} failures")
+    return 1 if known else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
