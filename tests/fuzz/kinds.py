@@ -205,7 +205,7 @@ def data(draw: Draw, bases: Bases) -> list[Door]:
     rows = changed_cells(draw, people())
     text = csv_of(rows).encode("utf-8", "surrogatepass")
     if draw.once_in(3):
-        text = broken(draw, text)
+        text = broken(draw, text, more=[SECRET.encode()])
     name = draw.choice(("trees", "distances", "redescriptions"))
     if name == "redescriptions":
         Path(draw.choice(("left.csv", "right.csv"))).write_bytes(text)

@@ -148,7 +148,7 @@ class Draw:
 
     def strange(self) -> Any:
         """Return a strange value."""
-        return self.choice((self.scalar, self.scalar, lambda: self.choice(SHAPES), lambda: self.value(_lists)))()
+        return self.choice((self.scalar, self.scalar, lambda: _copy(self.choice(SHAPES)), lambda: self.value(_lists)))()
 
 
 def text_of(value: Any, *, toml: bool) -> str:
@@ -265,17 +265,17 @@ SNIPPETS += [
     b'"""',
     b"\x80\x80\x80\x80",
 ]
-SNIPPETS += [SECRET.encode(), b"\x80\x80\x80\x80"]
+SNIPPETS += [b"\x80\x80\x80\x80"]
 
 
-def broken(draw: Draw, content: bytes) -> bytes:
-    """Return bytes that differ from a file's at one place, or a few."""
+def broken(draw: Draw, content: bytes, *, more: Sequence[bytes] = ()) -> bytes:
+    """Return bytes that differ from a file's at one place, or a few; `more` may be put there too."""
     for _ in range(draw.choice((1, 1, 2, 4))):
         start = draw.upto(len(content))
         end = min(len(content), start + draw.choice((0, 1, 1, 2, 4, 16, 100, 10**9)))
         match draw.choice(("put", "put", "flip", "again", "move")):
             case "put":
-                new = draw.choice(SNIPPETS) if draw.upto(1) else draw.value(st.binary(max_size=6))
+                new = draw.choice([*SNIPPETS, *more]) if draw.upto(1) else draw.value(st.binary(max_size=6))
                 content = content[:start] + new + content[end:]
             case "flip" if start < len(content):
                 content = content[:start] + bytes([content[start] ^ 1 << draw.upto(7)]) + content[start + 1 :]

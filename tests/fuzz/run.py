@@ -7,7 +7,7 @@
 An input is a study, schema, plan, ledger, journal, experiment, results or data file that Hypothesis changes in its tree
 or in its bytes. It passes if every command that is given it ends within 20 s with exit code 0, 1 or 2, without a
 traceback or a word of a bug, in one line on standard error if that is 2, and no cell of the data is seen in what it
-prints or writes. What fails is made small by Hypothesis, and kept. Batches run in processes that are forked from one
+prints or writes. The first of each failure is kept. Batches run in processes that are forked from one
 that has imported everything.
 """
 
@@ -32,6 +32,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
 import hypothesis
 import typer
 from hypothesis import HealthCheck, Phase, strategies as st
@@ -52,10 +53,6 @@ CELLS_FAILED = re.compile(r"\d+ cells? failed; ")
 
 class Hung(BaseException):
     """A command that took too long."""
-
-
-class Failed(Exception):
-    """An input that does not pass; equal ones have equal words."""
 
 
 def given(arguments: tuple[str, ...]) -> tuple[int | str, str, str, float]:
@@ -109,11 +106,11 @@ def signature(kind: str, door: Door, found: str) -> str:
 
 
 def batch(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep: Path) -> dict[str, Any]:
-    """Try a number of inputs of one kind; return what was counted, and the failure that was made small, if any."""
+    """Try a number of inputs of one kind; return what was counted, and what failed in another way than is known."""
     draw_input = KINDS[kind][0]
     codes: Counter[str] = Counter()
     seen: set[bytes] = set()
-    last: dict[str, str] = {}
+    failures: dict[str, dict[str, str]] = {}
     here = bases.folder.parent / "here"
 
     @hypothesis.seed(seed)
@@ -121,9 +118,8 @@ def batch(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep
         max_examples=inputs,
         database=None,
         deadline=None,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
         verbosity=hypothesis.Verbosity.quiet,
     )
     @hypothesis.given(st.data())
@@ -139,26 +135,29 @@ def batch(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep
         seen.add(digest.digest())
         for door in doors:
             code, out, err, seconds = given(door.arguments)
-            codes[str(code)[:20]] += 1
+            codes[f"x {code}" if isinstance(code, int) else "x another"] += 1
             found = problem(door, code, out, err)
             if found is None and seconds > LIMIT:
                 found = "takes too long"
             if found is not None:
                 mark = signature(kind, door, found)
-                if mark in known:
-                    codes["known failure"] += 1
-                    continue
-                last.update(mark=mark, found=found, command=" ".join(door.arguments), err=err[-2000:])
-                shutil.rmtree(keep / "last", ignore_errors=True)
-                shutil.copytree(here, keep / "last")
-                raise Failed(mark)
+                codes["failures"] += 1
+                if mark not in known and mark not in failures:
+                    failures[mark] = {
+                        "mark": mark,
+                        "found": found,
+                        "command": " ".join(door.arguments),
+                        "err": err[-2000:],
+                    }
+                    shutil.copytree(here, kept_at(keep, mark), dirs_exist_ok=True)
 
-    failure = None
-    try:
-        test()
-    except (Failed, hypothesis.errors.Flaky, BaseExceptionGroup):
-        failure = dict(last)
-    return {"codes": codes, "inputs": len(seen), "failure": failure}
+    test()
+    return {"codes": codes, "inputs": len(seen), "failures": list(failures.values())}
+
+
+def kept_at(keep: Path, mark: str) -> Path:
+    """Return the folder that a failure is kept in."""
+    return keep / hashlib.sha256(mark.encode()).hexdigest()[:8]
 
 
 def forked(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep: Path) -> dict[str, Any]:
@@ -173,6 +172,8 @@ def forked(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], kee
             with os.fdopen(write, "w") as pipe:
                 pipe.write(json.dumps(told))
             status = 0
+        except KeyboardInterrupt:
+            pass
         except BaseException:
             traceback.print_exc()
         finally:
@@ -192,7 +193,8 @@ def forked(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], kee
         "command": "",
         "err": "",
     }
-    return {"codes": {}, "inputs": 0, "failure": words}
+    shutil.copytree(here, kept_at(keep, words["mark"]), dirs_exist_ok=True)
+    return {"codes": {}, "inputs": 0, "failures": [words]}
 
 
 def _hung(*_: object) -> None:
@@ -236,6 +238,43 @@ def prepared(folder: Path) -> Bases:
     return pickle.loads((folder / "bases").read_bytes())
 
 
+@attrs.define
+class Tally:
+    """What was counted of a kind: its inputs, the seconds that they took, its batches, and how its commands ended."""
+
+    wanted: int
+    inputs: int = 0
+    seconds: float = 0
+    batches: int = 0
+    codes: Counter[str] = attrs.field(factory=Counter)
+
+    @property
+    def open(self) -> bool:
+        """Whether more are to be tried; a kind of which every batch dies has an end too."""
+        return self.inputs < self.wanted and self.batches < 4 * (self.wanted // BATCH + 3)
+
+
+def attempt(tallies: dict[str, Tally], seed: int, bases: Bases, known: set[str], keep: Path) -> None:
+    """Try batches of every kind in turn until there are as many as are wanted; add the failures to what is known."""
+    while any(tally.open for tally in tallies.values()):
+        for kind, tally in tallies.items():
+            if not tally.open:
+                continue
+            began = time.monotonic()
+            inputs = min(BATCH, tally.wanted - tally.inputs)
+            told = forked(kind, inputs, 10_000 * seed + tally.batches, bases, known, keep)
+            tally.batches += 1
+            tally.inputs += told["inputs"]
+            tally.seconds += time.monotonic() - began
+            tally.codes.update(told["codes"])
+            for failure in told["failures"]:
+                known.add(failure["mark"])
+                place = kept_at(keep, failure["mark"])
+                (place / "failure.txt").write_text("\n".join(failure.values()), encoding="utf-8")
+                print("\n  ".join((f"FAILED {failure['mark']}", failure["command"], failure["found"], str(place))))
+            print(f"{kind}: {tally.inputs} of {tally.wanted}", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     """Read the command line, try, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -247,42 +286,25 @@ def main() -> int:
     unknown = set(asked.kinds) - set(KINDS)
     if unknown:
         parser.error(f"no kind is named {', '.join(sorted(unknown))}")
-    kinds = asked.kinds or list(KINDS)
     keep = asked.keep.absolute()
+    kinds = asked.kinds or list(KINDS)
     shares = sum(KINDS[kind][1] for kind in kinds)
-    known: set[str] = set()
+    tallies = {kind: Tally(-(-asked.inputs * KINDS[kind][1] // shares)) for kind in kinds}
     where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    began, total = time.monotonic(), 0
+    failures: set[str] = set()
     with tempfile.TemporaryDirectory(dir=where) as name:
-        folder = Path(name)
         warm()
-        bases = prepared(folder)
+        bases = prepared(Path(name))
         keep.mkdir(exist_ok=True)
-        for kind in kinds:
-            wanted, done, number = -(-asked.inputs * KINDS[kind][1] // shares), 0, 0
-            codes: Counter[str] = Counter()
-            started = time.monotonic()
-            while done < wanted and number < 4 * (wanted // BATCH + 3):
-                told = forked(kind, min(BATCH, wanted - done), 10_000 * asked.seed + number, bases, known, keep)
-                number += 1
-                done += told["inputs"]
-                codes.update(told["codes"])
-                failure = told["failure"]
-                if failure and failure["mark"] not in known:
-                    known.add(failure["mark"])
-                    place = keep / str(len(known))
-                    shutil.rmtree(place, ignore_errors=True)
-                    os.replace(keep / "last", place)
-                    (place / "failure.txt").write_text("\n".join(failure.values()), encoding="utf-8")
-                    print(
-                        f"FAILED {failure['mark']}\n  {failure['command']}\n  {failure['found']}\n  in {place}",
-                        flush=True,
-                    )
-            seconds = time.monotonic() - started
-            print(f"{kind}: {done} inputs in {seconds:.0f} s, {done / seconds:.0f} a second; {dict(codes)}", flush=True)
-            total += done
-    print(f"{total} inputs in {time.monotonic() - began:.0f} s, {len(known)} failures")
-    return 1 if known else 0
+        try:
+            attempt(tallies, asked.seed, bases, failures, keep)
+        except KeyboardInterrupt:
+            print("interrupted; this was tried:")
+    for kind, tally in tallies.items():
+        codes = ", ".join(f"{number} {code}" for code, number in sorted(tally.codes.items()))
+        print(f"{kind}: {tally.inputs} inputs in {tally.seconds:.0f} s; exit codes: {codes}")
+    print(f"{sum(tally.inputs for tally in tallies.values())} inputs, {len(failures)} failures")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
