@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
-from dpframework.plan import Step
+from dpframework.plan import Step, Verified
+from dpframework.plan.code import code_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])], max_rows=100)
 COUNTED = dpf.Schema(SCHEMA.attributes, rows=90)
@@ -274,6 +276,10 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("info", "asserts rows = 90: ", (count(), {"schema": COUNTED, "relation": REPLACE}),
          (count(), {"schema": UNCOUNTED, "relation": REPLACE})),
     ],
+    "DP022": [
+        ("warning", "mechanism 'discrete-laplace': not verified: no record of it", (count(), {"verified": Verified()}),
+         (count(), {})),
+    ],
 }  # fmt: skip
 
 
@@ -283,7 +289,9 @@ def found(plan_of: Callable[..., dpf.StudyPlan], node: Any, options: dict[str, A
     relation = options.pop("relation", ADD)
     if options.pop("nested", False):
         node = dpf.sequential(node)
-    return findings(plan_of(node, schema, relation, **options))
+    verified = options.pop("verified", None)
+    plan = plan_of(node, schema, relation, **options)
+    return findings(attrs.evolve(plan, code=code_of(plan.root, []), verified=verified))
 
 
 @pytest.mark.parametrize(("code", "case"), [(code, case) for code, cases in CASES.items() for case in cases])

@@ -16,6 +16,7 @@ from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy import PrivacyLoss, decimal_text
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
+from dpframework.plan.verified import Verified
 
 #: The accountants that are always there.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)
@@ -35,7 +36,14 @@ class AccountedPlan(Plan):
     """A plan that can be totalled, in notions of loss of which some may be a plugin's.
 
     An accountant that fails on a plan has no total of it, and `failures` says why; the others are not affected.
+
+    Attributes
+    ----------
+    verified
+        What was verified of its code, for the checks to say; no part of what the plan claims. None if nobody asks.
     """
+
+    verified: Verified | None = attrs.field(default=None, kw_only=True)
 
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import budget, claims, noise, structure
+from dpframework.checks import budget, claims, noise, structure, verified
 from dpframework.checks.base import Check, Finding, Severity
 
 #: The checks that are always there.
@@ -31,6 +31,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP019", "one name of two queries", structure.one_name_of_two_queries),
     Check("DP020", "accountant that fails", budget.accountant_fails),
     Check("DP021", "assertion about the rows", claims.asserted_rows),
+    Check("DP022", "what was verified", verified.verified_code),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

@@ -15,6 +15,7 @@ from dpframework.cli.shared import (
     Group,
     Json,
     Subject,
+    VerifiedFile,
     console,
     counted,
     number_option,
@@ -59,6 +60,12 @@ def open_data_set(
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
     ] = "add-or-remove-one",
     schema: Annotated[Path | None, path_option("FILE", "Accept plans made from this schema only.")] = None,
+    verified: Annotated[
+        str | None,
+        typer.Option(
+            metavar="T", help="Accept only code that 'verify' has recorded, at this tightness (0 to 1) or more."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
@@ -66,9 +73,9 @@ def open_data_set(
 
     public = None if schema is None else Schema.load(schema)
     # first, so that bad input leaves no empty ledger behind
-    ledgers.opening(name, epsilon=epsilon, delta=delta, relation=relation)
+    ledgers.opening(name, epsilon=epsilon, delta=delta, relation=relation, verified=verified)
     ledger = ledgers.Ledger.create(file)
-    ledger.open(name, epsilon=epsilon, delta=delta, relation=relation, schema=public)
+    ledger.open(name, epsilon=epsilon, delta=delta, relation=relation, schema=public, verified=verified)
     _report(ledger, name, as_json)
 
 
@@ -80,13 +87,14 @@ def approve(
     by: By,
     runs: Annotated[int, number_option("For how many runs.")] = 1,
     note: Annotated[str, typer.Option(metavar="TEXT", help="Anything to keep with the approval.")] = "",
+    verified: VerifiedFile = None,
     engine: EngineName = "memory",
     as_json: Json = False,
 ) -> None:
     """Approve runs of one plan, by its hash: what claims anything else, or runs other code, is another plan."""
     warn_of_problems()
     ledger = ledgers.Ledger(file)
-    plan = open_plan(study, engine)
+    plan = open_plan(study, engine, verified)
     ledger.approve(name, plan, by=by, runs=runs, note=note)
     if not as_json:
         print(f"approved for {counted(runs, 'run')}: plan {plan.hash}")

@@ -16,6 +16,7 @@ from dpframework.cli.shared import (
     EngineName,
     Json,
     Subject,
+    VerifiedFile,
     choice_option,
     console,
     open_plan,
@@ -137,10 +138,10 @@ def _coloured(drawn: str) -> Text:
     return text
 
 
-def check(study: Subject, as_json: Json = False) -> None:
+def check(study: Subject, verified: VerifiedFile = None, as_json: Json = False) -> None:
     """Say whether a plan may be run, and why not. The data is not opened; exit code 1 if a check refuses it."""
     warn_of_problems()
-    planned = open_plan(study)
+    planned = open_plan(study, verified=verified)
     found = planned.check()
     refused = any(finding.severity is Severity.ERROR for finding in found)
     if as_json:

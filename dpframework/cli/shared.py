@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text
+from dpframework.plan.verified import Verified
 from dpframework.results.json_safe import to_json_safe
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -195,6 +196,16 @@ EngineName = Annotated[
 ]
 
 
+VerifiedFile = Annotated[
+    Path | None,
+    path_option(
+        "FILE",
+        "Say of each miner and mechanism whether this file, of 'verify --record', has its very code.",
+        "--verified",
+    ),
+]
+
+
 def engine_named(name: str) -> Engine:
     """Return an engine by its name.
 
@@ -210,8 +221,10 @@ def engine_named(name: str) -> Engine:
     return made
 
 
-def open_plan(path: Path, engine: str = "memory") -> StudyPlan:
+def open_plan(path: Path, engine: str = "memory", verified: Path | None = None) -> StudyPlan:
     """Return the plan of a study file, to be run by an engine, or one that `run` or `plan --format json` wrote.
+
+    With a file that `verify --record` wrote, the plan knows what was verified of its code.
 
     Raises
     ------
@@ -221,5 +234,7 @@ def open_plan(path: Path, engine: str = "memory") -> StudyPlan:
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a study file (.toml) or a plan (.json) is expected")
     if path.suffix == ".json":
-        return StudyPlan.from_json(read_text(path), source=str(path))
-    return load_study(path).study.plan(engine_named(engine))
+        plan = StudyPlan.from_json(read_text(path), source=str(path))
+    else:
+        plan = load_study(path).study.plan(engine_named(engine))
+    return plan if verified is None else plan.with_verified(Verified.load(verified))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,11 +17,13 @@ from dpframework.cli.shared import (
     console,
     given_path,
     number_option,
+    path_option,
     print_json,
     warn_of_problems,
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
+from dpframework.plan.verified import Verified
 from dpframework.run.miner import Example
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -49,6 +52,12 @@ def verify(
     replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 12_000,
     runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 400,
     seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
+    record: Annotated[
+        Path | None,
+        path_option(
+            "FILE", "Remember what was found, with the digests of the code, in this file; added to if it exists."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Test privacy claims on small made-up tables: replays, sensitivities, samplers. No data is opened.
@@ -60,7 +69,9 @@ def verify(
         raise InputError(f"--replays is {replays}; an audit needs 100 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
+    known = Verified() if record is None or not record.exists() else Verified.load(record)
     from dpframework.verify import Verification, check_losses, check_sampler, verify_examples
+    from dpframework.verify.remembered import remembered, remembered_mechanism
 
     if subject in registry().mechanisms and subject not in registry().miners:
         with _progress() as tell:
@@ -69,6 +80,7 @@ def verify(
             sampled = check_sampler(mechanism)
             tell(f"comparing the claims of {subject}")
             found = Verification(subject, (), (), (sampled,), (check_losses(mechanism),))
+        records = remembered_mechanism(found, subject, type(mechanism))
     else:
         examples = _examples(subject, example)
         relations = tuple(Relation) if relation is None else (relation,)
@@ -76,6 +88,9 @@ def verify(
             found = verify_examples(
                 subject, examples, relations=relations, replays=replays, runs=runs, seed=seed, tell=tell
             )
+        records = remembered(found, examples)
+    if record is not None:
+        known.record(record, records)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -30,6 +30,8 @@ class Approval:
         How many of those runs were opened.
     revoked
         Who took it back; None while it holds.
+    verified
+        The SHA-256 of the file of what was verified that the approver had; None without one.
     """
 
     plan: str
@@ -39,6 +41,7 @@ class Approval:
     note: str
     used: int = 0
     revoked: str | None = None
+    verified: str | None = attrs.field(default=None, kw_only=True)
 
     @property
     def left(self) -> int:

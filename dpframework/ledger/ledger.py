@@ -14,7 +14,7 @@ import attrs
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.privacy import Amount, Relation
+from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
 from dpframework.ledger.records import DataSet, Records
@@ -32,7 +32,13 @@ def _text(value: str, what: str) -> str:
 
 
 def opening(
-    name: str, *, epsilon: Amount, delta: Amount = 0, relation: Relation | str, schema: Schema | None = None
+    name: str,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0,
+    relation: Relation | str,
+    schema: Schema | None = None,
+    verified: Amount | None = None,
 ) -> dict[str, Any]:
     """Return what is recorded of a data set that is opened (see `Ledger.open`).
 
@@ -42,12 +48,16 @@ def opening(
         If a number, the name or the relation cannot be used.
     """
     cap = Budget(epsilon, delta)
+    tightness = None if verified is None else exact(verified, "the tightness")
+    if tightness is not None and tightness > 1:
+        raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
     return {
         "data_set": _text(name, "the data set's name"),
         "relation": Relation.parse(relation).value,
         "epsilon": str(cap.epsilon),
         "delta": str(cap.delta),
         "schema": None if schema is None else schema.fingerprint,
+        **({} if tightness is None else {"verified": str(tightness)}),
     }
 
 
@@ -103,6 +113,7 @@ class Ledger:
         delta: Amount = 0,
         relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
         schema: Schema | None = None,
+        verified: Amount | None = None,
     ) -> None:
         """Open a data set with a cap that all its runs must fit together.
 
@@ -117,13 +128,16 @@ class Ledger:
             The neighbouring relation that the cap holds for; plans of the other one are refused.
         schema
             Plans made from any other schema are refused; by default every schema is accepted.
+        verified
+            Plans are approved only if the very code of each of their miners and mechanisms was verified, at this
+            tightness or more (see `StudyPlan.with_verified`). By default none needs to be.
 
         Raises
         ------
         InputError
             If the name is taken, or a number or the relation cannot be used.
         """
-        content = opening(name, epsilon=epsilon, delta=delta, relation=relation, schema=schema)
+        content = opening(name, epsilon=epsilon, delta=delta, relation=relation, schema=schema, verified=verified)
         with self._chain.writing() as transaction:
             if name in self._books(transaction).data_sets:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
@@ -148,7 +162,8 @@ class Ledger:
         Raises
         ------
         PlanRefused
-            If a check refuses the plan, it is of another relation or schema, or it does not fit what is left.
+            If a check refuses the plan, it is of another relation or schema, it does not fit what is left, or its code
+            was not verified and has to be.
         InputError
             If there is no such data set, or a parameter cannot be used.
         """
@@ -156,12 +171,15 @@ class Ledger:
             raise InputError(f"runs is {runs!r}; a positive whole number is needed")
         approval = {"data_set": name, "plan": plan.hash, "by": _text(by, "by"), "runs": runs}
         approval["note"] = _text(note, "the note") if note else ""
+        if plan.verified is not None:
+            approval["verified"] = plan.verified.digest
         refused = plan.refusals()
         if refused:
             raise PlanRefused("; ".join(str(finding) for finding in refused))
         with self._chain.writing() as transaction:
             data_set = self._books(transaction).data_set(name)
             data_set.require_fit(plan)
+            data_set.require_verified(plan)
             if plan.hash not in data_set.plans:
                 transaction.append("plan", {"data_set": name, "plan": {**plan.content(), "hash": plan.hash}})
             transaction.append("approval", approval)

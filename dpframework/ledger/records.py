@@ -9,7 +9,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import AdaptiveBudget, PlanCharge
+from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
 from dpframework.facts.privacy import NOTHING, PrivacyLoss, Relation, decimal_text
@@ -17,6 +17,7 @@ from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
+from dpframework.plan.verified import Verified, judged
 
 KINDS = (
     "ledger",
@@ -55,6 +56,8 @@ class DataSet:
         The fingerprint of the only schema that plans may be made from; None for any.
     time
         When it was opened.
+    verified
+        The least tightness at which the code of a plan must have been verified; None if it need not be.
     plans
         The approved plans, as JSON-safe content, by their hashes.
     approvals
@@ -72,6 +75,7 @@ class DataSet:
     delta: Fraction
     schema: str | None
     time: str
+    verified: Fraction | None = None
     plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
@@ -126,6 +130,25 @@ class DataSet:
                 f"the cap is {decimal_text(self.epsilon)}"
             )
 
+    def require_verified(self, plan: AccountedPlan) -> None:
+        """Refuse a plan of which some miner's or mechanism's code was not verified, if the data set asks for it.
+
+        Raises
+        ------
+        PlanRefused
+            If it was not, or not at the tightness that is asked for.
+        """
+        if self.verified is None:
+            return
+        found = judged(plan, plan.verified or Verified())
+        missed = [str(one) for one in found if not one.reaches(float(self.verified))]
+        if missed:
+            raise PlanRefused(
+                f"data set '{self.name}': all code of a plan must have been verified, at a tightness of "
+                f"{float(self.verified):g} or more: {'; '.join(missed)}; record it by "
+                "'dpframework verify --record FILE' and approve with --verified FILE"
+            )
+
     def require_approved(self, plan: Plan) -> Approval:
         """Return the approval that a run of a plan is opened under; say so where only the code is another.
 
@@ -176,6 +199,7 @@ class DataSet:
             "relation": self.relation.value,
             "order": None if self.budget.order is None else str(self.budget.order),
             "schema": self.schema,
+            "verified": None if self.verified is None else str(self.verified),
             "opened": self.time,
             "cap": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
@@ -287,11 +311,19 @@ class Records:
                     Fraction(content["delta"]),
                     content["schema"],
                     entry.time,
+                    Fraction(content["verified"]) if "verified" in content else None,
                 )
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
             case "approval":
-                approval = Approval(content["plan"], content["by"], entry.time, content["runs"], content["note"])
+                approval = Approval(
+                    content["plan"],
+                    content["by"],
+                    entry.time,
+                    content["runs"],
+                    content["note"],
+                    verified=content.get("verified"),
+                )
                 self.data_sets[content["data_set"]].approvals.append(approval)
             case "revocation":
                 for approval in self.data_sets[content["data_set"]].approvals:

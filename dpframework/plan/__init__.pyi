@@ -24,3 +24,9 @@ from .plan import (
     PublicFacts as PublicFacts,
 )
 from .reading import plan_from_json as plan_from_json
+from .verified import (
+    Judged as Judged,
+    Verified as Verified,
+    VerifiedCode as VerifiedCode,
+    judged as judged,
+)

@@ -62,13 +62,18 @@ class PlannedCode(Mapping[str, Any]):
 def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
     """Return what will run, JSON-safe: components with the digest of their code, and the packages that they are in."""
     steps = (node for node in walk(root) if isinstance(node, Step))
-    used = dict.fromkeys([*others, *(found for step in steps for found in _of(step))])
-    components = [
+    return code_form([*others, *(found for step in steps for found in _of(step))])
+
+
+def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
+    """Return kinds, names and classes of what will run as `code_of` does."""
+    used = dict.fromkeys(components)
+    described = [
         {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
     ]
     packages = {CORE, *(package for _, _, cls in used for package in _packages(cls))}
     return {
-        "components": sorted(components, key=lambda one: (one["kind"], one["name"], one["class"])),
+        "components": sorted(described, key=lambda one: (one["kind"], one["name"], one["class"])),
         "packages": [dict(package_form(package)) for package in sorted(packages)],
     }
 

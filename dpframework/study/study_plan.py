@@ -12,6 +12,7 @@ from dpframework.mechanisms.base import Preview
 from dpframework.plan.graph import plan_graph
 from dpframework.plan.preview import previews
 from dpframework.plan.reading import plan_from_json
+from dpframework.plan.verified import Verified
 from dpframework.study.registry import registry
 
 
@@ -51,6 +52,10 @@ class StudyPlan(AccountedPlan):
     def graph(self) -> Any:
         """Return the plan as a `networkx.DiGraph` (see `plan.graph.plan_graph`)."""
         return plan_graph(self)
+
+    def with_verified(self, verified: Verified) -> StudyPlan:
+        """Return the same plan, of which checks and ledgers can tell what was verified."""
+        return attrs.evolve(self, verified=verified)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "plan") -> StudyPlan:

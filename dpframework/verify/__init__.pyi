@@ -32,6 +32,10 @@ from .reading import (
     built_in_readers as built_in_readers,
     check_reading as check_reading,
 )
+from .remembered import (
+    remembered as remembered,
+    remembered_mechanism as remembered_mechanism,
+)
 from .samplers import (
     Probe as Probe,
     SamplerReport as SamplerReport,

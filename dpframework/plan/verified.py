@@ -1,0 +1,208 @@
+"""What was verified is remembered: a file of which code was tried, when, and how near the search came to its claims.
+
+The file binds a result to the code that it is about, by the digests of `code`. It proves nothing about who wrote it:
+whoever can write the file can write anything into it. Keep it where the reader of it trusts the writer.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text, write_whole
+from dpframework.facts.formats import require_form
+from dpframework.facts.privacy import Relation
+from dpframework.plan.code import changes
+from dpframework.plan.plan import Plan
+
+#: The version of the file.
+VERIFIED_VERSION = 1
+#: The kinds of code that are verified.
+KINDS = ("miner", "mechanism")
+
+
+@final
+@attrs.frozen
+class VerifiedCode:
+    """What was found of one miner's or mechanism's code under one relation.
+
+    Attributes
+    ----------
+    component
+        Its kind, name, class and digest, as in a plan.
+    packages
+        The packages that it ran with, as in a plan.
+    relation
+        The neighbouring relation.
+    subject
+        What was verified: the name of a miner or mechanism, or a study file.
+    examples
+        The examples of it, or the steps of the study.
+    passed
+        Whether nothing was found wrong.
+    tightness
+        How near the search came to the claim that it came least near to; None if nothing was searched.
+    time
+        When.
+    """
+
+    component: Mapping[str, str]
+    packages: tuple[Mapping[str, str], ...]
+    relation: Relation
+    subject: str
+    examples: tuple[str, ...]
+    passed: bool
+    tightness: float | None
+    time: str = attrs.field(factory=lambda: datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What a later record of the same replaces."""
+        return (self.component["kind"], self.component["name"], self.relation.value, self.subject)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        form = attrs.asdict(self, recurse=False)
+        return {**form, "relation": self.relation.value, "packages": [*self.packages], "examples": [*self.examples]}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> VerifiedCode:
+        """Read what `to_dict` wrote."""
+        lists = {"packages": tuple(form["packages"]), "examples": tuple(form["examples"])}
+        return cls(**{**form, **lists, "relation": Relation(form["relation"])})
+
+    def __str__(self) -> str:
+        """Write what was found, and when."""
+        reached = "" if self.tightness is None else f", the search reached {100 * self.tightness:.0f} % of the claim"
+        return f"verified on {self.time} under {self.relation} ({self.subject}){reached}"
+
+
+@final
+@attrs.frozen
+class Verified:
+    """A file of what was verified.
+
+    Attributes
+    ----------
+    records
+        One a piece of code, relation and subject.
+    digest
+        The SHA-256 of the file, in hex.
+    """
+
+    records: tuple[VerifiedCode, ...] = ()
+    digest: str = ""
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Verified:
+        """Read a file.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or is something else.
+        """
+        text = read_text(Path(path), "a file that 'dpframework verify --record' writes")
+        try:
+            form = json.loads(text)
+            version = form.get("verified_version") if isinstance(form, Mapping) else None
+            if version != VERIFIED_VERSION:
+                raise InputError(
+                    "is no file that 'dpframework verify --record' writes"
+                    if version is None
+                    else f"has version {version!r:.40}; this dpframework reads version {VERIFIED_VERSION}"
+                )
+            require_form(form, "dpframework.plan", "verified.schema.json")
+            records = tuple(VerifiedCode.from_dict(one) for one in form["records"])
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except (ValueError, RecursionError):
+            raise InputError(f"{path}: is not JSON") from None
+        return cls(records, hashlib.sha256(text.encode()).hexdigest())
+
+    def record(self, path: str | os.PathLike[str], found: Iterable[VerifiedCode]) -> None:
+        """Write the records and further ones to a file; of two about the same, the further one.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        kept = {one.key: one for one in (*self.records, *found)}
+        records = [kept[key].to_dict() for key in sorted(kept)]
+        write_whole(Path(path), json.dumps({"verified_version": VERIFIED_VERSION, "records": records}, indent=2) + "\n")
+
+
+@final
+@attrs.frozen
+class Judged:
+    """Whether one miner's or mechanism's code of a plan was verified.
+
+    Attributes
+    ----------
+    what
+        Its kind and name.
+    record
+        The record of this very code: one that did not pass, else the tightest. None if there is none.
+    reason
+        Why there is none.
+    """
+
+    what: str
+    record: VerifiedCode | None
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether this very code was verified, and nothing was found wrong."""
+        return self.record is not None and self.record.passed
+
+    def reaches(self, tightness: float) -> bool:
+        """Tell whether it passed, at a tightness of so much or more."""
+        return self.passed and self.record is not None and (self.record.tightness or 0.0) >= tightness
+
+    def __str__(self) -> str:
+        """Write what is known of it."""
+        if self.record is None:
+            return f"{self.what}: not verified: {self.reason}"
+        return f"{self.what}: {self.record}" + ("" if self.passed else ": A CLAIM DOES NOT HOLD")
+
+
+def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
+    """Yield, for each miner and mechanism of a plan, whether this very code was verified under its relation."""
+    for component in plan.code.get("components", ()):
+        if component["kind"] not in KINDS:
+            continue
+        what = f"{component['kind']} '{component['name']}'"
+        about = [
+            one
+            for one in verified.records
+            if (one.component["kind"], one.component["name"]) == (component["kind"], component["name"])
+        ]
+        under = sorted((one for one in about if one.relation is plan.relation), key=lambda one: one.time)
+        same = [one for one in under if not _changes(one, plan)]
+        if same:
+            # One claim that did not hold is not made good by an example on which it did.
+            best = max(same, key=lambda one: (one.tightness or 0.0, one.time))
+            yield Judged(what, next((one for one in same if not one.passed), best))
+        elif under:
+            yield Judged(what, None, f"{'; '.join(_changes(under[-1], plan))} since {under[-1].time}")
+        else:
+            yield Judged(what, None, f"no record under {plan.relation}" if about else "no record of it")
+
+
+def _changes(record: VerifiedCode, plan: Plan) -> list[str]:
+    """Say what of the plan's code is other than what a record is about."""
+    before = {"components": [record.component], "packages": record.packages}
+    same = [one for one in plan.code["components"] if one["kind"] == record.component["kind"]]
+    return changes(
+        before, {**plan.code, "components": [one for one in same if one["name"] == record.component["name"]]}
+    )

@@ -1,0 +1,57 @@
+"""What a verification found, for each miner and mechanism that it tried, with the digests of their code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dpframework.facts.privacy import Relation
+from dpframework.plan.code import code_form, code_of
+from dpframework.plan.nodes import sequential
+from dpframework.plan.verified import VerifiedCode
+from dpframework.run.miner import Example
+from dpframework.verify.verification import Verification
+
+
+def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:
+    """Yield what is to be remembered of a verification of examples: a record each miner, mechanism and relation.
+
+    A miner's tightness is the least of its audits, a mechanism's the least of the comparisons of its losses. All of
+    them passed only if the whole verification did.
+    """
+    for relation in dict.fromkeys(audited.relation for audited in found.audits):
+        audits = [one for one in found.audits if one.relation is relation and one.report is not None]
+        by_miner: dict[type, list[str]] = {}
+        for audited in audits:
+            by_miner.setdefault(type(examples[audited.example].miner), []).append(audited.example)
+        for kind, names in by_miner.items():
+            plans = sequential(*(examples[name].miner.plan(examples[name].schema) for name in names))
+            code = code_of(plans, [("miner", examples[names[0]].miner.name, kind)])
+            nearest = [one.report.tightness for one in audits if one.report is not None and one.example in names]
+            yield from _records(found, code, relation, names, min(nearest))
+
+
+def remembered_mechanism(found: Verification, name: str, mechanism: type) -> Iterator[VerifiedCode]:
+    """Yield what is to be remembered of a mechanism that was verified by itself, under both relations."""
+    code = code_form([("mechanism", name, mechanism)])
+    for relation in Relation:
+        yield from _records(found, code, relation, [], None)
+
+
+def _records(
+    found: Verification, code: Mapping[str, Any], relation: Relation, examples: Iterable[str], reached: float | None
+) -> Iterator[VerifiedCode]:
+    for component in code["components"]:
+        kind, name = component["kind"], component["name"]
+        if kind == "miner":
+            tightness, packages = reached, code["packages"]
+        elif kind == "mechanism":
+            losses = [one.tightness for one in found.losses if one.mechanism == name]
+            tightness = min((one for one in losses if math.isfinite(one)), default=None)
+            own = ("dpframework", component["class"].partition(".")[0])
+            packages = [package for package in code["packages"] if package["package"] in own]
+        else:
+            continue
+        tightness = None if tightness is None or not math.isfinite(tightness) else round(tightness, 6)
+        yield VerifiedCode(component, tuple(packages), relation, found.name, tuple(examples), found.passed, tightness)

@@ -1,0 +1,227 @@
+"""What was verified is remembered with its code: what a file holds, what checks say of it, what a ledger asks for."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import attrs
+import pytest
+
+import dpframework as dpf
+from dpframework.cli import main
+from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
+from dpframework.plan import Verified, VerifiedCode, judged
+from dpframework.queries import Histogram
+from dpframework.run.miner import Example
+from dpframework.study.registry import Registered, registry
+from dpframework.verify import remembered, verify_examples
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill")])
+ADD, REPLACE = dpf.Relation
+
+
+@attrs.frozen
+class Ill(dpf.Miner):
+    """Release how many are ill."""
+
+    name = "ill"
+    epsilon: float = 1
+    factor: float = 1
+
+    def plan(self, schema):
+        return dpf.step("ill", Histogram(schema["ill"]), DiscreteLaplace(self.epsilon))
+
+    def mine(self, table):
+        return table.release("ill") * self.factor
+
+    @classmethod
+    def examples(cls):
+        return {"one": Example(SCHEMA, cls()), "half": Example(SCHEMA, cls(0.5))}
+
+
+def plan_of(miner: dpf.Miner | None = None, **options) -> dpf.StudyPlan:
+    study = dpf.Study(SCHEMA, epsilon=1, **options)
+    study.add("ill", miner or Ill())
+    return study.plan()
+
+
+@pytest.fixture(scope="module")
+def records() -> tuple[VerifiedCode, ...]:
+    examples = Ill.examples()
+    found = verify_examples("ill", examples, relations=[ADD], replays=200, runs=0)
+    return tuple(remembered(found, examples))
+
+
+def told(plan: dpf.StudyPlan, *records: VerifiedCode) -> list[tuple[str, str]]:
+    found = plan.with_verified(Verified(records)).check()
+    return [(one.severity.value, one.message) for one in found if one.code == "DP022"]
+
+
+def with_code(plan: dpf.StudyPlan, part: str, name: str, **changed: str) -> dpf.StudyPlan:
+    """The plan of a study whose code is another."""
+    key = "name" if part == "components" else "package"
+    parts = [{**one, **changed} if one[key] == name else one for one in plan.code[part]]
+    return attrs.evolve(plan, code={**plan.code, part: parts})
+
+
+def test_a_record_says_what_was_found_of_each_miner_and_mechanism(records):
+    assert [(one.component["kind"], one.component["name"]) for one in records] == [
+        ("mechanism", "discrete-laplace"),
+        ("miner", "ill"),
+    ]
+    for one in records:
+        assert one.passed
+        assert one.tightness == pytest.approx(1, abs=0.01)
+        assert (one.relation, one.subject, one.examples) == (ADD, "ill", ("one", "half"))
+        assert one.component in plan_of().code["components"]
+
+
+def test_this_very_code_is_told_to_be_verified(records):
+    found = told(plan_of(), *records)
+    assert [severity for severity, _ in found] == ["info", "info"]
+    assert found[1][1].startswith("miner 'ill': verified on ")
+    assert "under add-or-remove-one (ill), the search reached 100 % of the claim" in found[1][1]
+    assert told(plan_of()) != []
+    assert [one for one in plan_of().check() if one.code == "DP022"] == []
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "changed", "says"),
+    [
+        ("components", "ill", {"digest": "0" * 64}, "miner 'ill': not verified: the code of miner 'ill'"),
+        ("components", "ill", {"class": "other:Ill"}, "miner 'ill': not verified: miner 'ill' is now other:Ill since "),
+        (
+            "packages",
+            "dpframework",
+            {"digest": "0" * 64},
+            "not verified: the code of package 'dpframework' has changed",
+        ),
+        ("packages", "dpframework", {"version": "9"}, "not verified: package 'dpframework' has version 9, not "),
+    ],
+)
+def test_other_code_is_told_not_to_be_verified(records, part, name, changed, says):
+    plan = with_code(plan_of(), part, name, **changed)
+    found = [message for severity, message in told(plan, *records) if severity == "warning"]
+    assert len(found) == (2 if part == "packages" else 1)
+    assert says in found[-1]
+    assert records[1].time in found[-1]
+
+
+def test_another_relation_another_mechanism_and_a_failure_are_told(records):
+    assert "no record under replace-one" in told(plan_of(relation="replace-one"), *records)[0][1]
+    failed = attrs.evolve(records[1], passed=False, time="2000-01-01T00:00:00Z", subject="study.toml")
+    found = told(plan_of(), *records, failed)
+    assert [severity for severity, _ in found] == ["error", "info"]
+    assert found[0][1].endswith("A CLAIM DOES NOT HOLD")
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add_plan("s", dpf.step("s", Histogram(SCHEMA["ill"]), PermuteAndFlip(1)))
+    assert told(study.plan(), *records) == [("warning", "mechanism 'permute-and-flip': not verified: no record of it")]
+
+
+def test_of_two_that_passed_the_tighter_one_is_told(records):
+    loose = attrs.evolve(records[1], tightness=None, time="2999-01-01T00:00:00Z", subject="study.toml")
+    assert "reached 100 %" in told(plan_of(), *records, loose)[1][1]
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_reads_back_and_a_later_record_replaces_an_older_one(tmp_path, records):
+    file = tmp_path / "verified.json"
+    Verified().record(file, records)
+    known = Verified.load(file)
+    assert known.records == tuple(sorted(records, key=lambda one: one.key))
+    later = attrs.evolve(records[1], tightness=0.5)
+    known.record(file, [later, attrs.evolve(later, relation=REPLACE)])
+    assert [one.tightness for one in Verified.load(file).records] == [pytest.approx(1, abs=0.01), 0.5, 0.5]
+    assert Verified.load(file).digest != known.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 5000, "is not JSON"),
+        ("[]", "is no file that 'dpframework verify --record' writes"),
+        ('{"verified_version": 2}', "has version 2; this dpframework reads version 1"),
+        ('{"verified_version": 1}', "must contain"),
+        ('{"verified_version": 1, "records": [{"passed": 1}]}', "records"),
+    ],
+)
+def test_another_file_is_refused_in_one_sentence(tmp_path, text, says):
+    file = tmp_path / "verified.json"
+    file.write_text(text)
+    with pytest.raises(dpf.InputError, match=says) as caught:
+        Verified.load(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
+
+
+# --- a ledger -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ledger(tmp_path) -> dpf.Ledger:
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=2, verified="0.9")
+    return ledger
+
+
+def test_a_ledger_that_asks_for_it_approves_verified_code_only(ledger, records):
+    loose = [attrs.evolve(one, tightness=0.89) for one in records]
+    failed = [attrs.evolve(one, passed=False) for one in records]
+    for known, says in (
+        ((), "all code of a plan must have been verified.*miner 'ill': not verified: no record of it"),
+        (loose, "at a tightness of 0.9 or more: .*reached 89 %"),
+        (failed, "A CLAIM DOES NOT HOLD"),
+        (records[1:], "mechanism 'discrete-laplace': not verified"),
+    ):
+        with pytest.raises(dpf.PlanRefused, match=says):
+            ledger.approve("people", plan_of().with_verified(Verified(tuple(known))), by="b")
+    with pytest.raises(dpf.PlanRefused, match="all code of a plan must have been verified"):
+        ledger.approve("people", plan_of(), by="b")
+    assert ledger.data_set("people").approvals == []
+    ledger.approve("people", plan_of().with_verified(Verified(records, "ab" * 32)), by="b")
+    assert ledger.data_set("people").approvals[0].verified == "ab" * 32
+    assert ledger.data_set("people").verified == Fraction(9, 10)
+    ledger.verify()
+
+
+def test_a_tightness_is_a_share(ledger):
+    for value in ("1.1", "-1", "much"):
+        with pytest.raises(dpf.InputError, match="the tightness is "):
+            ledger.open("others", epsilon=1, verified=value)
+
+
+def test_the_commands_go_together(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(registry().miners, "ill", Registered("planted", Ill))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ill.schema.toml").write_text('[[attribute]]\nname = "ill"\nkind = "boolean"\n')
+    study = '[data]\npath = "x.csv"\nschema = "ill.schema.toml"\n[privacy]\nepsilon = 1\n'
+    (tmp_path / "study.toml").write_text(study + '[[step]]\nname = "n"\nminer = "ill"\nepsilon = 1\n')
+    few = ["--replays", "200", "--runs", "0", "--record", "verified.json"]
+    assert main(["verify", "study.toml", "--relation", "add-or-remove-one", *few]) == 0
+    assert main(["verify", "permute-and-flip", *few]) == 0
+    held = json.loads((tmp_path / "verified.json").read_text())["records"]
+    assert [(one["component"]["name"], one["relation"], one["subject"]) for one in held] == [
+        ("discrete-laplace", "add-or-remove-one", "study.toml"),
+        ("permute-and-flip", "add-or-remove-one", "permute-and-flip"),
+        ("permute-and-flip", "replace-one", "permute-and-flip"),
+        ("ill", "add-or-remove-one", "study.toml"),
+    ]
+    capsys.readouterr()
+    assert main(["check", "study.toml", "--verified", "verified.json", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [(one["code"], one["severity"]) for one in found] == [("DP022", "info")] * 2
+    assert main(["ledger", "open", "l", "--data-set", "p", "--epsilon", "1", "--verified", "0.9"]) == 0
+    approve = ["ledger", "approve", "l", "study.toml", "--data-set", "p", "--by", "me"]
+    assert main(approve) == 1
+    assert main([*approve, "--verified", "verified.json"]) == 0
+    assert main(["ledger", "verify", "l"]) == 0
+    for bad in ("none.json", "study.toml"):
+        assert main([*approve, "--verified", bad]) == 2
+
+
+def test_every_judgement_is_of_a_miner_or_mechanism(records):
+    assert [one.what for one in judged(plan_of(), Verified(records))] == ["mechanism 'discrete-laplace'", "miner 'ill'"]
