@@ -223,5 +223,24 @@ def test_the_commands_go_together(tmp_path, monkeypatch, capsys):
         assert main([*approve, "--verified", bad]) == 2
 
 
+def test_what_did_not_hold_reaches_nothing(records):
+    failed = [one for one in judged(plan_of(), Verified((attrs.evolve(records[1], passed=False),))) if one.record]
+    assert [one.reaches(0.5) for one in failed] == [False]
+
+
+def test_a_claim_that_did_not_hold_is_remembered_as_such():
+    @attrs.frozen
+    class Prints(Ill):
+        name = "prints"
+
+        def mine(self, table):
+            return repr(table._rows.rows)
+
+    examples = {"one": Example(SCHEMA, Prints())}
+    found = verify_examples("prints", examples, relations=[ADD], replays=200, runs=0)
+    assert not found.passed
+    assert {one.passed for one in remembered(found, examples)} == {False}
+
+
 def test_every_judgement_is_of_a_miner_or_mechanism(records):
     assert [one.what for one in judged(plan_of(), Verified(records))] == ["mechanism 'discrete-laplace'", "miner 'ill'"]

@@ -88,6 +88,10 @@ def approve(
     runs: Annotated[int, number_option("For how many runs.")] = 1,
     note: Annotated[str, typer.Option(metavar="TEXT", help="Anything to keep with the approval.")] = "",
     verified: VerifiedFile = None,
+    data: Annotated[
+        list[Path] | None,
+        path_option("DATA", "Only for this data file: a salted digest of it is kept; repeat it for two views."),
+    ] = None,
     engine: EngineName = "memory",
     as_json: Json = False,
 ) -> None:
@@ -95,7 +99,7 @@ def approve(
     warn_of_problems()
     ledger = ledgers.Ledger(file)
     plan = open_plan(study, engine, verified)
-    ledger.approve(name, plan, by=by, runs=runs, note=note)
+    ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or ())
     if not as_json:
         print(f"approved for {counted(runs, 'run')}: plan {plan.hash}")
     _report(ledger, name, as_json)
@@ -213,10 +217,11 @@ def _caps(known: Iterable[ledgers.DataSet]) -> Table:
 def _approvals(data_set: ledgers.DataSet) -> Table:
     from rich.text import Text
 
-    table = _table("plan", "approved", "by", "runs", "left", "note")
+    table = _table("plan", "approved", "by", "runs", "left", "data", "note")
     for approval in data_set.approvals:
         left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
-        cells = (approval.plan[:12], approval.time, approval.by, str(approval.runs), left, approval.note)
+        data = "any" if approval.data is None else "one"
+        cells = (approval.plan[:12], approval.time, approval.by, str(approval.runs), left, data, approval.note)
         table.add_row(*map(Text, cells))
     return table
 

@@ -84,6 +84,8 @@ def run(
     chosen = engine_named(engine)
     recorded = _recorded(ledger, data_set, out)
     file, plan = _accepted(study, chosen, as_json)
+    if recorded is not None:
+        recorded.data = file.data.paths()
     results, stop = _kept(out, study.stem, recorded, lambda: _made(file, seed, chosen, recorded))
     ran = Ran.of(results, stopped=_reason(stop))
     releases = counted(len(ran.charges), "release")

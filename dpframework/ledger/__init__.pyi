@@ -2,6 +2,10 @@ from .approvals import (
     Approval as Approval,
     RecordedRun as RecordedRun,
 )
+from .binding import (
+    Binding as Binding,
+    file_digest as file_digest,
+)
 from .chain import (
     Head as Head,
     LedgerTampered as LedgerTampered,

@@ -7,6 +7,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import PlanCharge
+from dpframework.ledger.binding import Binding
 
 
 @final
@@ -32,6 +33,8 @@ class Approval:
         Who took it back; None while it holds.
     verified
         The SHA-256 of the file of what was verified that the approver had; None without one.
+    data
+        Which data it is for; None for any.
     """
 
     plan: str
@@ -42,6 +45,7 @@ class Approval:
     used: int = 0
     revoked: str | None = None
     verified: str | None = attrs.field(default=None, kw_only=True)
+    data: Binding | None = attrs.field(default=None, kw_only=True)
 
     @property
     def left(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -16,6 +16,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
+from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
 from dpframework.ledger.records import DataSet, Records
 from dpframework.ledger.run import LedgerRun
@@ -143,7 +144,16 @@ class Ledger:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
             transaction.append("data set", content)
 
-    def approve(self, name: str, plan: StudyPlan, *, by: str, runs: int = 1, note: str = "") -> None:
+    def approve(
+        self,
+        name: str,
+        plan: StudyPlan,
+        *,
+        by: str,
+        runs: int = 1,
+        note: str = "",
+        data: Iterable[str | os.PathLike[str]] = (),
+    ) -> None:
         """Approve runs of one plan: of exactly this content, by its hash.
 
         Parameters
@@ -158,6 +168,9 @@ class Ledger:
             For how many runs; each is charged the plan's whole total.
         note
             Anything to keep with the approval.
+        data
+            The data files that the runs must be on, as the study names them: a salted digest of their bytes is kept
+            (see `Binding`). By default any.
 
         Raises
         ------
@@ -173,16 +186,20 @@ class Ledger:
         approval["note"] = _text(note, "the note") if note else ""
         if plan.verified is not None:
             approval["verified"] = plan.verified.digest
+        if isinstance(data, str):
+            raise InputError(f"data is one text, {data!r}; give a list of files")
+        files = [Path(file) for file in data]
         refused = plan.refusals()
         if refused:
             raise PlanRefused("; ".join(str(finding) for finding in refused))
+        bound = {"data": attrs.asdict(Binding.of(files))} if files else {}
         with self._chain.writing() as transaction:
             data_set = self._books(transaction).data_set(name)
             data_set.require_fit(plan)
             data_set.require_verified(plan)
             if plan.hash not in data_set.plans:
                 transaction.append("plan", {"data_set": name, "plan": {**plan.content(), "hash": plan.hash}})
-            transaction.append("approval", approval)
+            transaction.append("approval", {**approval, **bound})
 
     def revoke(self, name: str, plan: str, *, by: str) -> None:
         """Take the approvals of a plan back: no run of it is opened, resumed, or makes another release.
@@ -228,7 +245,13 @@ class Ledger:
         """
         return self.records().data_set(name)
 
-    def run(self, name: str, *, journal: str | os.PathLike[str] | None = None) -> LedgerRun:
+    def run(
+        self,
+        name: str,
+        *,
+        journal: str | os.PathLike[str] | None = None,
+        data: Iterable[str | os.PathLike[str]] = (),
+    ) -> LedgerRun:
         """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
 
         Parameters
@@ -238,8 +261,12 @@ class Ledger:
         journal
             A file for the outputs of the run while it is unfinished: with the same journal it can be resumed.
             `LedgerRun.discard` removes it. By default there is none, and a run that is killed is lost.
+        data
+            The files that the table is read from: needed where the approval is for some data only.
         """
-        return LedgerRun(self._chain, name, None if journal is None else Path(journal))
+        made = LedgerRun(self._chain, name, None if journal is None else Path(journal))
+        made.data = [Path(file) for file in data]
+        return made
 
     def verify(self, head: str | None = None, *, runs: Mapping[str, str] | None = None) -> Head:
         """Recompute every hash, and whether each run was approved and fitted; return the head.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -14,6 +14,7 @@ from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
 from dpframework.facts.privacy import NOTHING, PrivacyLoss, Relation, decimal_text
 from dpframework.ledger.approvals import Approval, RecordedRun
+from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
@@ -149,8 +150,15 @@ class DataSet:
                 "'dpframework verify --record FILE' and approve with --verified FILE"
             )
 
-    def require_approved(self, plan: Plan) -> Approval:
+    def require_approved(self, plan: Plan, files: Sequence[bytes] = ()) -> Approval:
         """Return the approval that a run of a plan is opened under; say so where only the code is another.
+
+        Parameters
+        ----------
+        plan
+            The plan.
+        files
+            The SHA-256 digests of the files that the run is on, for approvals that are for some data only.
 
         Raises
         ------
@@ -166,10 +174,25 @@ class DataSet:
                     f"data set '{self.name}': plan {same[-1]['hash'][:12]} is approved, but not with this code: "
                     f"{told}; run it with the code that was approved, or have this plan approved"
                 )
+        left = [approval for approval in self.approvals if approval.plan == plan.hash and approval.left]
+        for approval in left:
+            if approval.data is None or approval.data.holds(files):
+                return approval
+        if left:
+            remedy = (
+                "run it on the approved data, or have it approved for this" if files else "say which files it is on"
+            )
+            raise PlanRefused(
+                f"data set '{self.name}': plan {plan.hash[:12]} is approved, but for other data: {remedy}"
+            )
         return self.approval_of(plan.hash)
 
-    def approval_of(self, plan: str) -> Approval:
-        """Return the approval that a run of a plan is opened under.
+    def binds(self, plan: str) -> bool:
+        """Tell whether an approval of a plan is for some data only."""
+        return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
+
+    def approval_of(self, plan: str, data: str | None = None) -> Approval:
+        """Return the approval that a run of a plan was opened under: one for data of a digest, if that is given.
 
         Raises
         ------
@@ -178,7 +201,7 @@ class DataSet:
         """
         given = [approval for approval in self.approvals if approval.plan == plan]
         for approval in given:
-            if approval.left:
+            if approval.left and (None if approval.data is None else approval.data.digest) == data:
                 return approval
         what = f"data set '{self.name}': plan {plan[:12]}"
         if not given:
@@ -261,7 +284,7 @@ class Records:
         content = entry.content
         if entry.kind in ("run", "refusal"):
             data_set = self.data_set(content["data_set"])
-            data_set.approval_of(content["plan"])
+            data_set.approval_of(content["plan"], content.get("data"))
         if entry.kind == "run":
             data_set.require_room(PlanCharge.from_dict(content["amount"]))
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
@@ -323,6 +346,7 @@ class Records:
                     content["runs"],
                     content["note"],
                     verified=content.get("verified"),
+                    data=Binding(**content["data"]) if "data" in content else None,
                 )
                 self.data_sets[content["data_set"]].approvals.append(approval)
             case "revocation":
@@ -346,7 +370,7 @@ class Records:
     def _open(self, entry: Entry, amount: PlanCharge | None) -> None:
         content = entry.content
         data_set = self.data_sets[content["data_set"]]
-        approval = data_set.approval_of(content["plan"])
+        approval = data_set.approval_of(content["plan"], content.get("data"))
         approval.used += 1
         if amount is not None:
             data_set.budget = data_set.budget.after(amount)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -21,6 +21,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.ledger.approvals import RecordedRun
+from dpframework.ledger.binding import file_digest
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, Records, refused as _refused
@@ -46,18 +47,23 @@ class LedgerRun(Observer):
         How many releases were made before it was resumed.
     unfinished
         Whether it was charged and may still be resumed.
+    data
+        The files that its table is read from, for an approval that is for some data only.
     """
 
     def __init__(self, chain: Chain, data_set: str, journal: Path | None) -> None:
         self.id = secrets.token_hex(8)
         self.before = 0
         self.unfinished = False
+        self.data: Sequence[Path] = ()
         self.lock = threading.RLock()
         self.origin = ""  # of the release that is being made
         self._chain, self._name, self._at = chain, data_set, journal
         self._journal: Journal | None = None
         self._disposable = False  # the journal: nothing was charged, and nothing released
         self._plan: Plan | None = None
+        self._files: list[bytes] = []  # the digests of the data, if they matter
+        self._bound: dict[str, str] = {}  # what a record of the run says of them
         self._ended = False
         self._failed = False
         self._drawing = False
@@ -92,6 +98,10 @@ class LedgerRun(Observer):
         try:
             if self._at is not None and self._at.exists():
                 self._journal = Journal(self._at)
+            with self._chain.reading() as transaction:
+                binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
+            if binds:  # outside a transaction: large files take long
+                self._files = [file_digest(path) for path in self.data]
             with self._chain.reading() as transaction:
                 self._look(transaction)
             yield
@@ -134,6 +144,7 @@ class LedgerRun(Observer):
                     "plan": self._plan.hash,
                     "amount": data_set.require_fit(self._plan).to_dict(),
                     "dpframework": __version__,
+                    **self._bound,
                 }
                 if self._journal is not None and self._journal.owner is None:
                     # First, so that a run that was charged is always found again.
@@ -162,7 +173,7 @@ class LedgerRun(Observer):
             _, recorded = self._look(transaction)
             if recorded is None:
                 content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, "why": why}
-                transaction.append("refusal", {**content, "dpframework": __version__})
+                transaction.append("refusal", {**content, **self._bound, "dpframework": __version__})
             elif recorded.end is None:
                 transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": _refused(why)})
         self._ended = True
@@ -186,7 +197,8 @@ class LedgerRun(Observer):
                 )
         if self._journal is not None:
             self._disposable = True
-        data_set.require_approved(self._plan)
+        binding = data_set.require_approved(self._plan, self._files).data
+        self._bound = {} if binding is None else {"data": binding.digest}
         data_set.require_fit(self._plan)
         return data_set, None
 
@@ -207,6 +219,9 @@ class LedgerRun(Observer):
         """Compare what the ledger and the journal hold of an unfinished run."""
         if recorded.revoked is not None:
             raise PlanRefused(f"run {self.id} cannot be resumed; {recorded.revoked} took its approval back")
+        binding = recorded.approval.data
+        if binding is not None and not binding.holds(self._files):
+            raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
         self._ended = recorded.end is not None
         self._charged, self._kept = list(recorded.charges), dict(journal.releases())
         self.before = len(self._kept)
