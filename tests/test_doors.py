@@ -116,6 +116,15 @@ def test_a_long_value_is_cut_where_it_is_quoted():
     assert str(dpf.InputError("short")) == "short"
 
 
+def test_what_an_error_quotes_cannot_steer_the_terminal(folder, capsys):
+    write_study(folder)
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(text.replace('name = "tree"', 'name = "\\u001b[2J\\u202etree"'))
+    said = sentence(capsys, "check", "study.toml")
+    assert "\\x1b[2J\\u202etree" in said
+    assert said.rstrip("\n").isprintable()
+
+
 def test_a_name_that_is_too_long_for_a_file(folder, capsys):
     write_study(folder, data=f'"{"9" * 5000}.csv"')
     for command in (("run", "study.toml", "--out", "out"), ("check", "9" * 5000), ("ledger", "show", "9" * 5000)):

@@ -9,6 +9,7 @@ import functools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 REFUSED = 1
 BAD_INPUT = 2
 PIPE_WIDTH = 120
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class _PlainFlags:
@@ -139,10 +141,10 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def say(sentence: str) -> None:
-    """Write one line to standard error."""
+    """Write one line to standard error; what it quotes of a file cannot steer the terminal."""
     if sys.stderr is not None:  # None if it was closed, and then print would take standard output
         with contextlib.suppress(OSError):  # nobody reads it
-            print(" ".join(sentence.split()), file=sys.stderr)
+            print(_CONTROL.sub(lambda found: repr(found.group())[1:-1], " ".join(sentence.split())), file=sys.stderr)
 
 
 def counted(number: int, thing: str) -> str:

@@ -6,8 +6,8 @@ import contextlib
 import io
 import json
 import shutil
-import sqlite3
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,7 @@ class _Interrupting(dpf.Observer):
 
 @attrs.frozen
 class Bases:
-    """The folder, and what is in its files before anything is changed."""
+    """The folder, what is in its files before anything is changed, and what is left under the cap of `begun.ledger`."""
 
     folder: Path
     schema: dict[str, Any]
@@ -170,7 +170,7 @@ class Bases:
     plans: dict[str, dict[str, Any]]
     entries: list[tuple[str, Any]]
     results: dict[str, Any]
-    releases: int
+    left: Fraction
 
 
 def command(*arguments: str) -> int:
@@ -203,9 +203,6 @@ def made(folder: Path) -> Bases:
     registry().observers.append(_Interrupting())
     assert command("run", "trees.toml", "--out", "out", "--ledger", "begun.ledger", *on) == 130
     registry().observers.pop()
-    with sqlite3.connect(".out.unfinished") as connection:
-        (releases,) = connection.execute("SELECT count(*) FROM release").fetchone()
-    connection.close()
     with Chain("used.ledger").reading() as transaction:
         entries = [(entry.kind, dict(entry.content)) for entry in transaction.read()]
     return Bases(
@@ -216,5 +213,5 @@ def made(folder: Path) -> Bases:
         {name: json.loads(Path(f"{name}.json").read_text()) for name in STUDIES},
         entries,
         json.loads(Path("ran/results.json").read_text()),
-        releases,
+        dpf.Ledger("begun.ledger").data_set("people").left,
     )

@@ -7,8 +7,9 @@
 An input is a study, schema, plan, ledger, journal, experiment, results or data file that Hypothesis changes in its tree
 or in its bytes. It passes if every command that is given it ends within 20 s with exit code 0, 1 or 2, without a
 traceback or a word of a bug, in one line on standard error if that is 2, and no cell of the data is seen in what it
-prints or writes. The first of each failure is kept. Batches run in processes that are forked from one
-that has imported everything.
+prints or writes; of a journal, if its run stays charged. The first input of each failure is kept, in a folder in which
+its commands can be given again. Ctrl-C ends it with what was counted so far. Batches run in processes that are forked
+from one that has imported everything.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from kinds import KINDS, Door
 from mutations import SECRET, Draw
 
 from dpframework.cli import main as dpframework
+from dpframework.ledger import Ledger
 
 LIMIT = 20  # seconds, for one command
 BATCH = 250
@@ -87,6 +89,8 @@ def problem(door: Door, code: int | str, out: str, err: str) -> str | None:
     for line in lines:
         if not line.startswith(PREFIXES) and not CELLS_FAILED.match(line):
             return f"says: {line[:200]}"
+        if "\x1b" in line:
+            return f"steers the terminal: {line[:200]!r}"
         if len(line) > 2300:
             return f"says too much: {line[:80]}"
     if door.private and SECRET in out + err:
@@ -139,6 +143,8 @@ def batch(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], keep
             found = problem(door, code, out, err)
             if found is None and seconds > LIMIT:
                 found = "takes too long"
+            if found is None and kind == "journal" and Ledger("begun.ledger").data_set("people").left > bases.left:
+                found = "a charge is lost"
             if found is not None:
                 mark = signature(kind, door, found)
                 codes["failures"] += 1
