@@ -103,6 +103,7 @@ epsilon = [1]
 name = "people"
 path = "people.csv"
 schema = "people.schema.toml"
+out_of_domain = "clamp"
 values = { class = "ill" }
 [[method]]
 name = "tree"
@@ -124,6 +125,7 @@ name = "sizes"
 x = "epsilon"
 y = "size"
 lines = "method"
+panels = "max_depth"
 """
 CODE = """
 def none(table, *, seed):
@@ -193,6 +195,8 @@ def made(folder: Path) -> Bases:
         Path(f"{name}.json").write_text(told.getvalue())
         assert command("run", f"{name}.toml", "--out", name) == 0  # compiles what numba will find again
         shutil.rmtree(name)
+    assert command("experiment", "experiment.toml", "--jobs", "1", "--out", "cells") == 0
+    shutil.rmtree("cells")
     on = ("--data-set", "people")
     for ledger in ("used", "begun"):
         assert command("ledger", "open", f"{ledger}.ledger", *on, "--epsilon", "9") == 0
