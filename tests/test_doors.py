@@ -125,6 +125,14 @@ def test_what_an_error_quotes_cannot_steer_the_terminal(folder, capsys):
     assert said.rstrip("\n").isprintable()
 
 
+@pytest.mark.parametrize("key", ["name", "self", "kind"])
+def test_a_parameter_may_have_any_name(folder, capsys, key):
+    write_study(folder)
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(text.replace("{ target", f'{{ {key} = "x", target'))
+    assert f"'{key}'" in sentence(capsys, "check", "study.toml")
+
+
 def test_a_name_that_is_too_long_for_a_file(folder, capsys):
     write_study(folder, data=f'"{"9" * 5000}.csv"')
     for command in (("run", "study.toml", "--out", "out"), ("check", "9" * 5000), ("ledger", "show", "9" * 5000)):

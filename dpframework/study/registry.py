@@ -151,7 +151,7 @@ class Registry:
     def _report(self, plugin: str, reason: str) -> None:
         self.problems.append(Problem(plugin, reason))
 
-    def miner(self, name: str, **parameters: Any) -> Miner:
+    def miner(self, name: str, /, **parameters: Any) -> Miner:
         """Make a miner by name.
 
         Raises
