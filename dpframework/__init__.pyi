@@ -1,5 +1,6 @@
 from . import (
     accountant as accountant,
+    basics as basics,
     checks as checks,
     facts as facts,
     lab as lab,

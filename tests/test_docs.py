@@ -4,7 +4,7 @@ Fenced blocks are marked by their info string:
 
 - ``python run``: is executed, the blocks of a page one after another in one namespace and an empty folder;
 - ``toml file=NAME``: is written to that file, in that folder;
-- ``python from=PATH``: is quoted from that file of the project;
+- ``python from=PATH``, ``toml from=PATH``: is quoted from that file of the project;
 - ``sh run``: is executed there, with `dpframework` as a command; any failure is one;
 - ``python plugin``: is loaded as a plugin, without problems (hook pages);
 - ``python faulty-plugin``: is loaded as a plugin, and reported (hook pages);
@@ -194,8 +194,8 @@ def test_examples_of_the_page_run(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_quotations_of_the_page_stand_in_their_files(page):
     for block in blocks(page):
-        if block.kind.startswith("python from="):
-            source = (ROOT / block.kind.removeprefix("python from=")).read_text(encoding="utf-8")
+        if block.kind.startswith(("python from=", "toml from=")):
+            source = (ROOT / block.kind.partition("from=")[2]).read_text(encoding="utf-8")
             assert block.text in source, f"{page}:{block.line}"
 
 

@@ -107,10 +107,27 @@ def problems(found: Registry) -> list[str]:
     return [str(problem) for problem in found.problems]
 
 
+def brought(found: Registry) -> list[str]:
+    """Name the miners of plugins: those of the core are always there."""
+    return [name for name, one in found.miners.items() if one.plugin != "dpframework"]
+
+
+def test_the_core_brings_everyday_miners_and_a_plugin_cannot_take_their_names(
+    plugin: Callable[..., EntryPoint],
+) -> None:
+    taken = attrs.make_class("Taken", [], bases=(Other,), class_body={"name": "histogram"})
+    found = Registry([plugin("p", **bringing("dpframework_miners", taken))])
+    assert list(found.miners) == ["count", "crosstab", "histogram", "mean", "quantile", "sum"]
+    assert found.miners["histogram"].component is not taken
+    assert problems(found) == [
+        "plugin 'p': 'histogram' is already brought by 'dpframework', which is kept",
+    ]
+
+
 def test_a_plugin_brings_miners(good: EntryPoint) -> None:
     found = Registry([good])
     assert problems(found) == []
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
     assert found.miners["good"].plugin == "good-plugin"
     assert found.miner("good", epsilon=0.5) == Good(0.5)
 
@@ -248,7 +265,7 @@ def test_a_fault_is_reported_by_name_and_the_rest_works(
     assert len(found.problems) == 1, problems(found)
     assert found.problems[0].plugin == "faulty"
     assert re.search(text, problems(found)[0]), problems(found)
-    assert list(found.miners) == ["good", "last"]
+    assert brought(found) == ["good", "last"]
     assert found.miners["good"].component is Good
 
 
@@ -256,7 +273,7 @@ def test_what_else_a_faulty_plugin_brings_still_works(plugin: Callable[..., Entr
     found = Registry(
         [plugin("p", **bringing("dpframework_miners", Nameless, Good, Unfinished), **bringing("dpframework_miner"))]
     )
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
     assert len(found.problems) == 3
 
 
@@ -266,7 +283,7 @@ def test_a_plugin_that_cannot_be_registered_brings_nothing(plugin: Callable[...,
     found = Registry([plugin("half", **contents), good])
     assert [p.plugin for p in found.problems] == ["half"]
     assert CHECK not in found.checks
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
 
 
 BROKEN = {
@@ -289,7 +306,7 @@ def test_a_plugin_that_cannot_be_imported(tmp_path: Any, monkeypatch: Any, good:
     monkeypatch.syspath_prepend(str(tmp_path))
     found = Registry([EntryPoint("broken", f"broken_{fault}", GROUP), good])
     assert re.search(f"^plugin 'broken': {reason}", problems(found)[0])
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
     missing = Registry([EntryPoint("gone", "module_that_is_not_there", GROUP), good])
     assert "ModuleNotFoundError" in problems(missing)[0]
 
@@ -306,7 +323,7 @@ def test_an_object_that_cannot_be_inspected(plugin: Callable[..., EntryPoint], g
     plugin("prickly", thing=Prickly())
     found = Registry([EntryPoint("prickly", "fake_prickly:thing", GROUP), good])
     assert [p.plugin for p in found.problems] == ["prickly"]
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
 
 
 def test_two_distributions_with_one_name(plugin: Callable[..., EntryPoint], good: EntryPoint) -> None:
@@ -315,14 +332,14 @@ def test_two_distributions_with_one_name(plugin: Callable[..., EntryPoint], good
     assert problems(found) == [
         "plugin 'good-plugin': two distributions use this name (fake_good_plugin and fake_twin); the first one is kept"
     ]
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
     assert Registry([good, good]).problems == []  # the same one, seen twice
 
 
 def test_one_module_under_two_names(good: EntryPoint) -> None:
     found = Registry([good, EntryPoint("again", good.value, GROUP)])
     assert [p.plugin for p in found.problems] == ["again"]
-    assert list(found.miners) == ["good"]
+    assert brought(found) == ["good"]
 
 
 @pytest.mark.parametrize(

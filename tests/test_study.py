@@ -151,15 +151,11 @@ def test_a_study_without_a_valid_total_reads_nothing() -> None:
         study.run(never)
 
 
-def test_a_wrong_seed_or_a_plan_without_a_miner_reads_nothing() -> None:
+def test_a_wrong_seed_reads_nothing() -> None:
     study = dpf.Study(SCHEMA, epsilon=1)
     study.add("mode", NoisyMode("education", 1))
     with pytest.raises(dpf.InputError, match="seed is -1"):
         study.run(never, seed=-1)
-    planned = dpf.Study(SCHEMA, epsilon=1)
-    planned.add_plan("only", count(1))
-    with pytest.raises(dpf.InputError, match="'only' was added as a plan without a miner"):
-        planned.run(never)
 
 
 def test_a_table_that_cannot_be_read_spends_nothing() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 READERS = {
     "Analyst": [
         "tutorial-analyst",
+        "basics",
         "redescriptions",
         "distances",
         "study-format",
@@ -24,7 +25,7 @@ READERS = {
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
-    facts results tables queries mechanisms plan run accountant checks study ledger verify reports lab evaluation
+    facts results tables queries mechanisms plan run accountant checks basics study ledger verify reports lab evaluation
     experiment skeleton trees greedy distance
 """
 BELOW = {"checks": ["checks/*"], "experiments/index": ["*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import exact
+from dpframework.facts.privacy import Amount, exact
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds
@@ -23,7 +23,14 @@ MOST_ROWS = 1 << 31  # scores do not fall below this, so that they are exact up 
 ROUNDING = Fraction(1, 2**21)  # of a quotient below MOST_ROWS in 53 bits
 
 
-def _quantile(value: Any) -> Fraction:
+def as_quantile(value: Amount) -> Fraction:
+    """Return a quantile as the exact rational that it is written as.
+
+    Raises
+    ------
+    InputError
+        If it is not between 0 and 1, or has more than six decimals.
+    """
     quantile = exact(value, "a quantile")
     if not 0 < quantile < 1:
         raise InputError(f"a quantile is a number between 0 and 1, not {value}")
@@ -65,7 +72,7 @@ class QuantileScores(CandidateScores, WithinBounds):
     """
 
     name = "quantile-scores"
-    quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=_quantile, kw_only=True)
+    quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=as_quantile, kw_only=True)
 
     @property
     def text(self) -> str:

@@ -1,3 +1,8 @@
+from .estimates import (
+    Estimate as Estimate,
+    QuantileEstimate as QuantileEstimate,
+)
+from .frequencies import Frequencies as Frequencies
 from .noisy import Noisy as Noisy
 from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values

@@ -11,7 +11,7 @@ from typing import Any, final
 import attrs
 import pluggy
 
-from dpframework import accountant, checks, mechanisms
+from dpframework import accountant, basics, checks, mechanisms
 from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.facts.errors import InputError, first_line, nearest
@@ -60,7 +60,7 @@ class Registry:
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
         self._load(entry_points(group=GROUP) if found is None else found)
-        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner, ())
+        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner, basics.BUILT_IN)
         self.mechanisms: dict[str, Registered] = self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
         self.accountants: dict[str, Registered] = self._classes(
             "dpframework_accountants", Accountant, accountant.BUILT_IN

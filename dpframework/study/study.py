@@ -13,7 +13,7 @@ from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.code import PlannedCode
-from dpframework.plan.nodes import Node, sequential
+from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
@@ -21,6 +21,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
 from dpframework.study.registry import registry
+from dpframework.study.releasing import released, require_no_choice
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
@@ -69,7 +70,7 @@ class Study:
         self.budget = Budget(epsilon, delta, allow)
         stops = out_of_domain is None and DATA_FITS_SCHEMA in self.budget.allow
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}
 
     def add(self, name: str, miner: Miner) -> None:
@@ -95,12 +96,26 @@ class Study:
         self._miners[name] = miner
 
     def add_plan(self, name: str, node: Node) -> None:
-        """Add planned releases without a miner: to total and check them, not to run.
+        """Add planned releases without a miner: a run makes them all, in order.
+
+        The result is the release of a single step, else a dictionary of releases by their names (see
+        `releasing.released`).
 
         Raises
         ------
         InputError
             If the name is taken.
+
+        Examples
+        --------
+        >>> import dpframework as dpf
+        >>> schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
+        >>> ill = dpf.step("ill", dpf.queries.Histogram(schema["ill"]), dpf.mechanisms.DiscreteLaplace(1000))
+        >>> study = dpf.Study(schema, epsilon=1000)
+        >>> study.add_plan("by smoking", dpf.parallel(ill, by=schema["smokes"], name="smokers"))
+        >>> table = dpf.Table.from_codes(schema, [[0, 1, 1], [0, 0, 1]])
+        >>> study.run(table, seed=1)["by smoking"]
+        {'smokers': {'false': array([1, 1]), 'true': array([0, 1])}}
         """
         if name in self._nodes:
             raise InputError(f"step '{name}' is in the study twice; give each its own name")
@@ -193,15 +208,15 @@ class Study:
             If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
             no room for it; nothing is read or spent.
         InputError
-            If the table is of another schema, or a step of the study has no miner.
+            If the table is of another schema, or a step was added as a plan that leaves a choice to a miner.
         RunStopped
             If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
             `results` holds what its finished miners found.
         """
         plan = self.checked_plan(engine)
-        planned_only = [name for name in self._nodes if name not in self._miners]
-        if planned_only:
-            raise InputError(f"step '{planned_only[0]}' was added as a plan without a miner; it cannot be run")
+        for name, node in self._nodes.items():
+            if name not in self._miners:
+                require_no_choice(name, node)
         randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
         engine = engine or InMemory()
         budget = accountant or self.accountant(plan)
@@ -266,9 +281,11 @@ class Study:
             recorded = () if ledger is None else (ledger.id, ledger.head)
             return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, *recorded)
 
-        for name, miner in self._miners.items():
+        for name, node in self._nodes.items():
+            miner = self._miners.get(name)
             try:
-                found[name] = miner.mine(whole.scope(name))
+                own = whole.scope(name)
+                found[name] = released(node.parts[0], own) if miner is None else miner.mine(own)
             except DPFrameworkError as error:
                 error.results = results()
                 raise
@@ -297,11 +314,12 @@ def _told(error: Exception) -> str:
     return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"
 
 
-def _stopped(name: str, miner: Miner, error: BaseException) -> RunStopped:
+def _stopped(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
     """Return the error of a miner that failed unexpectedly; its own text may quote anything, so it is not shown."""
     if isinstance(error, KeyboardInterrupt):
         return RunStopped(f"step '{name}': interrupted", interrupted=True)
+    who = "its plan" if miner is None else f"miner '{miner.name}'"
     return RunStopped(
-        f"step '{name}': miner '{miner.name}' failed with {type(error).__name__}; run with a seed on data that is not "
+        f"step '{name}': {who} failed with {type(error).__name__}; run with a seed on data that is not "
         "private to see where"
     )

@@ -1,0 +1,11 @@
+from .built_in import BUILT_IN as BUILT_IN
+from .counts import (
+    CountMiner as CountMiner,
+    CrosstabMiner as CrosstabMiner,
+    HistogramMiner as HistogramMiner,
+)
+from .numbers import (
+    MeanMiner as MeanMiner,
+    QuantileMiner as QuantileMiner,
+    SumMiner as SumMiner,
+)

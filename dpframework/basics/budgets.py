@@ -1,0 +1,73 @@
+"""What an everyday miner may spend, pure epsilon or rho, and the mechanisms that spend it.
+
+An epsilon buys Laplace noise, on integers for counts, and permute-and-flip. A rho buys Gaussian noise and the
+exponential mechanism, whose rho is the smallest for what they do: that is less noise where many releases share a delta.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import positive, positive_rho
+from dpframework.mechanisms.base import Mechanism
+from dpframework.mechanisms.gaussian import Gaussian
+from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
+from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
+from dpframework.run.miner import Miner
+
+
+@attrs.frozen
+class BasicMiner(Miner):
+    """A miner of one release, which spends the whole budget: an epsilon, or the rho of zCDP.
+
+    Attributes
+    ----------
+    epsilon
+        The budget; or
+    rho
+        the budget in zCDP, for a study with a delta. Give one of the two.
+    """
+
+    epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive), kw_only=True)
+    rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse two budgets, and none."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise InputError("give one budget: epsilon, or rho in a study with a delta")
+
+    @property
+    def counter(self) -> Mechanism:
+        """What releases counts."""
+        return Gaussian(self.rho) if self.rho is not None else DiscreteLaplace(self._epsilon)
+
+    @property
+    def measurer(self) -> Mechanism:
+        """What releases real numbers."""
+        return Gaussian(self.rho) if self.rho is not None else Laplace(self._epsilon)
+
+    @property
+    def selector(self) -> Mechanism:
+        """What selects: an exponential mechanism of epsilon costs a rho of epsilon**2 / 8."""
+        return PermuteAndFlip(self._epsilon) if self.rho is None else Exponential(root_below(8 * self.rho))
+
+    @property
+    def _epsilon(self) -> Fraction:
+        assert self.epsilon is not None  # one of the two is given
+        return self.epsilon
+
+
+def root_below(square: Fraction) -> Fraction:
+    """Return a rational just below the square root.
+
+    Examples
+    --------
+    >>> float(root_below(Fraction(2)))
+    1.414213562373
+    """
+    scale = 10**12
+    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)

@@ -1,0 +1,240 @@
+"""Counts: of rows, of one attribute's values, of the cells of up to three attributes.
+
+Each releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer noise on
+every cell: independent noise in the l1 norm is the best there is for a row that raises one cell by 1. All else is
+post-processing: margins are sums of cells, so that they agree with each other and cost nothing.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.basics.budgets import BasicMiner
+from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
+from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import list_of_names, named_once
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, step
+from dpframework.queries.counts import Count, JointHistogram
+from dpframework.results.estimates import Estimate
+from dpframework.results.frequencies import Frequencies
+from dpframework.results.noisy import Noisy
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+_DELTA = Fraction(1, 10**6)  # of the examples in zCDP
+_MOST_ATTRIBUTES = 3
+
+
+def _description(where: Description | Mapping[str, Any] | None) -> Description | None:
+    if where is None or isinstance(where, Description):
+        return where
+    if not isinstance(where, Mapping):
+        raise InputError(f'where is {where!r}; a description is needed, such as {{ equals = ["sex", "Male"] }}')
+    return description_from_dict(where)
+
+
+@final
+@attrs.frozen
+class CountMiner(BasicMiner):
+    """The number of rows, or of those that a public description holds for.
+
+    Under replace-one the number of all rows is public, and only a count with a description is worth its budget.
+
+    Parameters
+    ----------
+    epsilon
+        The budget; or
+    rho
+        the budget in zCDP, for a study with a delta. Give one of the two.
+    where
+        A description, or the form that `Description.to_dict` returns: in a study file
+        `where = { equals = ["sex", "Male"] }` or `where = { below = ["age", 30] }`, joined by `and`, `or`, `not`.
+        None counts all rows.
+
+    Examples
+    --------
+    >>> CountMiner(where={"equals": ["sex", "Male"]}, epsilon=1).where
+    Equals(attribute='sex', value='Male')
+    """
+
+    name = "count"
+    where: Description | None = attrs.field(default=None, converter=_description)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one count."""
+        for literal in () if self.where is None else self.where.literals():
+            if isinstance(literal, Equals):
+                literal.code(schema)
+            elif isinstance(literal, Below):
+                literal.numeric(schema)
+        return step("count", Count(self.where), self.counter)
+
+    def mine(self, table: PrivateTable) -> Estimate:
+        """Release it."""
+        count = Noisy(table.release("count"), table.calibration("count").variance)
+        low, high = count.interval()
+        what = "rows" if self.where is None else f"rows with {self.where}"
+        return Estimate(what, count.value, low, high)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return all rows, some of them, and some of a public number of rows."""
+        schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
+        young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}
+        return {
+            "rows": Example(schema, cls(epsilon=1)),
+            "described": Example(schema, cls(young, epsilon=1)),
+            "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
+            "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), _DELTA),
+        }
+
+
+@attrs.frozen
+class _TableMiner(BasicMiner):
+    """A miner of the counts of a table's cells."""
+
+    @abc.abstractmethod
+    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attributes that make the cells."""
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the one table of counts."""
+        attributes = self.cells(schema)
+        number = math.prod(attribute.size for attribute in attributes)
+        if number > MOST_CODES:
+            raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
+        return step("counts", JointHistogram(attributes), self.counter)
+
+    def mine(self, table: PrivateTable) -> Frequencies:
+        """Release it."""
+        attributes = self.cells(table.schema)
+        counts, variance = table.release("counts"), table.calibration("counts").variance
+        return Frequencies([a.name for a in attributes], [a.labels for a in attributes], counts, variance)
+
+
+def _bins(bins: int | Iterable[float] | None) -> int | tuple[float, ...] | None:
+    if bins is None or isinstance(bins, int):
+        return bins
+    if isinstance(bins, str) or not isinstance(bins, Iterable):
+        raise InputError(f"bins is {bins!r}; a number of bins or a list of edges is needed")
+    return tuple(bins)
+
+
+def _rebinned(attribute: Attribute, bins: int | tuple[float, ...] | None) -> Attribute:
+    """Return an attribute with other bins: so many of equal width, or between edges."""
+    if bins is None:
+        return attribute
+    if not isinstance(attribute, Numeric):
+        raise InputError(f"attribute '{attribute.name}' is {attribute.kind}; only a numeric one is counted in bins")
+    if not isinstance(bins, tuple):
+        return attrs.evolve(attribute, bins=bins, cuts=())
+    bounds = {0: attribute.lower, len(bins) - 1: attribute.upper}
+    cuts = [edge for k, edge in enumerate(bins) if bounds.get(k) != edge]
+    return attrs.evolve(attribute, bins=None, cuts=cuts) if cuts else attrs.evolve(attribute, bins=1, cuts=())
+
+
+@final
+@attrs.frozen
+class HistogramMiner(_TableMiner):
+    """How many rows have each value of an attribute, or lie in each bin of a numeric one.
+
+    Where values may be missing, the rows that have none are counted too.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name.
+    bins
+        For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data.
+        By default the schema's bins.
+    epsilon
+        The budget; or
+    rho
+        the budget in zCDP, for a study with a delta. Give one of the two.
+
+    Examples
+    --------
+    >>> HistogramMiner("age", bins=[0, 18, 65, 120], epsilon=0.1).bins
+    (0, 18, 65, 120)
+    """
+
+    name = "histogram"
+    attribute: str
+    bins: int | tuple[float, ...] | None = attrs.field(default=None, converter=_bins)
+
+    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attribute, with the bins that were asked for."""
+        return (_rebinned(schema[self.attribute], self.bins),)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return values, bins of its own, and a public number of rows."""
+        schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
+        counted = attrs.evolve(schema, rows=6)
+        return {
+            "values": Example(schema, cls("town", epsilon=1)),
+            "bins": Example(schema, cls("age", bins=[0, 30, 60, 90], epsilon=1)),
+            "rows-public": Example(counted, cls("age", bins=3, epsilon=1)),
+            "zcdp": Example(schema, cls("town", rho=Fraction(1, 8)), _DELTA),
+        }
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return list_of_names(names) or ()
+
+
+@final
+@attrs.frozen
+class CrosstabMiner(_TableMiner):
+    """How many rows lie in each cell of two or three attributes' cross table; margins are sums of cells.
+
+    Parameters
+    ----------
+    attributes
+        Two or three names; numeric attributes are cut as in the schema.
+    epsilon
+        The budget; or
+    rho
+        the budget in zCDP, for a study with a delta. Give one of the two.
+
+    Examples
+    --------
+    >>> CrosstabMiner(["sex", "income"], epsilon=0.1).attributes
+    ('sex', 'income')
+    """
+
+    name = "crosstab"
+    attributes: tuple[str, ...] = attrs.field(converter=_names)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse names given twice, and too many or too few."""
+        BasicMiner.__attrs_post_init__(self)
+        named_once("attributes", self.attributes)
+        if not 2 <= len(self.attributes) <= _MOST_ATTRIBUTES:
+            raise InputError(f"attributes has {len(self.attributes)} names; a cross table is of two or three")
+
+    def cells(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attributes."""
+        return tuple(schema[name] for name in self.attributes)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return two attributes, three, and a public number of rows."""
+        schema = Schema(
+            [Boolean("ill", missing=True), Categorical("town", ["A", "B"]), Numeric("age", 0, 90, cuts=[40])]
+        )
+        counted = attrs.evolve(schema, rows=6)
+        return {
+            "two": Example(schema, cls(["ill", "town"], epsilon=1)),
+            "three": Example(schema, cls(["town", "ill", "age"], epsilon=1)),
+            "rows-public": Example(counted, cls(["town", "age"], epsilon=1)),
+            "zcdp": Example(schema, cls(["ill", "town"], rho=Fraction(1, 8)), _DELTA),
+        }

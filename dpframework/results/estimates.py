@@ -1,0 +1,241 @@
+"""Estimates: one released number with what is known of it, and a point released as a quantile.
+
+Everything here is post-processing of releases, and costs no privacy. Intervals follow from the noise alone: they say
+what the exact table may be, not what a population may be.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.privacy import decimal_text, exact
+from dpframework.results.aligned import aligned
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
+    if not math.isfinite(value):
+        raise InputError(f"the {attribute.name} of an estimate must be finite, not {value}")
+
+
+def _axes(ax: Any | None) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
+    return pyplot.subplots(figsize=(6, 1.5))[1]
+
+
+@final
+@attrs.frozen
+class Estimate:
+    """A released number, and the interval that holds the exact one with 95 % probability, whatever the table.
+
+    Attributes
+    ----------
+    what
+        What the number is, such as "mean of age".
+    value
+        What was released, or follows from it.
+    low, high
+        The interval.
+
+    Examples
+    --------
+    >>> print(Estimate("mean of age", 38.6437, 38.6121, 38.6753))
+    what         value   95 %
+    mean of age  38.644  [38.612, 38.676]
+    Brackets: the 95 % interval, from the noise alone.
+    """
+
+    what: str
+    value: float = attrs.field(converter=float, validator=_finite)
+    low: float = attrs.field(converter=float, validator=_finite)
+    high: float = attrs.field(converter=float, validator=_finite)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse an interval that does not hold the value."""
+        if not self.low <= self.value <= self.high:
+            raise InputError(f"the interval of '{self.what}' does not hold its value")
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe of one row: what, value, low and high."""
+        import polars as pl
+
+        return pl.DataFrame([attrs.asdict(self)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return attrs.asdict(self)
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Estimate:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        try:
+            return cls(str(form["what"]), form["value"], form["low"], form["high"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError("this is not an estimate that dpframework wrote") from None
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the value with its interval and return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        axes = _axes(ax)
+        arms = [[self.value - self.low], [self.high - self.value]]
+        axes.errorbar([self.value], [0], xerr=arms, fmt="o", color="#0b5394", ecolor="0.5", capsize=4)
+        axes.set_yticks([0], [self.what])
+        return axes
+
+    def __str__(self) -> str:
+        """Draw a table of one row: as many digits as the interval bears out."""
+        places = _places(self.high - self.low)
+        value, low, high = (f"{_towards_0(round(x, places)):.{max(places, 0)}f}" for x in self._outwards(places))
+        rows = aligned([("what", "value", "95 %"), (self.what, value, f"[{low}, {high}]")])
+        return "\n".join([*rows, "Brackets: the 95 % interval, from the noise alone."])
+
+    def _outwards(self, places: int) -> tuple[float, float, float]:
+        """Return the value, and the ends of the interval rounded outwards."""
+        unit = 10.0**-places
+        return self.value, math.floor(self.low / unit) * unit, math.ceil(self.high / unit) * unit
+
+
+def _places(width: float) -> int:
+    """Return how many decimals tell a hundredth of an interval's width."""
+    return 6 if width <= 0 else min(max(2 - math.floor(math.log10(width)) - 1, 0), 12)
+
+
+def _towards_0(number: float) -> float:
+    return number + 0.0  # -0.0 becomes 0.0
+
+
+def _share(value: Any) -> Fraction:
+    return exact(value, "a quantile")
+
+
+@final
+@attrs.frozen
+class QuantileEstimate:
+    """A released point, and how far it may be from the quantile that was asked for: as a number of rows.
+
+    With 95 % probability, whatever the table, no more than `rows` rows stand between the point and an exact quantile:
+    with n rows that have a value, fewer than q n + rows lie below the point, and more than q n - rows at or below it,
+    where each value counts as the grid's nearest point.
+
+    Attributes
+    ----------
+    attribute
+        Its name.
+    quantile
+        q, exact.
+    value
+        The point.
+    rows
+        The bound, which follows from the plan alone.
+    step
+        The distance between neighbouring points of the grid.
+
+    Examples
+    --------
+    >>> print(QuantileEstimate("age", "0.5", 37, rows=15, step=1))
+    attribute  quantile  value  off by at most
+    age        0.5       37     15 rows
+    With 95 % probability that many rows or fewer separate the value from the exact quantile; values are rounded to
+    steps of 1.
+    """
+
+    attribute: str
+    quantile: Fraction = attrs.field(converter=_share)
+    value: float = attrs.field(converter=float, validator=_finite)
+    rows: float = attrs.field(converter=float, validator=finite_from_0("how far a quantile may be off"))
+    step: float = attrs.field(converter=float, validator=finite_from_0("the step of a quantile's grid"))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe of one row: attribute, quantile, value, rows and step."""
+        import polars as pl
+
+        return pl.DataFrame([{**attrs.asdict(self), "quantile": float(self.quantile)}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        return {**attrs.asdict(self), "quantile": str(self.quantile)}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> QuantileEstimate:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        try:
+            return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError("this is not a quantile that dpframework wrote") from None
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the point where it lies on the attribute's axis and return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on, such as those of a histogram's plot; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        axes = _axes(ax)
+        axes.plot([self.value], [0], "o", color="#0b5394")
+        axes.set_yticks([0], [f"quantile {decimal_text(self.quantile)} (± {math.ceil(self.rows)} rows)"])
+        axes.set(xlabel=self.attribute)
+        return axes
+
+    def __str__(self) -> str:
+        """Draw a table of one row."""
+        off = math.ceil(self.rows)
+        row = (self.attribute, decimal_text(self.quantile), f"{self.value:.10g}", f"{off} row{'s' * (off != 1)}")
+        return "\n".join(
+            [
+                *aligned([("attribute", "quantile", "value", "off by at most"), row]),
+                "With 95 % probability that many rows or fewer separate the value from the exact quantile; values are "
+                "rounded to",
+                f"steps of {self.step:.6g}.",
+            ]
+        )

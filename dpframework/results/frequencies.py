@@ -1,0 +1,205 @@
+"""Frequencies: noisy counts of the cells of a table of one, two or three attributes, with sums of cells as margins.
+
+Everything here is post-processing of one release, and costs no privacy. Each count has independent noise of the same
+variance; a margin adds up the cells that it stands for, and so do their variances. So margins of margins agree, and all
+add up to the same total.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.values import as_texts
+from dpframework.results import frequency_views as views
+from dpframework.results.noisy import CONFIDENCE, Noisy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def _as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(texts) for texts in labels)
+
+
+def _as_counts(counts: ArrayLike) -> NDArray[Any]:
+    array = np.array(counts)
+    array.flags.writeable = False
+    return array
+
+
+@final
+@attrs.frozen
+class Frequencies:
+    """Noisy counts of rows, one a cell.
+
+    Attributes
+    ----------
+    names
+        The attributes.
+    labels
+        The labels of each attribute, in the order of its codes.
+    counts
+        What was released, or sums of that; they may be negative. One axis an attribute.
+    variance
+        Of the noise of each count.
+
+    Examples
+    --------
+    >>> table = Frequencies(["sex", "ill"], [["F", "M"], ["no", "yes"]], [[410, 92], [385, 113]], variance=2)
+    >>> print(table)
+    sex  no   yes  all
+    F    410  92   502
+    M    385  113  498
+    all  795  205  1000
+    Columns: ill. With 95 % probability each count is within ±4 of the exact one, from the noise alone; 'all' adds up
+    cells, each sum of a row within ±5, of a column within ±5.
+    >>> print(table["M", "yes"], "|", table.margin("ill")["yes"])
+    113 ± 4 | 205 ± 5
+    """
+
+    names: tuple[str, ...] = attrs.field(converter=as_texts)
+    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
+    counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
+    variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse counts that are no numbers, or not one a cell."""
+        shape = tuple(map(len, self.labels))
+        if len(self.names) != len(shape) or self.counts.shape != shape:
+            raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
+        if self.counts.dtype.kind not in "if" or not np.isfinite(self.counts).all():
+            raise InputError("counts must be finite numbers")
+
+    def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
+        """Return the count of one cell, by the label of each attribute.
+
+        Raises
+        ------
+        InputError
+            If there is no such cell; names the nearest label.
+        """
+        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+        if len(wanted) != len(self.names):
+            raise InputError(f"a cell has one label for each of {', '.join(self.names)}, not {len(wanted)}")
+        cell = []
+        for name, known, label in zip(self.names, self.labels, wanted, strict=True):
+            if label not in known:
+                raise InputError(f"'{name}' has no label {label!r}; {nearest(str(label), known)}")
+            cell.append(known.index(label))
+        return Noisy(self.counts[tuple(cell)], self.variance)
+
+    @property
+    def total(self) -> Noisy:
+        """The sum of all cells."""
+        return Noisy(self.counts.sum(), self.variance * self.counts.size)
+
+    def margin(self, *names: str) -> Frequencies:
+        """Return the frequencies of some of the attributes, in the order of `names`: sums over the others.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown or given twice, or none is given.
+        """
+        if not names or len(set(names)) < len(names):
+            raise InputError("a margin is of one attribute or several, each named once")
+        for name in names:
+            if name not in self.names:
+                raise InputError(f"there is no attribute {name!r} in this table; {nearest(name, self.names)}")
+        kept = [self.names.index(name) for name in names]
+        others = tuple(axis for axis in range(len(self.names)) if axis not in kept)
+        summed = self.counts.sum(axis=others)
+        order = np.argsort(np.argsort(kept))  # the axes that are left stand in the table's order
+        cells = self.counts.size // max(summed.size, 1)
+        return Frequencies(names, [self.labels[k] for k in kept], summed.transpose(order), self.variance * cells)
+
+    def nonnegative(self) -> NDArray[np.float64]:
+        """Return the counts nearest to the released ones that are not negative and have the same total.
+
+        Nearest in squared distance: one number is taken off all cells, and what is then below 0 is 0. So margins of the
+        result agree too. In a table of many small cells it is nearer to the exact one; a cell's interval is about the
+        released count, not about this. If the total is not positive, all are 0.
+        """
+        flat = np.sort(self.counts.ravel().astype(np.float64))[::-1]
+        total = flat.sum()
+        if total <= 0:
+            return np.zeros(self.counts.shape)
+        less = (np.cumsum(flat) - total) / np.arange(1, flat.size + 1)
+        kept = np.flatnonzero(flat > less)[-1]
+        return np.asarray((self.counts - less[kept]).clip(0))
+
+    def cells(self) -> list[tuple[tuple[str, ...], float, float, float]]:
+        """Return each cell's labels, its count, and the ends of its 95 % interval, of which none is below 0."""
+        margin = Noisy(0, self.variance).margin(CONFIDENCE)
+        found = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
+        return [(labels, count, max(count - margin, 0.0), max(count + margin, 0.0)) for labels, count in found]
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars dataframe, one row a cell: a column of labels an attribute, then count, low and high."""
+        import polars as pl
+
+        cells = self.cells()
+        columns: dict[str, Any] = {
+            name: pl.Series([labels[k] for labels, *_ in cells], dtype=pl.String) for k, name in enumerate(self.names)
+        }
+        ends = {"count": 1, "low": 2, "high": 3}
+        return pl.DataFrame(columns | {name: [cell[k] for cell in cells] for name, k in ends.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads, with the margin of the 95 % intervals beside it."""
+        return {
+            "attributes": [
+                {"name": name, "labels": list(texts)} for name, texts in zip(self.names, self.labels, strict=True)
+            ],
+            "counts": self.counts.tolist(),
+            "variance": self.variance,
+            "within": Noisy(0, self.variance).margin(CONFIDENCE),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Frequencies:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        try:
+            attributes = form["attributes"]
+            names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
+            return cls(names, labels, form["counts"], form["variance"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InputError("these are not frequencies that dpframework wrote") from None
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw bars with intervals, or a map of cells where there are several attributes; return the matplotlib axes.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; without them, new ones.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return views.plotted(self, ax)
+
+    def __str__(self) -> str:
+        """Draw a table: one row a cell, or a cross table with sums where the last attribute has few labels."""
+        return views.table(self)

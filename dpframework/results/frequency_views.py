@@ -1,0 +1,95 @@
+"""How frequencies are shown: a table of text, a plot."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpframework.results.aligned import aligned
+from dpframework.results.noisy import Noisy
+
+if TYPE_CHECKING:
+    from dpframework.results.frequencies import Frequencies
+
+_SHOWN = 50  # rows of a printed table
+_COLUMNS = 8  # of a cross table; beyond, one row a cell
+_WIDTH = 118
+
+
+def table(found: Frequencies) -> str:
+    """Draw a table with a line below that says what the numbers are."""
+    crossed = len(found.names) > 1 and len(found.labels[-1]) <= _COLUMNS
+    rows, legend = _crossed(found) if crossed else _listed(found)
+    lines = aligned(rows[: _SHOWN + 1])
+    if len(rows) > _SHOWN + 1:
+        lines.append(f"and {len(rows) - _SHOWN - 1} more, in to_frame and to_json")
+    return "\n".join([*lines, *textwrap.wrap(legend, _WIDTH)])
+
+
+def _reach(variance: float) -> int:
+    return math.ceil(Noisy(0, variance).margin())
+
+
+def _listed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
+    rows: list[Sequence[str]] = [(*found.names, "count", "95 %")]
+    for labels, count, low, high in found.cells():
+        rows.append((*labels, f"{count:.0f}", f"[{math.floor(low)}, {math.ceil(high)}]"))
+    total = found.total
+    return rows, (
+        "Brackets: 95 % intervals, from the noise alone. The sum of all cells is "
+        f"{total.value:.0f} ± {_reach(total.variance)}."
+    )
+
+
+def _crossed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
+    *outer, across = found.labels
+    rows: list[Sequence[str]] = [(*found.names[:-1], *across, "all")]
+    by_row = found.counts.reshape(-1, len(across))
+    for labels, counts in zip(itertools.product(*outer), by_row, strict=True):
+        rows.append((*labels, *(f"{count:.0f}" for count in counts), f"{counts.sum():.0f}"))
+    down = by_row.sum(axis=0)
+    rows.append(("all", *[""] * (len(outer) - 1), *(f"{count:.0f}" for count in down), f"{down.sum():.0f}"))
+    return rows, (
+        f"Columns: {found.names[-1]}. With 95 % probability each count is within ±{_reach(found.variance)} of the "
+        "exact one, from the noise alone; 'all' adds up cells, each sum of a row within "
+        f"±{_reach(found.variance * len(across))}, of a column within ±{_reach(found.variance * len(by_row))}, "
+        f"the total within ±{_reach(found.total.variance)}."
+    )
+
+
+def plotted(found: Frequencies, ax: Any | None) -> Any:
+    """Draw bars with intervals, or a map of cells (see `Frequencies.plot`).
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
+    axes = pyplot.subplots()[1] if ax is None else ax
+    if len(found.names) == 1:
+        places = range(len(found.labels[0]))
+        counts = found.counts.tolist()
+        arms = [
+            [max(count - low, 0.0) for _, count, low, _ in found.cells()],
+            [high - count for _, count, _, high in found.cells()],
+        ]
+        axes.barh(places, counts, xerr=[arms[0], [max(arm, 0.0) for arm in arms[1]]], color="#0b5394", ecolor="0.5")
+        axes.set_yticks(places, found.labels[0])
+        axes.invert_yaxis()
+        axes.set(xlabel="noisy count (rows)", ylabel=found.names[0])
+        return axes
+    *outer, across = found.labels
+    rows = [", ".join(labels) for labels in itertools.product(*outer)]
+    drawn = axes.imshow(found.counts.reshape(len(rows), len(across)), aspect="auto", cmap="Blues")
+    axes.set_xticks(range(len(across)), across, rotation=45, ha="right")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlabel=found.names[-1], ylabel=", ".join(found.names[:-1]))
+    axes.figure.colorbar(drawn, ax=axes, label="noisy count (rows)")
+    return axes

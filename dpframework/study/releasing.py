@@ -1,0 +1,75 @@
+"""What a run does with a plan that was added without a miner: it makes every release, in order, and returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sequential, Step, walk
+from dpframework.run.private_table import PrivateTable
+
+
+def require_no_choice(name: str, node: Node) -> None:
+    """Refuse planned releases between which a miner would have to choose, or whose inputs it would have to make.
+
+    Raises
+    ------
+    InputError
+        If there is a branch, a step that is given a release, or a partition that is made from one.
+    """
+    reason = next(_choices(node), None)
+    if reason is not None:
+        raise InputError(
+            f"step '{name}' was added as a plan without a miner, and {reason}; write a miner that does, and add that"
+        )
+
+
+def _choices(node: Node) -> Iterator[str]:
+    for part in walk(node):
+        if isinstance(part, Either):
+            yield "something must choose one of its branches"
+        elif isinstance(part, Step) and part.uses:
+            yield f"something must give '{part.name}' the releases that it uses"
+        elif isinstance(part, Parallel) and isinstance(part.by, FromRelease):
+            yield f"something must make parts from {part.by}"
+
+
+def released(node: Node, table: PrivateTable) -> Any:
+    """Make every release of a planned node.
+
+    Returns
+    -------
+    Any
+        Of a step its release. Of a composition a dictionary: each release by the step's name, a named sequential's
+        releases by that name, a partition's by its name (without one, "parts") and then by the label of each part.
+        What is repeated is a list of as many.
+    """
+    return table.release(node.name) if isinstance(node, Step) else _by_name(node, table)
+
+
+def _by_name(node: Node, table: PrivateTable) -> dict[str, Any]:
+    match node:
+        case Step():
+            return {node.name: table.release(node.name)}
+        case Sequential(name=None):
+            return {key: value for part in node.parts for key, value in _by_name(part, table).items()}
+        case Sequential(name=str(name)):
+            scope = table.scope(name)
+            return {name: {key: value for part in node.parts for key, value in _by_name(part, scope).items()}}
+        case Repeat():
+            times = [_by_name(node.part, table) for _ in range(node.times)]
+            return {key: [found[key] for found in times] for key in times[0]}
+        case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
+            parts = table.partition(by, name=node.name)
+            children = node.parts * len(parts) if len(node.parts) == 1 else node.parts
+            found = [released(child, part) for child, part in zip(children, parts, strict=True)]
+            return {node.name or "parts": dict(zip(_labels(by), found, strict=True))}
+    return {}  # post-processing: nothing is released
+
+
+def _labels(by: Cut) -> tuple[str, ...]:
+    return by.labels if isinstance(by, Attribute | Cases) else tuple(map(str, by))

@@ -1,0 +1,142 @@
+"""Plans that were added without a miner: a run makes their releases, or is refused before anything is read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
+TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 1, 1, 1], [0, 1, 1, 1, 2]])
+EXACTLY = 10**4  # an epsilon at which hardly any noise is left
+
+
+def counted(name: str = "ill", attribute: str = "ill") -> dpf.Node:
+    query = dpf.queries.Histogram(SCHEMA[attribute])
+    return dpf.step(name, query, dpf.mechanisms.DiscreteLaplace(EXACTLY))
+
+
+def result(node: dpf.Node, **options: Any) -> Any:
+    study = dpf.Study(SCHEMA, epsilon=10**6)
+    study.add_plan("own", node)
+    results = study.run(TABLE, **({"seed": 1} | options))
+    assert results.spent == results.plan.total()
+    json.dumps(results.to_dict(), allow_nan=False)
+    return plain(results["own"])
+
+
+def plain(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: plain(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [plain(value) for value in found]
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+TOWNS = dpf.Cases([dpf.Equals("town", "A"), dpf.Equals("town", "B")])
+
+PLANS = {
+    "one step": (counted(), [2, 3]),
+    "a selection": (
+        dpf.step("mode", dpf.queries.Histogram(SCHEMA["town"]), dpf.mechanisms.PermuteAndFlip(EXACTLY)),
+        "B",
+    ),
+    "several steps": (
+        dpf.sequential(counted(), counted("town", "town"), dpf.post("shares", uses=["ill", "town"])),
+        {"ill": [2, 3], "town": [1, 3, 1]},
+    ),
+    "a scope": (
+        dpf.sequential(counted(), dpf.sequential(counted(), counted("town", "town"), name="again")),
+        {"ill": [2, 3], "again": {"ill": [2, 3], "town": [1, 3, 1]}},
+    ),
+    "parts by an attribute": (
+        dpf.parallel(counted(), by=SCHEMA["town"]),
+        {"parts": {"A": [1, 0], "B": [1, 2], "C": [0, 1]}},
+    ),
+    "parts by cases": (
+        dpf.parallel(dpf.sequential(counted(), counted("town", "town")), counted(), counted(), by=TOWNS, name="towns"),
+        {
+            "towns": {
+                "town = A": {"ill": [1, 0], "town": [1, 0, 0]},
+                "town = B": [1, 2],
+                "otherwise": [0, 1],
+            }
+        },
+    ),
+    "parts by descriptions": (
+        dpf.parallel(counted(), by=[dpf.Equals("town", "C"), dpf.Equals("town", "B")]),
+        {"parts": {"town = C": [0, 1], "town = B": [1, 2]}},
+    ),
+    "twice": (dpf.repeat(2, dpf.sequential(counted(), name="turn")), {"turn": [{"ill": [2, 3]}, {"ill": [2, 3]}]}),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_run_makes_every_planned_release(name: str) -> None:
+    node, expected = PLANS[name]
+    assert result(node) == expected
+
+
+def test_a_private_run_makes_them_too() -> None:
+    assert result(counted(), seed=None) == [2, 3]
+
+
+def test_plans_and_miners_run_in_the_order_of_the_study() -> None:
+    study = dpf.Study(SCHEMA, epsilon=10**6)
+    study.add_plan("first", counted())
+    study.add("second", dpf.miner("histogram", attribute="town", epsilon=EXACTLY))
+    study.add_plan("third", counted("town", "town"))
+    results = study.run(TABLE, seed=0)
+    assert list(results) == ["first", "second", "third"]
+    assert results["second"].counts.tolist() == results["third"].tolist() == [1, 3, 1]
+    assert [charge.path for charge in results.charges] == ["first/ill", "second/counts", "third/town"]
+
+
+def never() -> dpf.Table:
+    raise AssertionError("the table was read")
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        (dpf.sequential(counted(), dpf.either(counted("a"), counted("b"))), "must choose one of its branches"),
+        (
+            dpf.sequential(
+                counted(),
+                dpf.step("more", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1), uses=["ill"]),
+            ),
+            "must give 'more' the releases that it uses",
+        ),
+        (
+            dpf.sequential(counted(), dpf.parallel(counted("parts"), by=dpf.FromRelease("ill"))),
+            "must make parts from the release of 'ill'",
+        ),
+    ],
+)
+def test_what_needs_a_choice_is_refused_before_anything_is_read(node: dpf.Node, said: str) -> None:
+    study = dpf.Study(SCHEMA, epsilon=10**6)
+    study.add_plan("own", node)
+    with pytest.raises(dpf.InputError, match=f"step 'own' was added as a plan without a miner, and something {said}"):
+        study.run(never)
+
+
+class Broken(dpf.Query):
+    name = "broken"
+    sensitivities = dpf.queries.histogram_sensitivities(1)
+
+    def count(self, block: dpf.Block, **inputs: Any) -> np.ndarray:
+        raise KeyError("4242")
+
+
+def test_a_plan_that_fails_keeps_what_had_finished() -> None:
+    study = dpf.Study(SCHEMA, epsilon=10**6)
+    study.add_plan("first", counted())
+    study.add_plan("second", dpf.step("n", Broken(), dpf.mechanisms.DiscreteLaplace(1)))
+    with pytest.raises(dpf.InputError, match="failed with KeyError") as stopped:
+        study.run(TABLE)
+    assert "4242" not in str(stopped.value)
+    assert list(stopped.value.results) == ["first"]
