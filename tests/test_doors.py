@@ -125,6 +125,11 @@ def test_what_an_error_quotes_cannot_steer_the_terminal(folder, capsys):
     assert said.rstrip("\n").isprintable()
 
 
+def test_a_name_that_is_too_long_for_a_plot(folder, capsys):
+    (folder / "experiment.toml").write_text(f'[[data]]\nname = "{"a b " * 3000}"\n[[method]]\n[[measure]]\n')
+    assert "more than 200 characters" in sentence(capsys, "experiment", "experiment.toml")
+
+
 @pytest.mark.parametrize("key", ["name", "self", "kind"])
 def test_a_parameter_may_have_any_name(folder, capsys, key):
     write_study(folder)

@@ -32,6 +32,7 @@ _SUMMARY_KEYS = ("name", "title", "where", "statistic")
 _TABLE_KEYS = (*_SUMMARY_KEYS, "rows", "columns", "value")
 _PLOT_KEYS = (*_SUMMARY_KEYS, "x", "y", "lines", "panels", "x_scale", "y_scale")
 _FILE_NAME = re.compile(r"[\w.-]+")
+_LONGEST_NAME = 200
 _SCALES = ("linear", "log")
 
 
@@ -136,6 +137,8 @@ def _named(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], 
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for number, part in enumerate(_listed(form, kind), start=1):
         name = required_text(part, "name", f"{kind} number {number}: ")
+        if len(name) > _LONGEST_NAME:  # tables and plots show it: drawing thousands of letters takes minutes
+            raise InputError(f"{kind} number {number}: its name has more than {_LONGEST_NAME} characters; shorten it")
         if name in found:
             raise InputError(f"{kind} '{name}': this name is used twice; give each {kind} its own")
         found[name] = part, f"{kind} '{name}': "
