@@ -124,6 +124,32 @@ def test_what_needs_a_choice_is_refused_before_anything_is_read(node: dpf.Node, 
         study.run(never)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            dpf.queries.Supports([dpf.And([dpf.Equals("ill", "true"), dpf.Equals("town", "A")])]),
+            dpf.queries.Supports([dpf.Or([dpf.Equals("ill", "true"), dpf.Equals("town", "A")])]),
+        ),
+        (
+            dpf.queries.JointHistogram([dpf.Numeric("age", 0, 9, cuts=[4])]),
+            dpf.queries.JointHistogram([dpf.Numeric("age", 0, 9, cuts=[5])]),
+        ),
+    ],
+)
+def test_an_approval_is_of_the_very_queries(one: dpf.Query, other: dpf.Query) -> None:
+    """Both claim the same, in the same words; but who approved one did not approve the other."""
+    schema = dpf.Schema([*SCHEMA.attributes, dpf.Numeric("age", 0, 9, bins=3)])
+    hashes = []
+    for query in (one, one, other):
+        study = dpf.Study(schema, epsilon=1)
+        study.add_plan("own", dpf.step("n", query, dpf.mechanisms.DiscreteLaplace(1)))
+        hashes.append(study.plan().hash)
+        assert dpf.StudyPlan.from_json(study.plan().to_json()).hash == hashes[-1]
+    assert one.facts() == other.facts()
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 class Broken(dpf.Query):
     name = "broken"
     sensitivities = dpf.queries.histogram_sensitivities(1)

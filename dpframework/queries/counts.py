@@ -165,7 +165,7 @@ class JointHistogram(CellCounts):
     @property
     def text(self) -> str:
         """Name the attributes."""
-        return "joint histogram of " + ", ".join(a.name for a in self.of)
+        return f"{'joint ' if len(self.of) > 1 else ''}histogram of " + ", ".join(a.name for a in self.of)
 
     @property
     def attributes(self) -> tuple[str, ...]:

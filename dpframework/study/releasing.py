@@ -1,9 +1,16 @@
-"""What a run does with a plan that was added without a miner: it makes every release, in order, and returns them."""
+"""What a run does with a plan that was added without a miner: it makes every release, in order, and returns them.
+
+An approval must hold for these releases and no others. The parameters of a miner are written into the plan, so that its
+hash binds them; of releases without a miner, those of each query are, since two queries may claim the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from numbers import Number
 from typing import Any
+
+import attrs
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
@@ -11,6 +18,9 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sequential, Step, walk
 from dpframework.run.private_table import PrivateTable
+
+#: What stands for the miner of releases that have none.
+PLANNED = "add_plan"
 
 
 def require_no_choice(name: str, node: Node) -> None:
@@ -49,6 +59,36 @@ def released(node: Node, table: PrivateTable) -> Any:
         What is repeated is a list of as many.
     """
     return table.release(node.name) if isinstance(node, Step) else _by_name(node, table)
+
+
+def planned_form(node: Node) -> dict[str, Any]:
+    """Return what a plan holds of releases without a miner, in the form of a miner's: the queries, as they are made."""
+    return {"miner": PLANNED, "parameters": {"queries": [held(n.query) for n in walk(node) if isinstance(n, Step)]}}
+
+
+def held(value: Any) -> Any:
+    """Return a value JSON-safe, by its class and all that it holds; of a number the text.
+
+    Examples
+    --------
+    >>> from dpframework.facts.descriptions import Below, Not
+    >>> held(Not(Below("age", 30)))
+    {'class': 'Not', 'part': {'class': 'Below', 'attribute': 'age', 'threshold': '30.0'}}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): held(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [held(part) for part in value]
+    if isinstance(value, Number):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return held(value.tolist())
+    fields = (
+        [a.name for a in attrs.fields(type(value))] if attrs.has(type(value)) else list(getattr(value, "__dict__", ()))
+    )
+    return {"class": type(value).__name__, **{name: held(getattr(value, name)) for name in fields}}
 
 
 def _by_name(node: Node, table: PrivateTable) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
 from dpframework.study.registry import registry
-from dpframework.study.releasing import released, require_no_choice
+from dpframework.study.releasing import planned_form, released, require_no_choice
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
@@ -142,7 +142,10 @@ class Study:
         if not self._nodes:
             raise InputError("the study has no step; add a miner")
         root = sequential(*self._nodes.values())
-        miners = {name: miner.to_dict() for name, miner in self._miners.items()}
+        miners = {
+            name: self._miners[name].to_dict() if name in self._miners else planned_form(node)
+            for name, node in self._nodes.items()
+        }
         counted_by = engine or InMemory()
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
