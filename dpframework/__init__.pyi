@@ -74,6 +74,7 @@ from .queries.base import (
 from .run.miner import (
     Example as Example,
     Miner as Miner,
+    Witness as Witness,
 )
 from .run.observers import (
     Observer as Observer,

@@ -139,6 +139,7 @@ class TestBuiltInMechanisms(MechanismConformance):
 
 
 class TestBuiltInQueries(QueryConformance):
+    min_tightness: ClassVar = {"all rows": 0.0}  # a replaced row changes their number between parts only
     queries: ClassVar = {
         "count": (Count(dpf.Equals("ill", "true")), SCHEMA, {}),
         "all rows": (Count(), SCHEMA, {}),
@@ -153,7 +154,7 @@ def test_an_audit_reaches_the_worst_case_and_not_more(relation):
     report = audit(TownsAndIll(), SCHEMA, relation, replays=8_000)
     assert report.passed
     assert 0.95 < report.tightness <= 1 + 1e-6
-    assert report.replays >= 7_000
+    assert report.replays < 8_000, "a search ends where it has come near the claim"
     assert report.reruns > 100
     assert report.worst_pair is not None
     assert report.worst_pair.tables[0] != report.worst_pair.tables[1]

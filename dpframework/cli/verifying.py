@@ -23,7 +23,7 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
-from dpframework.plan.verified import Verified
+from dpframework.plan.verified import Verified, VerifiedCode
 from dpframework.run.miner import Example
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -49,8 +49,11 @@ def verify(
         Relation | None,
         choice_option("RELATION", Relation, "Verify under one neighbouring relation only."),
     ] = None,
-    replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 12_000,
-    runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 400,
+    replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 6_000,
+    runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 100,
+    seconds: Annotated[
+        int, number_option("Of this processor, that each example may take, about; what they leave out is said.")
+    ] = 12,
     seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
     record: Annotated[
         Path | None,
@@ -67,28 +70,16 @@ def verify(
     warn_of_problems()
     if replays < 100:
         raise InputError(f"--replays is {replays}; an audit needs 100 or more")
+    if seconds < 1:
+        raise InputError(f"--seconds is {seconds}; an example needs 1 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
     known = Verified() if record is None or not record.exists() else Verified.load(record)
-    from dpframework.verify import Verification, check_losses, check_sampler, verify_examples
-    from dpframework.verify.remembered import remembered, remembered_mechanism
-
     if subject in registry().mechanisms and subject not in registry().miners:
-        with _progress() as tell:
-            tell(f"sampling {subject}")
-            mechanism = _mechanism(subject)
-            sampled = check_sampler(mechanism)
-            tell(f"comparing the claims of {subject}")
-            found = Verification(subject, (), (), (sampled,), (check_losses(mechanism),))
-        records = remembered_mechanism(found, subject, type(mechanism))
+        found, records = _of_mechanism(subject)
     else:
-        examples = _examples(subject, example)
-        relations = tuple(Relation) if relation is None else (relation,)
-        with _progress() as tell:
-            found = verify_examples(
-                subject, examples, relations=relations, replays=replays, runs=runs, seed=seed, tell=tell
-            )
-        records = remembered(found, examples)
+        amounts = {"replays": replays, "runs": runs, "seconds": seconds, "seed": seed}
+        found, records = _of_examples(subject, example, relation, amounts)
     if record is not None:
         known.record(record, records)
     if as_json:
@@ -97,6 +88,32 @@ def verify(
         _show(found)
     if not found.passed:
         raise typer.Exit(REFUSED)
+
+
+def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
+    from dpframework.verify import Verification, check_losses, check_sampler
+    from dpframework.verify.remembered import remembered_mechanism
+
+    with _progress() as tell:
+        tell(f"sampling {name}")
+        mechanism = _mechanism(name)
+        sampled = check_sampler(mechanism)
+        tell(f"comparing the claims of {name}")
+        found = Verification(name, (), (), (sampled,), (check_losses(mechanism),))
+    return found, remembered_mechanism(found, name, type(mechanism))
+
+
+def _of_examples(
+    subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int]
+) -> tuple[Verification, Iterator[VerifiedCode]]:
+    from dpframework.verify import verify_examples
+    from dpframework.verify.remembered import remembered
+
+    examples, relations = _examples(subject, example)
+    with _progress() as tell:
+        relations = relations if relation is None else (relation,)
+        found = verify_examples(subject, examples, relations=relations, tell=tell, **amounts)
+    return found, remembered(found, examples)
 
 
 def _mechanism(name: str) -> Any:
@@ -110,9 +127,12 @@ def _mechanism(name: str) -> Any:
         ) from None
 
 
-def _examples(subject: str, wanted: str | None) -> Mapping[str, Example]:
+def _examples(subject: str, wanted: str | None) -> tuple[Mapping[str, Example], tuple[Relation, ...]]:
+    """Return what is verified, and under which relations: a study's own, or both."""
+    relations = tuple(Relation)
     if subject.endswith(".toml"):
         study = load_study(given_path(subject)).study
+        relations = (study.relation,)
         examples: Mapping[str, Example] = {
             name: Example(study.schema, miner, study.budget.delta) for name, miner in study.miners.items()
         }
@@ -127,10 +147,10 @@ def _examples(subject: str, wanted: str | None) -> Mapping[str, Example]:
         known = [*registry().miners, *registry().mechanisms]
         raise InputError(f"no miner or mechanism is named '{subject}'; {nearest(subject, known)}")
     if wanted is None:
-        return examples
+        return examples, relations
     if wanted not in examples:
         raise InputError(f"'{subject}' has no example '{wanted}'; {nearest(wanted, examples)}")
-    return {wanted: examples[wanted]}
+    return {wanted: examples[wanted]}, relations
 
 
 @contextlib.contextmanager
@@ -173,6 +193,8 @@ def _show(found: Verification) -> None:
             verdict = "holds" if searched.passed else "DOES NOT HOLD"
             queries.add_row(escape(searched.query), searched.relation.value, changes, verdict)
         console().print(queries)
+    for what in found.left_out:
+        console().print(escape(f"left out, for want of time: {what}"), soft_wrap=True)
     for line in _lines(found):
         console().print(escape(line), soft_wrap=True)
     console().print(escape(found.verdict), soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -74,7 +75,7 @@ class Calibration:
     unit: Fraction
     losses: Losses
 
-    @property
+    @functools.cached_property
     def lattice_scale(self) -> float:
         """The noise's scale in lattice units, rounded up."""
         return float_above(self.scale / self.unit)

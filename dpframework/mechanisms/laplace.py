@@ -123,6 +123,9 @@ def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:
 
 def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | None:
     """Return an output as lattice points; None if it is not on the lattice."""
-    numbers = np.asarray(output) / float(calibration.unit)
+    output = np.asarray(output)
+    if calibration.unit == 1 and output.dtype.kind in "iu":
+        return np.asarray(output.astype(np.int64))
+    numbers = output / float(calibration.unit)
     points = np.rint(numbers)
     return points.astype(np.int64) if bool((np.isfinite(numbers) & (points == numbers)).all()) else None

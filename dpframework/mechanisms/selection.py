@@ -169,6 +169,7 @@ def _scaled(answer: Any, calibration: Calibration) -> NDArray[np.float64]:
     return np.asarray((points - points.max()) / calibration.lattice_scale, dtype=np.float64)
 
 
+NEGLIGIBLE = 1e-18  # of a weight: 1 minus it is 1 in double precision
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # of the rule on [0, 1]
 
@@ -191,7 +192,8 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
         A position in [0, m).
     """
     others = np.exp(np.delete(scaled, chosen))
-    halvings = 0 if len(scaled) <= 40 else math.ceil(math.log2(others.sum() + 1)) + 6
+    others = others[others > NEGLIGIBLE]
+    halvings = 0 if len(others) < 40 else math.ceil(math.log2(others.sum() + 1)) + 6
     edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]
     integral = 0.0
     for low, high in itertools.pairwise(edges):  # one at a time, so that memory grows with the candidates only

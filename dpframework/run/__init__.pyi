@@ -1,6 +1,7 @@
 from .miner import (
     Example as Example,
     Miner as Miner,
+    Witness as Witness,
 )
 from .observers import (
     Observer as Observer,

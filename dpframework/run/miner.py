@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from numbers import Number
+from types import MappingProxyType
 from typing import Any, ClassVar, final
 
 import attrs
 
-from dpframework.facts.privacy import exact
+from dpframework.facts.privacy import Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.run.private_table import PrivateTable
@@ -18,6 +19,48 @@ from dpframework.run.private_table import PrivateTable
 
 def _delta(value: Any) -> Fraction:
     return exact(value, "delta")
+
+
+def _repeated(rows: Iterable[tuple[Mapping[str, Any], int]]) -> tuple[tuple[Mapping[str, Any], int], ...]:
+    return tuple((dict(row), int(times)) for row, times in rows)
+
+
+def _released(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(outputs))
+
+
+@final
+@attrs.frozen(eq=False)
+class Witness:
+    """Two neighbouring tables, and outputs, on which a miner loses nearly all that it claims.
+
+    It is replayed before the audit's own search: it can show how near a claim comes to the truth, and that a smaller
+    one is wrong. It cannot make anything pass.
+
+    Attributes
+    ----------
+    shared
+        The rows that both tables have, each as the values of its attributes, with how often.
+    one, other
+        The row that one of the tables has besides, and that of the other: one of them is None under add-or-remove-one.
+    outputs
+        What mechanisms put out, by the paths of their steps within the miner's plan; a function of an answer and its
+        calibration where it depends on these. For other steps the worst output that the audit finds is taken.
+    """
+
+    shared: tuple[tuple[Mapping[str, Any], int], ...] = attrs.field(converter=_repeated)
+    one: Mapping[str, Any] | None
+    other: Mapping[str, Any] | None
+    outputs: Mapping[str, Any] = attrs.field(factory=dict, converter=_released)
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that the tables are neighbours under."""
+        return Relation.ADD_OR_REMOVE_ONE if self.one is None or self.other is None else Relation.REPLACE_ONE
+
+
+def _witnesses(given: Iterable[Witness]) -> tuple[Witness, ...]:
+    return tuple(given)
 
 
 @final
@@ -33,11 +76,14 @@ class Example:
         The miner with its parameters.
     delta
         At which its claim is tested: above 0 for a claim in zCDP or PLD, beside its pure claim if it has one.
+    witnesses
+        Tables and outputs that come near the worst case, where a search among small tables does not.
     """
 
     schema: Schema
     miner: Miner
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
+    witnesses: tuple[Witness, ...] = attrs.field(default=(), converter=_witnesses)
 
 
 @attrs.frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -14,7 +14,6 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.verify.answers import Answers, made_up
 from dpframework.verify.samplers import probes, serves
-from dpframework.verify.sensitivity import SensitivityReport
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows
 from dpframework.verify.transcript import Extended, Made, Parted, record
@@ -70,15 +69,15 @@ def takes_made_up_answers(mechanism: Mechanism) -> bool:
     return any(serves(mechanism, probe) for probe in probes())
 
 
-def answers_asked(subject: Subject, asked: Asked, searched: SensitivityReport) -> Answers:
-    """Return a query's facts with pairs of answers: made-up ones, or those where a search found the largest changes."""
+def answers_asked(subject: Subject, asked: Asked, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
+    """Return a query's facts with pairs of answers: made-up ones, or those on given pairs of tables."""
     facts = asked.query.facts()
     if takes_made_up_answers(asked.mechanism):
         return made_up(facts)
 
     def evaluated(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
-        for tables in dict.fromkeys(measured.tables for measured in searched.measured):
-            one, other = (evaluate(subject, asked, rows) for rows in tables)
+        for pair in dict.fromkeys(tables):
+            one, other = (evaluate(subject, asked, rows) for rows in pair)
             yield one, other
 
     return Answers(facts, evaluated)

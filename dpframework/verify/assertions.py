@@ -9,11 +9,11 @@ from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
-from dpframework.run.miner import Miner
+from dpframework.run.miner import Miner, Witness
 from dpframework.verify.answers import Answers
 from dpframework.verify.auditing import audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
-from dpframework.verify.findings import AuditReport
+from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.reading import Reader, ReadingReport, check_reading
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
@@ -28,17 +28,31 @@ def assert_private(
     delta: Amount = 0,
     replays: int = 12_000,
     seed: int = 0,
+    min_tightness: float = 0.0,
+    witnesses: Sequence[Witness] = (),
 ) -> AuditReport:
     """Fail if a replay audit finds that a miner does or loses more than its plan claims (see `audit`).
+
+    With `min_tightness`, fail too if the search did not come that near to a pure claim.
 
     Raises
     ------
     AssertionError
         With the smallest pair of tables found that shows it.
     """
-    report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed)
+    report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed, witnesses=witnesses)
     assert report.passed, "\n".join(map(str, report.violations))
+    if not report.delta:
+        _assert_tight(f"{miner.name} under {report.relation}", report.tightness, min_tightness, "replays or witnesses")
     return report
+
+
+def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
+    """Fail if a search did not come near enough to a claim."""
+    assert tightness >= least, (
+        f"{what}: {reach(tightness)}, and {least:.0%} is asked for; give more {more}, claim less, or lower "
+        "min_tightness and say why"
+    )
 
 
 def assert_sensitivity_holds(
@@ -48,8 +62,11 @@ def assert_sensitivity_holds(
     *,
     inputs: Mapping[str, Any] | None = None,
     pairs: int = 3_000,
+    min_tightness: float = 0.0,
 ) -> SensitivityReport:
     """Fail if a query's answer changes by more than it declares (see `search_sensitivity`).
+
+    With `min_tightness`, fail too if the search did not come that near to one of the declared sensitivities.
 
     Raises
     ------
@@ -58,11 +75,16 @@ def assert_sensitivity_holds(
     """
     report = search_sensitivity(query, schema, relation, inputs=inputs, pairs=pairs)
     assert report.passed, str(report)
+    _assert_tight(f"{report.query} under {report.relation}", report.tightness, min_tightness, "pairs")
     return report
 
 
-def assert_loses_as_claimed(mechanism: Mechanism, *, given: Sequence[Answers] | None = None) -> LossReport:
+def assert_loses_as_claimed(
+    mechanism: Mechanism, *, given: Sequence[Answers] | None = None, min_tightness: float = 0.0
+) -> LossReport:
     """Fail if a mechanism's epsilon, rho or event is below what its own log-density loses (see `check_losses`).
+
+    With `min_tightness`, fail too if its losses did not come that near to what it claims.
 
     Raises
     ------
@@ -71,6 +93,7 @@ def assert_loses_as_claimed(mechanism: Mechanism, *, given: Sequence[Answers] | 
     """
     report = check_losses(mechanism, given=given)
     assert report.passed, str(report)
+    _assert_tight(report.mechanism, report.tightness, min_tightness, "answers")
     return report
 
 

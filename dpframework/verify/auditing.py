@@ -7,7 +7,9 @@ differential privacy; a pure claim bounds the loss of every output on every pair
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -16,19 +18,24 @@ import numpy as np
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
-from dpframework.run.miner import Miner
+from dpframework.run.miner import Miner, Witness
 from dpframework.verify.behaviour import MOST_ROWS, SMALL, Behaviour, number
 from dpframework.verify.findings import AuditReport, Violation
-from dpframework.verify.many import largest_number, pairs_of_many
+from dpframework.verify.hunt import Hunt
+from dpframework.verify.many import largest_number
+from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
-from dpframework.verify.search import Found, Search, labelled, shrunk
+from dpframework.verify.search import Found, labelled, shrunk
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import changes
+from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
 from dpframework.verify.transcript import Transcript, record
+from dpframework.verify.witnessing import witnessed
 
 FLATTENINGS = (1, 1, 3, 10)
-EXHAUSTED = 3  # transcripts that are weighed on all small tables
+FEWEST_RUNS, MOST_RUNS = 8, 16
+BEHAVIOUR = 0.4  # of the time, if it is limited; the rest is for the largest loss
+SHORT = 4  # releases of a run, up to which a replay counts as one; a longer one takes longer, and counts for more
 
 
 def audit(
@@ -40,13 +47,17 @@ def audit(
     replays: int = 12_000,
     seed: int = 0,
     accounting: Any = None,
+    witnesses: Iterable[Witness] = (),
+    tell: Callable[[str], None] = lambda what: None,
+    seconds: float = math.inf,
 ) -> AuditReport:
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
     and all, on its own table, on its own table in another order, on neighbours, and on tables far away, where what the
     miner does must follow from the releases as well; then its releases alone are weighed on pairs of neighbours:
-    random ones, all small ones, ones of very many equal rows, and ones climbed to.
+    random ones, all small ones, and ones of very many equal rows. Last, outputs are chosen that lose most on a pair,
+    and tables are climbed to on which these lose more, by turns, until the claim is reached.
 
     Parameters
     ----------
@@ -64,6 +75,13 @@ def audit(
         Of the tables and draws: the same seed gives the same report.
     accounting
         The accountant whose total is the claim; `PureAccountant` by default.
+    witnesses
+        Tables and outputs that are replayed first; those of the other relation are left out.
+    tell
+        Called with what is being tried, for progress.
+    seconds
+        Of this processor, after which the search ends: for large schemas. Where they end it, the report says so, and
+        depends on the machine.
 
     Raises
     ------
@@ -74,23 +92,25 @@ def audit(
     given = {} if accounting is None else {"accounting": accounting}
     if replays < 100:
         raise InputError(f"replays is {replays}; an audit needs 100 or more")
-    subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), **given)
+    subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), patience=Patience(seconds), **given)
     subject.require_claim()
-    return _Audit(subject, replays, seed).report()
+    shown = [witness for witness in witnesses if witness.relation is relation]
+    return _Audit(subject, replays, seed, shown, tell).report()
 
 
 @final
 class _Audit:
-    def __init__(self, subject: Subject, replays: int, seed: int) -> None:
+    def __init__(
+        self, subject: Subject, replays: int, seed: int, witnesses: Sequence[Witness], tell: Callable[[str], None]
+    ) -> None:
         self.subject, self.replays, self.seed = subject, replays, seed
         self.rng = np.random.default_rng(seed)
-        self.behaviour = Behaviour(subject, self.rng)
+        self.behaviour = Behaviour(subject, self.rng, subject.patience.part(BEHAVIOUR))
         self.most = largest_number(subject.schema, subject.relation)
-        self.changes = changes(subject.universe, subject.relation)
-        if not self.changes:
+        if not changes(subject.universe, subject.relation):
             raise InputError("the schema allows one kind of row only; neighbours under replace-one are all alike")
-        self.search = Search(self.changes, subject.universe.kinds, self.behaviour.sizes, self.rng)
-        self.exhaustive = -1
+        self.weighed, self.exhaustive = 0, -1
+        self.witnesses, self.tell = witnesses, tell
 
     def report(self) -> AuditReport:
         started = time.perf_counter()
@@ -99,7 +119,9 @@ class _Audit:
         claim, delta, worst, pair = 0.0, 0.0, 0.0, None
         if subject.claim is not None:
             claim = float(subject.claim)
-            worst, pair = self._largest_loss(transcripts, subject.claim)
+            witnessed = self._witnessed(subject.claim)
+            worst, pair = self._largest_loss(transcripts, subject.claim, witnessed)
+            worst = max(worst, witnessed)
         tail = self._tail()
         if tail is not None and subject.claim is None:
             telling = max(tail.tails, key=lambda one: one.tightness)
@@ -111,7 +133,7 @@ class _Audit:
             claim,
             delta,
             worst,
-            behaviour.reruns + 2 * self.search.tried + (0 if tail is None else 2 * tail.runs),
+            behaviour.reruns + 2 * self.weighed + (0 if tail is None else 2 * tail.runs),
             behaviour.reruns,
             self.exhaustive,
             max(self.most, behaviour.sizes.most),
@@ -119,19 +141,25 @@ class _Audit:
             tuple(behaviour.violations.values()),
             None if behaviour.violations else pair,
             tail,
+            subject.patience.over,
         )
 
     def _transcripts(self) -> list[Transcript]:
         """Record some runs, and see for each that what it does follows from its releases."""
-        behaviour, number = self.behaviour, max(8, min(24, self.replays // 400))
-        transcripts = []
-        for k in range(number):
+        behaviour, transcripts = self.behaviour, list[Transcript]()
+        number = FEWEST_RUNS
+        while len(transcripts) < number and not (transcripts and behaviour.patience.over):
+            k = len(transcripts)
+            self.tell(f"run {k + 1} of {number}, on neighbours and far away")
             # small tables show control that depends on rows, large ones reach further into a plan that may stop early
             table = behaviour.table(SMALL if k % 2 else MOST_ROWS)
             seed, flattening = int(self.rng.integers(2**31)), FLATTENINGS[k // 2 % 4]
             transcripts.append(record(self.subject, table, seed, flattening=flattening))
-            behaviour.examine(table, transcripts[-1], most=max(4, self.replays // (40 * number)))
-        behaviour.examine_many(transcripts[0], self.most)
+            behaviour.examine(table, transcripts[-1], most=max(8, self.replays // 500))
+            if _length(transcripts) <= SHORT:
+                number = max(FEWEST_RUNS, min(MOST_RUNS, self.replays // 400))
+        if not behaviour.patience.over:
+            behaviour.examine_many(transcripts[0], self.most)
         return transcripts
 
     def _tail(self) -> TailReport | None:
@@ -139,15 +167,36 @@ class _Audit:
         subject = self.subject
         if subject.claim is not None and not subject.delta:
             return None
+        self.tell("how much probability lies beyond the claim")
         tail = check_tail_of(subject, runs=max(self.replays // 6, 200), seed=self.seed)
         if not tail.passed:
             self.behaviour.found("tail", tail.what, *tail.tables, None)
         return tail
 
-    def _largest_loss(self, transcripts: list[Transcript], claim: Fraction) -> tuple[float, Violation | None]:
+    def _witnessed(self, claim: Fraction) -> float:
+        """Replay the witnesses; return the largest loss that they show."""
+        largest, violations = 0.0, self.behaviour.violations
+        for witness in self.witnesses:
+            self.tell("a witness")
+            shown = witnessed(self.subject, witness, self.rng)
+            largest = max(largest, shown.loss)
+            where = (*shown.tables, shown.transcript)
+            if shown.divergence is not None:
+                violations.setdefault("control", Violation.on(shown.subject, shown.divergence, *where))
+            if shown.loss > self.behaviour.allowed:
+                what = f"a witness loses {number(shown.loss)}, the plan claims {decimal_text(claim)}"
+                violations.setdefault("loss", Violation.on(shown.subject, what, *where))
+        return largest
+
+    def _largest_loss(
+        self, transcripts: list[Transcript], claim: Fraction, reached: float
+    ) -> tuple[float, Violation | None]:
         """Search pairs of tables for the largest realised loss; return it with the smallest pair that shows it."""
         behaviour = self.behaviour
-        found, telling = self._weigh(transcripts)
+        hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, self.rng, self.tell)
+        pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
+        found, telling = hunt.worst(transcripts, max(pairs, 40), reached)
+        self.weighed, self.exhaustive = hunt.tried, hunt.exhaustive
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
             # a pair that was searched for shows more than one that was met
@@ -158,28 +207,6 @@ class _Audit:
         what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst)
 
-    def _weigh(self, transcripts: list[Transcript]) -> tuple[Found, Transcript]:
-        """Search pairs for each transcript, then go on with the most telling ones."""
-        pairs = max(self.replays // 2 - self.behaviour.reruns, 40)
-        weighers = [Weigher(self.subject, transcript) for transcript in transcripts]
-        each, every = max(pairs // (4 * len(weighers)), 2), pairs // (4 * EXHAUSTED)
-        begun = sorted(
-            ((self.search.at_random(weigher.loss, each), k) for k, weigher in enumerate(weighers)),
-            key=lambda one: -one[0].loss,
-        )
-        tried = list(begun)
-        for k, weigher in enumerate(weighers[:EXHAUSTED]):
-            tried.append((self.search.exhaustive(weigher.loss, every), k))
-        longest = max(range(len(transcripts)), key=lambda k: len(transcripts[k].events))
-        many = pairs_of_many(self.subject.universe, self.changes, self.most)
-        tried.append((self.search.worst(weighers[longest].loss, many), longest))
-        chosen = begun[: max(len(begun) // 4, 1)]
-        left = max(pairs - self.search.tried, 4 * len(chosen)) // len(chosen)
-        tried += [(self.search.climb(weighers[k].loss, found.pair, left), k) for found, k in chosen]
-        self.exhaustive = self.search.sizes_covered(every)
-        found, k = max(tried, key=lambda one: one[0].loss)
-        return found, transcripts[k]
-
     def _shrunk(self, what: str, found: Found, transcript: Transcript, enough: Any) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
@@ -188,5 +215,14 @@ class _Audit:
             (*shared, *(() if kind is None else ((len(shared) + k, kind),)))
             for k, kind in enumerate((found.pair.one, found.pair.other))
         )
-        small = shrunk(one, other, lambda a, b: enough(weigher.loss(a, b)), self.behaviour.sizes.least)
+
+        def shows(one: Rows, other: Rows) -> bool:
+            return not self.subject.patience.over and enough(weigher.loss(one, other))
+
+        small = shrunk(one, other, shows, self.behaviour.sizes.least)
         return Violation.on(self.subject, what, *small, transcript)
+
+
+def _length(transcripts: Sequence[Transcript]) -> int:
+    """Return the number of releases of the longest run."""
+    return max(len(transcript.releases) for transcript in transcripts)

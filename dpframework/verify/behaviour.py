@@ -16,6 +16,7 @@ import numpy as np
 
 from dpframework.facts.privacy import Relation
 from dpframework.verify.findings import Violation
+from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
 from dpframework.verify.search import Labelled, labelled, shrunk, unlabelled
 from dpframework.verify.subject import Subject
@@ -37,6 +38,8 @@ class Behaviour:
         What is audited.
     rng
         Of the tables.
+    patience
+        When it ends early, after one replay or more.
 
     Attributes
     ----------
@@ -50,8 +53,8 @@ class Behaviour:
         What was found, at most one of a kind.
     """
 
-    def __init__(self, subject: Subject, rng: np.random.Generator) -> None:
-        self.subject, self.rng = subject, rng
+    def __init__(self, subject: Subject, rng: np.random.Generator, patience: Patience) -> None:
+        self.subject, self.rng, self.patience = subject, rng, patience
         self.sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS)
         claim = subject.claim
         self._tolerance = TOLERANCE * (1 + float(claim or 0))
@@ -90,6 +93,8 @@ class Behaviour:
         rows = labelled(table)
         self._order(here, rows, transcript)
         for other in self._neighbours(rows, most):
+            if self.patience.over:
+                return
             there = self._replayed(transcript, unlabelled(other))
             loss = abs(there.log_density - here.log_density)
             if there.divergence is not None:
@@ -98,6 +103,8 @@ class Behaviour:
                 what = f"a transcript loses {number(loss)}, the plan claims {number(float(self.subject.claim or 0))}"
                 self._diverged("loss", what, rows, other, transcript)
         for far in self._far_tables(table, most // 2):
+            if self.patience.over:
+                return
             there = self._replayed(transcript, far)
             if there.divergence is not None and "control" not in self.violations:
                 self._walked(table, far, transcript)

@@ -109,9 +109,11 @@ class AuditReport:
     violations
         What was found wrong; empty if nothing was.
     worst_pair
-        The tables and the transcript with the largest loss, where no claim was broken.
+        The tables and the transcript with the largest loss that was searched for, where no claim was broken.
     tail
         How much probability lies beyond each epsilon that the plan claims at a delta; None where it claims none.
+    cut_short
+        Whether the limit on its time ended it.
     """
 
     miner: str
@@ -127,6 +129,7 @@ class AuditReport:
     violations: tuple[Violation, ...]
     worst_pair: Violation | None
     tail: TailReport | None = None
+    cut_short: bool = False
 
     @property
     def passed(self) -> bool:

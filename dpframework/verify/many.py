@@ -20,6 +20,8 @@ from dpframework.verify.tables import Pair, Universe
 MANY = 70_000
 ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
 MOST_KINDS = 6
+AT_EVERY_END = 2  # of these kinds, the first: the others at small ends, and as many as there may be
+MOST_CHANGES = 2  # of each kind of row into others: a narrow number wraps round whatever takes its place
 REGULAR = 60  # rows up to which small tables are searched
 ROUNDING = 1e-6  # relative, of an answer that grows by the same amount with each row
 
@@ -65,9 +67,12 @@ def pairs_of_many(
         What a query answers on a table, to look for where it stops growing as it did; None for no such search.
     """
     kinds = telling_kinds(universe)
-    for kind in kinds:
-        its_own = [c for c in changes if kind in c and all(other is None or other in kinds for other in c)]
-        sizes = [size for size in (*ENDS, most) if size <= most]
+    for position, kind in enumerate(kinds):
+        its_own = [c for c in changes if kind in c and all(other is None or other in kinds for other in c)][
+            :MOST_CHANGES
+        ]
+        ends = ENDS if position < AT_EVERY_END else ENDS[:2]
+        sizes = [size for size in (*ends, most) if size <= most]
         if answer is not None and most > REGULAR:
             sizes += _irregular(answer, bytes((kind,)), most)
         for size, change in itertools.product(dict.fromkeys(sizes), its_own):

@@ -31,6 +31,8 @@ from dpframework.verify.transcript import (
     run_through,
 )
 
+MOST_REMEMBERED = 100_000  # rows of tables whose answers are kept
+
 
 @final
 @attrs.frozen(eq=False)
@@ -131,7 +133,7 @@ class Weigher:
     def __init__(self, subject: Subject, transcript: Transcript) -> None:
         self._subject, self._events = subject, transcript.events
         self._known: list[dict[Any, Any]] = [{} for _ in transcript.events]
-        self.evaluated = 0
+        self._remembered = 0
 
     def densities(self, rows: Rows) -> list[float]:
         """Return the log-density of each release, in order; of one that cannot be evaluated -inf."""
@@ -142,8 +144,8 @@ class Weigher:
             key = (source.rows, len(source.derived)) if source.derived else source.rows
             found = known.get(key)
             if found is None:
-                found = known[key] = self._evaluate(event, source)
-                self.evaluated += 1
+                found = self._evaluate(event, source)
+                self._remember(known, key, found, len(source.rows))
             if isinstance(event, Made):
                 densities.append(found)
             elif isinstance(event, Parted):
@@ -151,6 +153,17 @@ class Weigher:
             else:
                 held[event.result] = found
         return densities
+
+    def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
+        """Keep what some rows gave, as long as all that is kept is little."""
+        if rows > MOST_REMEMBERED // 100:
+            return
+        self._remembered += rows
+        if self._remembered > MOST_REMEMBERED:
+            self._remembered = rows
+            for of_event in self._known:
+                of_event.clear()
+        known[key] = found
 
     def _evaluate(self, event: Event, held: Held) -> Any:
         engine = self._subject.engine

@@ -10,11 +10,13 @@ from typing import TypeAlias, final
 import attrs
 import numpy as np
 
+from dpframework.verify.patience import Patience
 from dpframework.verify.tables import Pair, Rows, Sizes, all_tables
 
-COPIES = (1, 1, 1, 2, 4, 8)  # of a row, that one move of the climb adds or drops
+COPIES = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)  # of a row, that one move of the climb adds or drops
 FEW_KINDS = 4  # of rows, in exhaustive search
-MOST_SHRINKS = 500  # tables tried: each one of many thousands of rows may need all of them
+MOST_SHRINKS = 500  # tables tried; one of many thousands of rows counts for more, since it takes longer
+ROWS_OF_A_TRY = 4_000
 
 Loss: TypeAlias = Callable[[Rows, Rows], float]
 
@@ -42,12 +44,19 @@ class Search:
         How many rows the two tables share.
     rng
         Where moves are drawn from.
+    patience
+        When it ends early, after one pair or more.
     """
 
     def __init__(
-        self, changes: Sequence[tuple[int | None, int | None]], kinds: int, sizes: Sizes, rng: np.random.Generator
+        self,
+        changes: Sequence[tuple[int | None, int | None]],
+        kinds: int,
+        sizes: Sizes,
+        rng: np.random.Generator,
+        patience: Patience,
     ) -> None:
-        self._changes, self._kinds, self._sizes, self._rng = changes, kinds, sizes, rng
+        self._changes, self._kinds, self._sizes, self._rng, self._patience = changes, kinds, sizes, rng, patience
         self.tried = 0
 
     def random_pair(self) -> Pair:
@@ -83,10 +92,15 @@ class Search:
                 return size - 1 if size > self._sizes.least else -1
         return self._sizes.most
 
-    def climb(self, loss: Loss, start: Pair, number: int) -> Found:
-        """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss."""
+    def climb(self, loss: Loss, start: Pair, number: int, *, enough: float = math.inf) -> Found:
+        """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss.
+
+        It ends after so many tables, or where the loss is enough.
+        """
         best = self.worst(loss, iter([start]))
         for _ in range(number - 1):
+            if best.loss >= enough or self._patience.over:
+                break
             pair = self._moved(best.pair)
             self.tried += 1
             reached = loss(*pair.tables)
@@ -102,6 +116,8 @@ class Search:
             reached = loss(*pair.tables)
             if reached > best.loss:
                 best = Found(pair, reached)
+            if self._patience.over:
+                break
         return best
 
     def _moved(self, pair: Pair) -> Pair:
@@ -138,7 +154,7 @@ def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], 
     least
         The fewest shared rows that the schema allows.
     """
-    chunk, tried = max(len(one), len(other), 1), 0
+    chunk, tried = max(len(one), len(other), 1), 0.0
     while chunk:
         of_other = {label for label, _ in other}
         shared = [label for label, _ in one if label in of_other]
@@ -147,7 +163,7 @@ def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], 
             dropped = set(shared[start : start + chunk])
             if len(shared) - len(dropped) < least:
                 continue
-            tried += 1
+            tried += max(len(shared) / ROWS_OF_A_TRY, 1.0)
             if tried > MOST_SHRINKS:
                 return unlabelled(one), unlabelled(other)
             smaller = [tuple(row for row in rows if row[0] not in dropped) for rows in (one, other)]

@@ -17,10 +17,12 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.verify.many import largest_number, pairs_of_many
+from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
 from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Universe, changes
 
 MOST_ROWS = 60
+TIGHT = 0.999  # of a declared change
 ROUNDING = 1e-9  # relative, of floating point in an answer
 SPREAD = "spread"
 RISE, FALL = " rise", " fall"  # after the name of a norm
@@ -105,6 +107,11 @@ class SensitivityReport:
         """The largest of the ratios of found to declared."""
         return max((one.ratio for one in self.measured if one.declared), default=math.nan)
 
+    @property
+    def tightness(self) -> float:
+        """The smallest of the ratios of found to declared: a mistake in that one would be seen least."""
+        return min((one.ratio for one in self.measured if one.declared), default=math.nan)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         return {
@@ -114,6 +121,7 @@ class SensitivityReport:
             "pairs": self.pairs,
             "wrong": list(self.wrong),
             "most_rows": self.most_rows,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
             "passed": self.passed,
         }
 
@@ -139,6 +147,7 @@ def search_sensitivity(
     derived: Sequence[tuple[Attribute, Cases]] = (),
     pairs: int = 3_000,
     seed: int = 0,
+    seconds: float = math.inf,
 ) -> SensitivityReport:
     """Look for the largest change of a query's answer between neighbours.
 
@@ -161,9 +170,11 @@ def search_sensitivity(
         How many pairs of neighbours to evaluate, about.
     seed
         Of the search.
+    seconds
+        Of this processor, after which it ends.
     """
-    relation = Relation.parse(relation)
-    return _Searched(query, schema, relation, dict(inputs or {}), tuple(derived), pairs, seed).report()
+    relation, patience = Relation.parse(relation), Patience(seconds)
+    return _Searched(query, schema, relation, dict(inputs or {}), tuple(derived), pairs, seed, patience).report()
 
 
 def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
@@ -173,7 +184,8 @@ def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
         change = sensitivity.change.under(relation)
         if change is not None:
             declared[sensitivity.norm.value] = change
-        if sensitivity.norm is Norm.LINF and (spread := sensitivity.spread.under(relation)) is not None:
+        apart = sensitivity.norm is Norm.LINF and query.answer_length != 1  # one number cannot move apart from another
+        if apart and (spread := sensitivity.spread.under(relation)) is not None:
             declared[SPREAD] = spread
         if change is not None and relation is Relation.ADD_OR_REMOVE_ONE:
             for direction, bound in ((RISE, sensitivity.rise), (FALL, sensitivity.fall)):
@@ -217,6 +229,7 @@ class _Searched:
         derived: tuple[tuple[Attribute, Cases], ...],
         pairs: int,
         seed: int,
+        patience: Patience,
     ) -> None:
         self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
         self.universe = Universe(schema)
@@ -224,7 +237,8 @@ class _Searched:
         self.sizes = Sizes.of(schema, relation, MOST_ROWS)
         self.most = largest_number(schema, relation)
         self.changes = changes(self.universe, relation)
-        self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed))
+        self.patience = patience
+        self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed), patience)
         self.declared = {norm: float(change) for norm, change in declared_changes(query, relation).items()}
         self.largest: dict[str, tuple[float, Rows, Rows]] = dict.fromkeys(self.declared, (0.0, b"", b""))
         self.wrong: dict[str, str] = {}
@@ -236,7 +250,8 @@ class _Searched:
         elif self.changes:
             self.search.exhaustive(self._ratio, self.pairs // 3)
             found = self._steered(self.pairs // 3)
-            self.search.climb(self._ratio, found, self.pairs // 3)
+            if not self._tight():
+                self.search.climb(self._ratio, found, self.pairs // 3)
             self.search.worst(self._ratio, self._many())
         describe = self.universe.describe
         measured = tuple(
@@ -245,6 +260,10 @@ class _Searched:
         )
         wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
         return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
+
+    def _tight(self) -> bool:
+        """Tell whether every declared change has been reached, so that climbing can only find what is wrong by far."""
+        return all(largest >= TIGHT * self.declared[norm] for norm, (largest, _, _) in self.largest.items())
 
     def _many(self) -> Iterator[Pair]:
         """Yield pairs of very many equal rows, unless the query fails on fewer."""
@@ -298,6 +317,8 @@ class _Searched:
         )
         @given(runs, st.sampled_from(self.changes))
         def steer(repeated: list[tuple[int, int]], change: tuple[int | None, int | None]) -> None:
+            if self.patience.over:
+                return
             rows = b"".join(bytes((kind,)) * times for kind, times in repeated)
             pair = Pair(self._sized(rows), *change)
             self.search.tried += 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 
@@ -16,6 +17,7 @@ from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
+from dpframework.verify.patience import Patience
 from dpframework.verify.tables import SmallTables, Universe
 
 SCOPE = "audited"
@@ -39,6 +41,10 @@ class Subject:
         The delta that its example carries; 0 for a pure claim.
     accounting
         The accountant whose total is the pure claim.
+    kinds
+        The kinds of rows that its tables are made of; empty for those of the schema, or a sample of them.
+    patience
+        When its searches end early.
     """
 
     miner: Miner
@@ -46,6 +52,8 @@ class Subject:
     relation: Relation
     delta: Fraction = Fraction(0)
     accounting: type[Accountant[object]] = PureAccountant  # type: ignore[assignment]
+    kinds: tuple[Mapping[str, Any], ...] = ()
+    patience: Patience = attrs.field(factory=Patience)
 
     @functools.cached_property
     def plan(self) -> Plan:
@@ -56,7 +64,7 @@ class Subject:
     @functools.cached_property
     def universe(self) -> Universe:
         """The kinds of rows that small tables are made of."""
-        return Universe(self.schema)
+        return Universe(self.schema, rows=self.kinds)
 
     @functools.cached_property
     def engine(self) -> SmallTables:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -22,7 +22,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, cells_of
-from dpframework.tables.table import Table
+from dpframework.tables.reading import table_from_columns
+from dpframework.tables.table import Table, matrix_dtype
 
 Rows: TypeAlias = bytes
 MOST_KINDS = 255  # a kind is a byte
@@ -41,6 +42,8 @@ class Universe:
         The public facts.
     seed
         Of the sample.
+    rows
+        Given kinds of rows, in place of these.
 
     Attributes
     ----------
@@ -50,8 +53,13 @@ class Universe:
         The code of each attribute in each kind of row, shape (attributes, kinds).
     """
 
-    def __init__(self, schema: Schema, seed: int = 0) -> None:
+    def __init__(self, schema: Schema, seed: int = 0, rows: Sequence[Mapping[str, Any]] = ()) -> None:
         self.schema = schema
+        if rows:
+            columns = {name: [row[name] for row in rows] for name in schema.names}
+            table = table_from_columns(columns, schema, source="a witness")
+            self.kinds, self.codes, self._values = len(rows), table.codes, dict(table.values)
+            return
         rng = np.random.default_rng(seed)
         points = [_points(attribute, rng) for attribute in schema]
         number = math.prod(len(codes) for codes, _ in points)
@@ -61,7 +69,10 @@ class Universe:
             chosen = np.stack([rng.integers(0, len(codes), MOST_KINDS) for codes, _ in points])
             chosen = np.unique(chosen, axis=1)
         self.kinds = chosen.shape[1]
-        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
+        # as narrow as a table's codes: a query that multiplies them without care wraps round here as it does there
+        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)]).astype(
+            matrix_dtype(schema)
+        )
         self._values = {
             attribute.name: values[k]
             for attribute, (_, values), k in zip(schema, points, chosen, strict=True)
@@ -74,7 +85,7 @@ class Universe:
         # a part is some rows of a block: a query that reads the others too must show it here
         block = np.repeat(kinds, 2)
         block[::2] = (kinds + 1) % self.kinds
-        raw = {name: column[block] for name, column in self._values.items()}
+        raw = _Gathered(self._values, block)
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         return Block(self.schema, np.ascontiguousarray(self.codes[:, block]), raw, index)
 
@@ -98,6 +109,23 @@ class Universe:
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")
         return ", ".join(texts)
+
+
+@final
+class _Gathered(Mapping[str, NDArray[np.float64]]):
+    """Columns of which some rows are taken when they are asked for: most queries read few of them."""
+
+    def __init__(self, columns: Mapping[str, NDArray[np.float64]], rows: NDArray[np.integer]) -> None:
+        self._columns, self._rows = columns, rows
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        return np.asarray(self._columns[name][self._rows])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:

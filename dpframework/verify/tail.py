@@ -222,7 +222,7 @@ def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tu
     """
     sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS)
     among = changes(subject.universe, subject.relation)
-    search = Search(among, subject.universe.kinds, sizes, rng)
+    search = Search(among, subject.universe.kinds, sizes, rng, subject.patience)
     seeds = [int(rng.integers(2**31)) for _ in range(RECORDED)]
 
     def mean_loss(one: Rows, other: Rows) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
@@ -10,6 +11,7 @@ import attrs
 
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
 from dpframework.run.miner import Example
 from dpframework.verify.asked import Asked, answers_asked, evaluate, fitting, queries_asked, takes_made_up_answers
@@ -17,6 +19,7 @@ from dpframework.verify.auditing import audit
 from dpframework.verify.distinguishing import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.patience import Patience
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
@@ -24,9 +27,11 @@ from dpframework.verify.tables import Rows
 from dpframework.verify.tail import TailReport
 from dpframework.verify.transcript import record
 
+ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
 SAMPLED = 2  # mechanisms of one name, with different parameters
-COMPARED = 4  # mechanisms of one name, with different parameters, queries or relations
-Told = Callable[[str], None]
+DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
+AUDIT = 0.6  # of an example's time
+COMPARED = 2  # mechanisms of one name, with different queries or relations
 
 
 @final
@@ -95,6 +100,8 @@ class Verification:
         One entry a mechanism.
     losses
         One entry a mechanism, query and relation.
+    left_out
+        What was not tried, or not to its end, for want of time.
     """
 
     name: str
@@ -102,6 +109,7 @@ class Verification:
     sensitivities: tuple[SensitivityReport, ...]
     samplers: tuple[SamplerReport, ...]
     losses: tuple[LossReport, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -148,6 +156,7 @@ class Verification:
             "sensitivities": [one.to_dict() for one in self.sensitivities],
             "samplers": [one.to_dict() for one in self.samplers],
             "losses": [one.to_dict() for one in self.losses],
+            "left_out": list(self.left_out),
         }
 
 
@@ -156,10 +165,11 @@ def verify_examples(
     examples: Mapping[str, Example],
     *,
     relations: Iterable[Relation] = tuple(Relation),
-    replays: int = 12_000,
-    runs: int = 400,
+    replays: int = 6_000,
+    runs: int = 100,
     seed: int = 0,
-    tell: Told = lambda what: None,
+    seconds: float = math.inf,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> Verification:
     """Run every check of the kit on some examples of a miner.
 
@@ -177,6 +187,9 @@ def verify_examples(
         Of the distinguishing test on the worst pair of each audit, on each table; 0 for none.
     seed
         Of everything drawn but the mechanisms' private draws.
+    seconds
+        Of this processor, that each example may take under a relation, about. What they leave out is listed, and
+        depends on the machine.
     tell
         Called with what is about to be done, for progress.
 
@@ -185,11 +198,10 @@ def verify_examples(
     InputError
         If a miner refuses its schema.
     """
-    verifying = _Verifying(replays, runs, seed, tell)
+    verifying = _Verifying(replays, runs, seed, seconds, tell)
     for example_name, example in examples.items():
         for relation in relations:
-            subject = Subject(example.miner, example.schema, relation, delta=example.delta)
-            verifying.verify(example_name, subject)
+            verifying.verify(example_name, example, relation)
     return verifying.found(name)
 
 
@@ -197,18 +209,19 @@ def verify_examples(
 class _Verifying:
     """What has been found so far."""
 
-    def __init__(self, replays: int, runs: int, seed: int, tell: Told) -> None:
-        self._replays, self._runs, self._seed, self._tell = replays, runs, seed, tell
+    def __init__(self, replays: int, runs: int, seed: int, seconds: float, tell: Callable[[str], None]) -> None:
+        self._replays, self._runs, self._seed, self._seconds, self._tell = replays, runs, seed, seconds, tell
         self._audits: list[Audited] = []
-        self._asking = _Asking(replays, seed, tell)
+        self._left_out: list[str] = []
+        self._asking = _Asking(replays, seed, self._left_out, tell)
 
-    def verify(self, name: str, subject: Subject) -> None:
+    def verify(self, name: str, example: Example, relation: Relation) -> None:
         """Replay one example under one relation, tell its worst pair of tables apart, and check what its runs ask."""
-        where = f"{name}, {subject.relation}"
+        subject = Subject(example.miner, example.schema, relation, delta=example.delta)
+        where, patience = f"{name}, {subject.relation}", Patience(self._seconds)
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
             return
-        self._tell(f"replaying {where}")
         report = audit(
             subject.miner,
             subject.schema,
@@ -216,36 +229,56 @@ class _Verifying:
             delta=subject.delta,
             replays=self._replays,
             seed=self._seed,
+            witnesses=example.witnesses,
+            tell=lambda what: self._tell(f"replaying {where}: {what}"),
+            seconds=patience.left * AUDIT,
         )
+        if report.cut_short:
+            self._left_out.append(f"the replay audit of {where} ended after {report.replays:,} replays")
         told_apart = None
         if self._runs and report.worst_pair is not None:
             self._tell(f"telling tables apart, {where}")
-            told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs)
+            told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.left / 2)
+            if told_apart is None:
+                self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(Audited(name, subject.relation, report, told_apart))
-        self._asking.check(subject)
+        self._asking.check(subject, patience)
 
     def found(self, name: str) -> Verification:
         """Return all of it."""
         asking = self._asking
         sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
-        return Verification(name, tuple(self._audits), sensitivities, samplers, tuple(asking.losses.values()))
+        losses, left_out = tuple(asking.losses.values()), tuple(self._left_out)
+        return Verification(name, tuple(self._audits), sensitivities, samplers, losses, left_out)
 
 
 @final
 class _Asking:
     """Checks what runs ask: each query's sensitivity, and some mechanisms' draws and claims."""
 
-    def __init__(self, replays: int, seed: int, tell: Told) -> None:
-        self._pairs, self._seed, self._tell = max(replays // 8, 60), seed, tell
+    def __init__(self, replays: int, seed: int, left_out: list[str], tell: Callable[[str], None]) -> None:
+        self._pairs, self._seed, self._left_out, self._tell = max(replays // 8, 60), seed, left_out, tell
         self.sensitivities: dict[Any, SensitivityReport] = {}
+        self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
         self.samplers: dict[Mechanism, SamplerReport] = {}
         self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
 
-    def check(self, subject: Subject) -> None:
+    def check(self, subject: Subject, patience: Patience) -> None:
         """Check what a subject's runs ask, but for what was checked before."""
-        for key, asked in queries_asked(subject):
-            if key in self.sensitivities:
-                continue
+        for _, asked in queries_asked(subject):
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {asked.query.text}")
+            else:
+                self._check_mechanism(subject, asked, self._search(subject, asked, patience), patience)
+
+    def _search(self, subject: Subject, asked: Asked, patience: Patience) -> SensitivityReport | None:
+        """Search a query's sensitivity; or return what was found of one like it on the same schema, if anything."""
+        facts, schema = asked.query.facts(), subject.schema.fingerprint
+        key = facts, subject.relation, schema
+        alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
+        if key not in self.sensitivities and len(alike) >= ALIKE:
+            return next((found for of_schema, found in alike if of_schema == schema), None)
+        if key not in self.sensitivities:
             self._tell(f"searching the sensitivity of {asked.query.text}")
             self.sensitivities[key] = search_sensitivity(
                 asked.query,
@@ -255,29 +288,62 @@ class _Asking:
                 derived=asked.derived,
                 pairs=self._pairs,
                 seed=self._seed,
+                seconds=patience.left / 2,
             )
-            self._check_mechanism(subject, asked, self.sensitivities[key])
+            alike.append((schema, self.sensitivities[key]))
+        return self.sensitivities[key]
 
-    def _check_mechanism(self, subject: Subject, asked: Asked, searched: SensitivityReport) -> None:
+    def _check_mechanism(
+        self, subject: Subject, asked: Asked, searched: SensitivityReport | None, patience: Patience
+    ) -> None:
         mechanism, facts = asked.mechanism, asked.query.facts()
+        if not takes_made_up_answers(mechanism) and patience.left < DRAWN * _cost(subject, asked):
+            self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
+            return
         alike = sum(1 for known in self.samplers if known.name == mechanism.name)
         if mechanism not in self.samplers and alike < SAMPLED:
             self._tell(f"sampling {mechanism.name}")
             self.samplers[mechanism] = check_sampler(mechanism, given=_probes(subject, asked))
-        if sum(1 for known, _, _ in self.losses if known.name == mechanism.name) < COMPARED:
+        compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
+        tables = [] if searched is None else [measured.tables for measured in searched.measured]
+        can_be = bool(tables) or takes_made_up_answers(mechanism)
+        if can_be and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
             self._tell(f"comparing the claims of {mechanism.name}")
-            given = [answers_asked(subject, asked, searched)]
+            given = [answers_asked(subject, asked, tables)]
             relations = [subject.relation]
             found = check_losses(mechanism, given=given, relations=relations)
             self.losses[mechanism, facts, subject.relation] = found
 
 
-def _told_apart(subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int) -> Distinguished:
+def _told_apart(
+    subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, seconds: float
+) -> Distinguished | None:
+    """Run a miner on two tables; None if that would take more than so many seconds."""
+
     def run_on(rows: Rows) -> Callable[[int], Any]:
         return lambda seed: [made.output for made in record(subject, rows, seed).releases]
 
     one, other = tables
+    if 2 * runs * _seconds(lambda: run_on(one)(0)) > seconds:
+        return None
     return distinguish(run_on(one), run_on(other), runs=runs, delta=delta)
+
+
+def _cost(subject: Subject, asked: Asked) -> float:
+    """Return the processor seconds of one draw from an answer of the plan's own, or of weighing it."""
+    answer = evaluate(subject, asked, fitting(subject, bytes(1)))
+    calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
+    if calibration is None:
+        return 0.0
+    randomness = SeededRandomness(0).handed(asked.mechanism.assumptions)
+    return _seconds(lambda: asked.mechanism.release(answer, calibration, randomness))
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    call()  # a kernel is compiled when it is called first
+    started = time.process_time()
+    call()
+    return time.process_time() - started
 
 
 def _probes(subject: Subject, asked: Asked) -> list[Probe] | None:

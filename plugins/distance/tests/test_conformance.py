@@ -1,5 +1,7 @@
 """DP-DILCA in all its variants, and its queries, through the suites that any plugin goes through."""
 
+from typing import ClassVar
+
 from dpframework_distance import DPDilca
 from dpframework_distance.queries import (
     CommonContextScores,
@@ -44,9 +46,25 @@ QUERIES = {
 
 class TestDPDilca(MinerConformance):
     miner = DPDilca
-    replays = 2_000
+    # the published sensitivities are twice what is needed; of many targets' choices not all lose most on one table
+    min_tightness: ClassVar = {
+        "max-dependency-published": 0.7,
+        "max-relevance-published": 0.7,
+        "max-dependency-all": 0.7,
+        "max-relevance-all": 0.7,
+        "common": 0.7,
+        "add-or-remove-common": 0.7,
+        "each-alone": 0.7,
+    }
 
 
 class TestQueries(QueryConformance):
     pairs = 900
     queries = QUERIES
+    min_tightness: ClassVar = {
+        # one choice of two attributes, or of one target: two candidates share most of their entropies
+        "two attributes": 0.75,
+        "common, bounded": 0.7,
+        "two attributes, one target": 0.7,
+        "as published": 0.35,  # twice what is needed, and more
+    }

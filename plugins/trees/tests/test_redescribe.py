@@ -49,6 +49,14 @@ def tree(candidates: Candidates, *tests: int) -> CompleteTree:
 
 class TestQueries(QueryConformance):
     pairs = 600
+    min_tightness: ClassVar = {
+        # two tests move apart by 2 on tables of very many rows only: 0.65 on 60 rows
+        "associations": 0.6,
+        # under replace-one, the same: a row must leave one large leaf for another in both of two pairs
+        "gain": 0.6,
+        # no row moves a normalised score by more than its share of the rows
+        "published": 0.2,
+    }
     queries: ClassVar = {
         "joint leaves": (JointLeaves(4, 2), SCHEMA, {"left": tree(LEFT, 0, 1, 2), "right": tree(RIGHT, 1)}),
         "associations": (Associations(LEFT, RIGHT), SCHEMA, {"candidates": LEFT}),

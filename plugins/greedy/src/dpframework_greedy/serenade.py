@@ -41,6 +41,7 @@ from dpframework_greedy.language import UNEXTENDED
 from dpframework_greedy.measuring import averaged, is_better, measured
 from dpframework_greedy.parameters import Serenade
 from dpframework_greedy.queries import Cells
+from dpframework_greedy.witnesses import MAX_SUPPORT, MIN_SUPPORT, PLANTED, witnesses
 
 
 @final
@@ -119,6 +120,7 @@ class SerenadeCS(Serenade):
             "default": Example(_SCHEMA, cls(2, **few)),
             "jaccard": Example(_SCHEMA, cls(2, score="jaccard", **asked)),
             "shared": Example(_SCHEMA, cls(2, **few, left=["wolf", "rain"], right=["rain", "zone"])),
+            "planted": _planted(cls),
         }
 
 
@@ -201,7 +203,14 @@ class SerenadeES(Serenade):
             "shared": Example(_SCHEMA, cls(2, **few, left=["wolf", "rain"], right=["rain", "zone"])),
             "pairs": Example(_SCHEMA, cls(2, pairs=2, min_support=4, budget=[0.6, 0, 0.4])),
             "extensions": Example(_SCHEMA, cls(2, **{**few, "pairs": 1, "budget": [0.05, 0.9, 0.05]})),
+            "planted": _planted(cls),
         }
+
+
+def _planted(miner: type[Serenade]) -> Example:
+    """Return pairs and their counts alone, with the tables on which they lose all that is claimed."""
+    supports: dict[str, Any] = {"min_support": MIN_SUPPORT, "max_support": MAX_SUPPORT}
+    return Example(PLANTED, miner(1, pairs=2, budget=[0.85, 0, 0.15], **supports), witnesses=witnesses())
 
 
 _SCHEMA = Schema(

@@ -1,0 +1,171 @@
+"""The worst transcript of a pair of tables: at each release, of many outputs, one that loses most.
+
+A pure claim holds for every output that is possible, however rare. Drawn transcripts hold likely ones. So the miner is
+run on one table by somebody who knows the other one too and says what each release puts out: of all positions of a
+selection, of numbers beyond both answers, or of many drawn outputs, one whose log-densities differ most. Of outputs
+that are nearly as bad any may come, since some of them lead further into the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import PiecewiseScores
+from dpframework.run.scope import Charge
+from dpframework.verify.subject import SCOPE, Subject
+from dpframework.verify.tables import Held, Rows
+from dpframework.verify.transcript import Event, Extended, Made, Parted, Transcript, WatchedGate, run_through
+
+NEARLY = 0.98  # of the largest loss of one release: as good
+MOST_POSITIONS = 12  # of a selection; of more, those whose scores lose most, and some others
+DRAWN = 16
+CROSSED = 32  # outputs that are made of two others
+FLATTENINGS = (1, 3, 10, 100)
+BEYOND = (0, 1, 8)  # changes, by which a number lies beyond an answer
+
+
+@final
+@attrs.frozen(eq=False)
+class _WorstGate(WatchedGate):
+    """Runs on one table, holds the rows of another beside it, and puts out what is likelier on the first."""
+
+    rng: np.random.Generator = attrs.field(kw_only=True)
+    others: dict[int, Held] = attrs.field(kw_only=True)
+    given: dict[str, Any] = attrs.field(kw_only=True)
+    events: list[Event] = attrs.field(factory=list)
+    tried: list[int] = attrs.field(factory=lambda: [0])
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        other = charge.step.query.evaluate(self.engine, self.others[rows.number], **inputs)
+        output = self._worst(charge, answer, other)
+        self.events.append(Made(charge, dict(inputs), candidates, output, rows.number))
+        return output
+
+    def _worst(self, charge: Charge, answer: Any, other: Any) -> Any:
+        mechanism, calibration = charge.step.mechanism, charge.calibration
+        given = self.given.get(charge.path.removeprefix(SCOPE + "/"))
+        if given is not None:
+            return given(answer, calibration) if callable(given) else given
+
+        def lost(output: Any) -> float:
+            self.tried[0] += 1
+            here = mechanism.log_density(answer, output, calibration)
+            return -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
+
+        tried = [(lost(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
+        if composite(tried[-1][1]) and not _is_number(answer):
+            tried += _crossed(tried, lost, self.rng)
+        losses = np.array([loss for loss, _ in tried])
+        most = losses.max()
+        near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
+        return tried[int(near[self.rng.integers(len(near))])][1]
+
+    def happened(self, event: Event) -> None:
+        self.events.append(event)
+        source = self.others[event.rows]
+        match event:
+            case Parted():
+                self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
+            case Extended():
+                self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
+
+
+def worst_transcript(
+    subject: Subject, one: Rows, other: Rows, rng: np.random.Generator, given: Mapping[str, Any] | None = None
+) -> tuple[Transcript, int]:
+    """Return what a run on one table makes public if each release puts out what is likelier there than on the other.
+
+    The second value is how many outputs were tried.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    one, other
+        The tables.
+    rng
+        Chooses between outputs that are equally bad.
+    given
+        Outputs that are fixed, by the paths of their releases.
+    """
+    randomness = SeededRandomness(int(rng.integers(2**31)))
+    others = {0: subject.engine.hold(other)}
+    gate = _WorstGate(subject.engine, randomness, rng=rng, others=others, given=dict(given or {}))
+    outcome, refused = run_through(subject, gate, one)
+    return Transcript(tuple(gate.events), outcome, refused), gate.tried[0]
+
+
+def outputs(
+    mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, rng: np.random.Generator
+) -> Iterator[Any]:
+    """Yield outputs to compare the log-densities of, given the answers on two tables."""
+    if isinstance(one, PiecewiseScores):
+        breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
+        yield from (breaks[:-1] + breaks[1:]) / 2
+    elif mechanism.selects and isinstance(one, np.ndarray):
+        yield from _positions(one, other, rng)
+    else:
+        drawn = DRAWN
+        if _is_number(one):
+            yield from _beyond(calibration, one, other)
+            drawn = len(FLATTENINGS)
+        randomness = SeededRandomness(int(rng.integers(2**31)))
+        for k in range(drawn):
+            wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENINGS[k % len(FLATTENINGS)])
+            yield mechanism.release(one if k % 2 else other, wide, randomness)
+
+
+def composite(output: Any) -> bool:
+    """Tell whether an output has several whole numbers, as trees and successive choices have: parts to exchange."""
+    return isinstance(output, np.ndarray) and output.dtype.kind in "iu" and output.size > 1
+
+
+def _crossed(
+    tried: Sequence[tuple[float, Any]], lost: Callable[[Any], float], rng: np.random.Generator
+) -> list[tuple[float, Any]]:
+    """Put parts of some outputs into the worst one, as long as that makes it worse; return what was tried."""
+    best, found = max(tried, key=lambda one: one[0]), []
+    for k in range(CROSSED):
+        donor = tried[int(rng.integers(len(tried)))][1]
+        if donor.shape != best[1].shape:
+            continue
+        child = best[1].copy()
+        if k % 2:
+            part = int(rng.integers(len(child)))
+            child[part] = donor[part]
+        else:
+            part = int(rng.integers(child.size))
+            child.flat[part] = donor.flat[part]
+        found.append((lost(child), child))
+        best = max(best, found[-1], key=lambda one: one[0])
+    return found
+
+
+def _is_number(answer: Any) -> bool:
+    """Tell whether an answer is a number or several, rather than something that a mechanism of its own takes."""
+    return isinstance(answer, np.ndarray | np.generic | int | float)
+
+
+def _positions(one: Any, other: Any, rng: np.random.Generator) -> Sequence[int]:
+    if one.size <= MOST_POSITIONS:
+        return range(one.size)
+    order = np.argsort(other.ravel() - one.ravel(), kind="stable")
+    half = MOST_POSITIONS // 2
+    return [*order[:half].tolist(), *rng.integers(0, one.size, half).tolist()]
+
+
+def _beyond(calibration: Calibration, one: Any, other: Any) -> Iterator[Any]:
+    """Yield an answer, and lattice points that lie beyond it, seen from the other answer."""
+    here, change = np.asarray(one), np.asarray(one) - np.asarray(other)
+    for times in BEYOND:
+        point = here + times * change
+        yield point if calibration.facts.integer else np.rint(point / float(calibration.unit)) * float(calibration.unit)

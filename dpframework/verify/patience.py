@@ -1,0 +1,36 @@
+"""How long a search may take, in processor seconds: on a large schema each table can cost as much as a small audit."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import final
+
+
+@final
+class Patience:
+    """Some processor seconds of this process, from now on.
+
+    Parameters
+    ----------
+    seconds
+        How many; without end by default. A search that they end found what it found by then: how much that is depends
+        on the machine.
+    """
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self._end = time.process_time() + seconds
+
+    @property
+    def left(self) -> float:
+        """How many are left; below 0 if they have passed."""
+        return self._end - time.process_time()
+
+    @property
+    def over(self) -> bool:
+        """Whether they have passed."""
+        return self.left <= 0
+
+    def part(self, share: float) -> Patience:
+        """Return a share of what is left."""
+        return Patience(self.left * share)

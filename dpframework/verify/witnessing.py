@@ -1,0 +1,66 @@
+"""Witnesses: tables and outputs that an example gives, replayed and weighed like those that a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.run.miner import Witness
+from dpframework.verify.adversary import worst_transcript
+from dpframework.verify.replay import Weigher, replay
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Rows
+from dpframework.verify.transcript import Transcript
+
+
+@final
+@attrs.frozen(eq=False)
+class Witnessed:
+    """What a witness shows.
+
+    Attributes
+    ----------
+    subject
+        What is audited, with the witness's kinds of rows.
+    tables
+        The two tables.
+    transcript
+        The outputs.
+    loss
+        The realised loss.
+    divergence
+        How the miner, run with these outputs, differs on the two tables; None if it does not.
+    """
+
+    subject: Subject
+    tables: tuple[Rows, Rows]
+    transcript: Transcript
+    loss: float
+    divergence: str | None
+
+
+def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
+    """Replay a witness: the larger loss of its outputs either way round.
+
+    A witness under another relation than the subject's shows nothing of it.
+    """
+    kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
+
+    def number(row: Mapping[str, Any]) -> bytes:
+        key = tuple(sorted(row.items()))
+        kinds.setdefault(key, row)
+        return bytes((list(kinds).index(key),))
+
+    shared = b"".join(number(row) * times for row, times in witness.shared)
+    one, other = (shared if row is None else shared + number(row) for row in (witness.one, witness.other))
+    of_rows = attrs.evolve(subject, kinds=tuple(kinds.values()))
+    found = []
+    for here, there in ((one, other), (other, one)):
+        transcript, _ = worst_transcript(of_rows, here, there, rng, witness.outputs)
+        loss = Weigher(of_rows, transcript).loss(here, there)
+        differs = (replay(of_rows, transcript, rows).divergence for rows in (here, there))
+        found.append(Witnessed(of_rows, (here, there), transcript, loss, next(filter(None, differs), None)))
+    return max(found, key=lambda shown: shown.loss)
