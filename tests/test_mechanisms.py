@@ -19,6 +19,7 @@ import dpframework as dpf
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms import (
     BUILT_IN,
+    AboveThreshold,
     Calibration,
     DiscreteLaplace,
     Exponential,
@@ -252,7 +253,7 @@ def test_an_output_of_another_shape_is_impossible() -> None:
 def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: int) -> Any:
     """Draw and count by cell, the cells' probabilities under the honest calibration being in `EXPECTED`."""
     mechanism = calibration.mechanism
-    if name in ("exponential", "permute-and-flip"):
+    if name in ("exponential", "permute-and-flip", "above-threshold"):
         outputs = [mechanism.release(SCORES, calibration, source) for _ in range(draws)]
         return np.bincount(outputs, minlength=3)
     if name == "exponential-interval":
@@ -278,12 +279,13 @@ CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     "exponential": (Exponential(1), VOTES, Fraction(13, 10), 6_000),
     "permute-and-flip": (PermuteAndFlip(1), VOTES, Fraction(13, 10), 6_000),
     "exponential-interval": (ExponentialInterval(1), VOTES, Fraction(13, 10), 6_000),
+    "above-threshold": (AboveThreshold(1, threshold=4), VOTES, Fraction(13, 10), 20_000),
 }
 
 
 def expected(name: str, calibration: Calibration) -> Any:
     mechanism = calibration.mechanism
-    if name in ("exponential", "permute-and-flip"):
+    if name in ("exponential", "permute-and-flip", "above-threshold"):
         return [math.exp(mechanism.log_density(SCORES, k, calibration)) for k in range(3)]
     if name == "exponential-interval":
         middles = PIECES.breaks[:-1] + np.diff(PIECES.breaks) / 2

@@ -24,3 +24,4 @@ from .selection import (
     permute_and_flip_log_probability as permute_and_flip_log_probability,
     with_relative_error as with_relative_error,
 )
+from .threshold import AboveThreshold as AboveThreshold

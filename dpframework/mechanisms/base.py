@@ -131,6 +131,7 @@ class Mechanism(abc.ABC):
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
+    in_score_order: ClassVar[bool] = True  # whether, if it selects, a higher score is never the less likely choice
     needs_length: ClassVar[bool] = True  # whether noise depends on how many real numbers a query answers with
     assumptions: ClassVar[tuple[str, ...]] = ()
 

@@ -7,6 +7,7 @@ from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.interval import ExponentialInterval
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
+from dpframework.mechanisms.threshold import AboveThreshold
 
 #: The mechanisms that are always there.
 BUILT_IN: tuple[type[Mechanism], ...] = (
@@ -16,4 +17,5 @@ BUILT_IN: tuple[type[Mechanism], ...] = (
     Exponential,
     PermuteAndFlip,
     ExponentialInterval,
+    AboveThreshold,
 )

@@ -312,7 +312,7 @@ class _Sample:
             if abs(chances.sum() - 1) > 1e-6:
                 yield f"the probabilities of its {size} candidates add up to {chances.sum():.6g}, not to 1"
             by_score = chances[np.argsort(np.asarray(self.answer).ravel(), kind="stable")]
-            if bool((np.diff(by_score) < -1e-9).any()):
+            if self.mechanism.in_score_order and bool((np.diff(by_score) < -1e-9).any()):
                 yield "a candidate with a lower score is likelier to be chosen than one with a higher"
 
     def _shape(self) -> Iterator[str]:

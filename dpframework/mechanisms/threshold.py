@@ -1,0 +1,132 @@
+"""Above threshold: the first of several counts that is above a public threshold (the sparse vector technique).
+
+Source: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, Algorithm 1 with one positive outcome. The
+threshold gets noise once, each count gets noise of its own, and the position of the first count whose noisy value
+reaches the noisy threshold is released: no number is. All noise is integer Laplace noise of one scale s.
+
+**The loss is (C + S) / s**, where C is the largest change of a count and S the spread, as far as one row can move two
+counts apart. Let a row raise counts by r at most and lower them by f at most, and let position i be released on the
+table without it. On the table with it, raise the noisy threshold by r: then every count before i, raised by r at most,
+still misses it. Raise the noise of count i by r + f: then it still reaches it, although it may have fallen by f. The
+first shift costs r / s, the second (r + f) / s, whatever the noise of the others. From the table with the row to the
+one without, the same holds with f and r exchanged: f / s + (r + f) / s. That no count reaches the threshold costs the
+first shift alone. Under replace-one counts move by c either way: c / s + 2 c / s.
+
+For monotonic counts, r = 1 and f = 0, that is 2 / s: half of it for the threshold and half for the one count, however
+many are looked at. It is attained in the limit: three counts far above the threshold that are missed, and one far below
+that is not, are likeliest with a threshold that is far up in its tail.
+
+Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, go on after
+the first position at no cost, or release the noisy count that was compared: `tests/test_threshold.py` catches each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.parameters import whole_number
+from dpframework.facts.privacy import ByRelation
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries.base import Norm, QueryFacts
+
+_TAIL = 60  # scales of the threshold's noise that a probability is added up over, beyond all counts
+_LARGEST = 1 << 40  # threshold
+
+
+@final
+@attrs.frozen
+class AboveThreshold(PureMechanism):
+    """The position of the first count that is above a public threshold, or of the last candidate if none is.
+
+    The last coordinate of the answer is not looked at: it stands for "none of the others".
+
+    Attributes
+    ----------
+    threshold
+        A public whole number.
+
+    Examples
+    --------
+    >>> AboveThreshold("0.5", threshold=100).threshold
+    100
+    """
+
+    name: ClassVar[str] = "above-threshold"
+    norm: ClassVar[Norm] = Norm.LINF
+    selects: ClassVar[bool] = True
+    in_score_order: ClassVar[bool] = False  # the first one wins, however high the others are
+    needs_length: ClassVar[bool] = False
+    threshold: int = attrs.field(default=0, validator=whole_number(-_LARGEST, _LARGEST))
+
+    def misfit(self, facts: QueryFacts) -> str | None:
+        """Refuse real-valued queries too."""
+        if not facts.integer:
+            return "compares integer counts, and the query's answer is not integer"
+        return super().misfit(facts)
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the largest change of a count and the spread together (see the module)."""
+        declared = facts.sensitivity(Norm.LINF)
+        assert declared is not None  # `misfit` has been asked
+        one, two = declared.change, declared.spread
+        return ByRelation(_sum(one.add_or_remove_one, two.add_or_remove_one), _sum(one.replace_one, two.replace_one))
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
+        """Return the position; noise is drawn for all counts, so that the time it takes tells nothing."""
+        counts = calibration.on_lattice(answer).ravel()[:-1]
+        noise = randomness.discrete_laplace(counts.size + 1, calibration.lattice_scale)
+        reached = np.flatnonzero(counts + noise[1:] >= self.threshold + noise[0])
+        return int(reached[0]) if reached.size else counts.size
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of a position: a sum over the threshold's noise."""
+        counts = calibration.on_lattice(answer).ravel()[:-1] - self.threshold
+        chosen, scale = int(output), calibration.lattice_scale
+        if not 0 <= chosen <= counts.size:
+            return -math.inf
+        looked_at = counts[: chosen + 1]
+        reach = math.ceil(_TAIL * scale) + 1
+        low, high = (int(f(looked_at, initial=0)) for f in (np.min, np.max))
+        noisy = np.arange(low - reach, high + reach + 1)
+        logs = -np.abs(noisy) / scale + math.log(math.tanh(1 / (2 * scale)))
+        for count in looked_at[:chosen]:
+            logs += _log_at_most(noisy - count - 1, scale)
+        if chosen < counts.size:
+            logs += _log_at_most(counts[chosen] - noisy, scale)  # noise is symmetric
+        most = logs.max()
+        return float(most + math.log(np.exp(logs - most).sum()))
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Bound how far a count may be on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
+
+        Each of m noises exceeds s ln(m / 0.05) in absolute value with a probability of 0.05 / m at most, but for the
+        rounding of integer noise; twice that covers the threshold's noise and a count's together.
+        """
+        scale, size = float(calibration.scale), calibration.facts.answer_length
+        if size is None:
+            return Preview(math.nan, math.nan, f"noise of scale {scale:.3g}; the number of counts is not known")
+        within = 2.0 * math.ceil(scale * math.log(20 * max(size, 2)))
+        text = f"counts before the released one below the threshold + {within:.3g}, it above - {within:.3g} (95 %)"
+        return Preview(2 * scale, within, text)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other
+
+
+def _log_at_most(bound: NDArray[Any], scale: float) -> NDArray[np.float64]:
+    """Return log Pr[k <= bound] for integer Laplace noise k.
+
+    With q = exp(-1 / scale) that is q**(-bound) / (1 + q) below 0, and 1 - q**(bound + 1) / (1 + q) from 0 on.
+    """
+    log_of_both = math.log1p(math.exp(-1 / scale))
+    below = np.minimum(bound, 0) / scale - log_of_both
+    with np.errstate(divide="ignore"):
+        above = np.log1p(-np.exp(-(np.maximum(bound, 0) + 1) / scale - log_of_both))
+    return np.asarray(np.where(bound < 0, below, above))
