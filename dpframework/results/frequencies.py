@@ -61,7 +61,7 @@ class Frequencies:
     M    385  113  498
     all  795  205  1000
     Columns: ill. With 95 % probability each count is within ±4 of the exact one, from the noise alone; 'all' adds up
-    cells, each sum of a row within ±5, of a column within ±5.
+    cells, each sum of a row within ±5, of a column within ±5, the total within ±7.
     >>> print(table["M", "yes"], "|", table.margin("ill")["yes"])
     113 ± 4 | 205 ± 5
     """
