@@ -261,6 +261,6 @@ class QuantileMiner(_NumberMiner):
             "median": Example(age, cls("age", epsilon=1)),
             "missing": Example(missing, cls("age", 0.75, epsilon=1)),
             "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
-            "rows-public": Example(attrs.evolve(age, rows=7), cls("age", epsilon=1)),
+            "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1)),
             "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), _DELTA),
         }
