@@ -14,7 +14,7 @@ import pytest
 from dpframework_trees.criteria import CRITERIA, UNIT_ROUNDOFF, KnownRows
 from dpframework_trees.kernels import Weighing, child_score, log_weights_of_pairs, log_weights_of_stumps
 from dpframework_trees.pairing import pair_score_named
-from dpframework_trees.queries import ThresholdScores, TreeScores
+from dpframework_trees.queries import SplitScores, ThresholdScores, TreeScores
 from dpframework_trees.sampling import LOGARITHMS, ExactTrees, MarkovChainTrees, drawn_scale, levels
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
@@ -83,6 +83,28 @@ def test_scores_of_ten_million_rows_are_as_near_the_true_ones_as_derived(criteri
                 assert error <= bound
                 largest = max(largest, float(error / bound) if bound else 0.0)
     assert criterion == "max" or largest > 0.01  # the bound is about what happens
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_scores_of_splits_are_as_near_the_true_ones_as_declared(criterion):
+    """Of two to forty children with up to 10**7 rows a class."""
+    rng, classes, largest = np.random.default_rng(13), 3, 0.0
+    target = dpf.Categorical("class", ["a", "b", "c"])
+    with localcontext(prec=50):
+        for children in (2, 5, 40):
+            schema = dpf.Schema([dpf.Categorical("part", [str(k) for k in range(children)]), target])
+            candidates = Candidates.of_schema(schema, ["part"], multiway=True, cuts=True)
+            for _ in range(20):
+                counts = np.stack([many_counts(rng, classes) for _ in range(children)])
+                known = KnownRows(int(counts.sum()), exact=True)
+                scored = SplitScores(CRITERIA[criterion], target, known, len(candidates), children)
+                (score,) = scored.answer(counts, candidates=candidates)
+                true = sum((Fraction(exact_score(of_child, criterion)) for of_child in counts), Fraction(0))
+                sign = -1 if score < 0 else 1  # information gain is the negative of what is lost
+                error = abs(Fraction(float(score)) - sign * abs(true))
+                assert error <= scored.facts().rounding
+                largest = max(largest, float(error / scored.facts().rounding))
+    assert criterion == "max" or largest > 0.001  # the bound is about what happens
 
 
 def test_the_derived_error_grows_with_the_public_bound_on_the_rows():

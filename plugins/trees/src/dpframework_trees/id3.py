@@ -243,7 +243,7 @@ class _Resolved:
         pointed = self.numerics if self.points else ()
         steps = [step(_point(a), *self.point_of(a, self.budget.threshold[level])) for a in pointed]
         most = len(self.candidates) + len(pointed)
-        scores = SplitScores(self.criterion, self.target, self.rows, most)
+        scores = SplitScores(self.criterion, self.target, self.rows, most, max(self.most_children(self.candidates), 2))
         return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]
 
     def selector(self, epsilon: Fraction) -> Mechanism:

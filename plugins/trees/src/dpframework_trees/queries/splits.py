@@ -27,15 +27,23 @@ class SplitScores(CriterionScores, CandidateScores):
     ----------
     answer_length
         The largest number of candidates.
+    children
+        The largest number of children of a candidate.
     """
 
     name = "split-scores"
     answer_length: int
+    children: int = 2
 
     @property
     def text(self) -> str:
         """Name criterion and class."""
         return f"{self.criterion.name} score of each split for {self.target.name}"
+
+    @property
+    def rounding(self) -> Fraction:
+        """See `Criterion.rounding`."""
+        return self.criterion.rounding(self.target.size, self.rows.bound, self.children)
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
         """Return the candidates that the query is given."""
