@@ -54,6 +54,7 @@ class TestQueries(QueryConformance):
         "associations": 0.6,
         # under replace-one, the same: a row must leave one large leaf for another in both of two pairs
         "gain": 0.6,
+        "product": 0.6,
         # no row moves a normalised score by more than its share of the rows
         "published": 0.2,
     }
