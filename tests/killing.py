@@ -30,6 +30,14 @@ def forked(folder: Path, work: Callable[[], str]) -> str | None:
     return told
 
 
+def steps_tried(steps: int) -> range:
+    """Return the steps to kill at: every one if `DPFRAMEWORK_EVERY_STEP` is set, else every second.
+
+    There is a step before and one after each change, and little happens between one change and the next.
+    """
+    return range(steps) if os.environ.get("DPFRAMEWORK_EVERY_STEP") else range((steps - 1) % 2, steps, 2)
+
+
 class Crossings:
     """Counts the steps at which a process could be killed, and kills it at one of them."""
 

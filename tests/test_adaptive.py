@@ -147,7 +147,7 @@ def test_whatever_fits_in_zcdp_fits() -> None:
     filled(budget_of(5, MILLIONTH), *[release("0.1")] * times)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     epsilons=st.lists(st.fractions(Fraction(1, 10), 2, max_denominator=20), max_size=5),
     rhos=st.lists(st.fractions(Fraction(1, 1000), Fraction(1, 10), max_denominator=1000), min_size=1, max_size=4),

@@ -22,7 +22,7 @@ from dpframework.reports import drawing
 from dpframework.reports.difference import Difference, Mark, Merged, Topic, difference
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
-SLOW = settings(max_examples=100)
+SLOW = settings(max_examples=60)
 Planner = Callable[..., dpf.StudyPlan]
 
 

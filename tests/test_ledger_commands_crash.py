@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from killing import Crossings, forked
+from killing import Crossings, forked, steps_tried
 
 import dpframework as dpf
 from dpframework import cli
@@ -85,7 +85,7 @@ def held(folder: Path) -> tuple[str, ...]:
 
 
 def matrix(root: Path) -> dict[str, Counter[str]]:
-    """Kill each command at every step; look, and give it again where it had done nothing."""
+    """Kill each command at every step (see `steps_tried`); look, and give it again where it had done nothing."""
     made: dict[str, Counter[str]] = {}
     for name, (before, command) in COMMANDS.items():
         template = root / "template"
@@ -101,7 +101,7 @@ def matrix(root: Path) -> dict[str, Counter[str]]:
         assert steps is not None
         now = held(whole)
         states: Counter[str] = Counter(steps=steps)
-        for step in range(steps):
+        for step in steps_tried(steps):
             here = Path(shutil.copytree(template, root / "here"))
             assert steps_of(here, command, step) is None
             found = held(here)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from killing import Crossings, forked
+from killing import Crossings, forked, steps_tried
 
 import dpframework as dpf
 from dpframework import cli
@@ -154,7 +154,7 @@ def warm_up(folder: Path) -> None:
 
 
 def matrix(folder: Path) -> dict[str, int]:
-    """Kill a run at every step; resume it, one in three times kill that too, and resume it to its end."""
+    """Kill a run at every step (see `killing.steps_tried`); resume it, at times kill that too, resume it to its end."""
     template = folder / "template"
     template.mkdir()
     prepared(template)
@@ -166,10 +166,10 @@ def matrix(folder: Path) -> dict[str, int]:
     steps = steps_of_run(fresh("whole"), None)
     assert steps is not None
     states: Counter[str] = Counter()
-    for step in range(steps):
+    for step in steps_tried(steps):
         here = fresh(str(step))
         outputs: list[list[object]] = []
-        for last in (step, None) if step % 3 else (step, 7 * step % steps, None):
+        for last in (step, None) if step % 4 else (step, 7 * step % steps, None):
             ended = steps_of_run(here, last) is not None
             again = seen(here)
             common = min(len(outputs), len(again))

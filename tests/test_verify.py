@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.mechanisms import BUILT_IN, DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
+from dpframework.mechanisms import BUILT_IN, AboveThreshold, DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
 from dpframework.queries import Count, Histogram, JointHistogram, Norm, Query, QueryFacts, Sensitivity, Supports
 from dpframework.run.miner import Example
 from dpframework.verify import (
@@ -135,7 +135,13 @@ class TestNoisyGaussian(MinerConformance):
 
 
 class TestBuiltInMechanisms(MechanismConformance):
-    mechanisms = tuple(kind(parameter) for kind in BUILT_IN for parameter in (1, "0.3"))
+    mechanisms = tuple(kind(parameter) for kind in BUILT_IN if kind is not AboveThreshold for parameter in (1, "0.3"))
+
+
+class TestAboveThreshold(MechanismConformance):
+    mechanisms = (AboveThreshold(1), AboveThreshold("0.3"))
+    # the kit's answers lie near the threshold, where no change tells all; test_threshold has those that do
+    min_tightness = 0.45
 
 
 class TestBuiltInQueries(QueryConformance):

@@ -64,13 +64,13 @@ FEW_ROWS = 0.25
 
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
-    replays = 1_500
+    replays = 1_000
     min_tightness: ClassVar = dict.fromkeys(("default", "jaccard", "shared"), FEW_ROWS)
 
 
 class TestSerenadeES(MinerConformance):
     miner = SerenadeES
-    replays = 1_500
+    replays = 1_000
     min_tightness: ClassVar = dict.fromkeys(("default", "jaccard", "shared", "pairs", "extensions"), FEW_ROWS)
 
 
