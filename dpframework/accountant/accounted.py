@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -16,7 +16,9 @@ from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy import PrivacyLoss, decimal_text
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
-from dpframework.plan.verified import Verified
+
+if TYPE_CHECKING:
+    from dpframework.plan.verified import Verified
 
 #: The accountants that are always there.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)

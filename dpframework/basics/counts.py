@@ -11,7 +11,7 @@ import abc
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -23,11 +23,11 @@ from dpframework.facts.parameters import list_of_names, named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.counts import Count, JointHistogram
-from dpframework.results.estimates import Estimate
-from dpframework.results.frequencies import Frequencies
-from dpframework.results.noisy import Noisy
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
+
+if TYPE_CHECKING:
+    from dpframework.results import Estimate, Frequencies
 
 _DELTA = Fraction(1, 10**6)  # of the examples in zCDP
 _MOST_ATTRIBUTES = 3
@@ -79,6 +79,8 @@ class CountMiner(BasicMiner):
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
+        from dpframework.results import Estimate, Noisy
+
         count = Noisy(table.release("count"), table.calibration("count").variance)
         low, high = count.interval()
         what = "rows" if self.where is None else f"rows with {self.where}"
@@ -117,6 +119,8 @@ class _TableMiner(BasicMiner):
         """Release it."""
         attributes = self.cells(table.schema)
         counts, variance = table.release("counts"), table.calibration("counts").variance
+        from dpframework.results import Frequencies
+
         return Frequencies([a.name for a in attributes], [a.labels for a in attributes], counts, variance)
 
 

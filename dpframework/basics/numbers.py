@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -20,11 +20,11 @@ from dpframework.facts.values import finite_number, listed
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.ranks import QuantileScores, as_quantile
 from dpframework.queries.sums import BoundDistances, BoundedSum
-from dpframework.results.estimates import Estimate, QuantileEstimate
-from dpframework.results.noisy import CONFIDENCE, Noisy, error_of, quantile
-from dpframework.results.redescription import least_jaccard
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
+
+if TYPE_CHECKING:
+    from dpframework.results import Estimate, QuantileEstimate
 
 _DELTA = Fraction(1, 10**6)  # of the examples in zCDP
 
@@ -102,6 +102,8 @@ class SumMiner(_NumberMiner):
         """Release it."""
         released, calibration = float(table.release("sum")), table.calibration("sum")
         within = calibration.mechanism.preview(calibration).within
+        from dpframework.results import Estimate
+
         return Estimate(f"sum of {self.attribute}", released, released - within, released + within)
 
     @classmethod
@@ -175,6 +177,8 @@ class MeanMiner(_NumberMiner):
             lower, upper = distances.lower, distances.upper
             mean, low, high = (lower + (upper - lower) * share for share in _of_distances(table))
         mean, low, high = (min(max(x, lower), upper) for x in (mean, low, high))
+        from dpframework.results import Estimate
+
         return Estimate(f"mean of {self.attribute}", mean, min(low, mean), max(high, mean))
 
     @classmethod
@@ -198,6 +202,9 @@ def _of_distances(table: PrivateTable) -> tuple[float, float, float]:
     calibration = table.calibration("distances")
     unit = float(calibration.unit)
     variance = calibration.variance / unit**2
+    from dpframework.results.noisy import CONFIDENCE, Noisy, error_of, quantile
+    from dpframework.results.redescription import least_jaccard
+
     below, above = (Noisy(value / unit, variance) for value in table.release("distances"))
     one, other = max(below.value, 0.0), max(above.value, 0.0)
     most = quantile(error_of(CONFIDENCE))
@@ -250,6 +257,8 @@ class QuantileMiner(_NumberMiner):
         """Release it."""
         scores, calibration = self._scores(table.schema), table.calibration("quantile")
         rows = calibration.mechanism.preview(calibration).within
+        from dpframework.results import QuantileEstimate
+
         return QuantileEstimate(self.attribute, scores.quantile, table.release("quantile"), rows, scores.step)
 
     @classmethod

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.plan.verified import judged
 
 
 def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Say of each miner and mechanism whether this very code was verified."""
-    for one in () if plan.verified is None else judged(plan, plan.verified):
+    if plan.verified is None:
+        return
+    from dpframework.plan.verified import judged
+
+    for one in judged(plan, plan.verified):
         failed = one.record is not None and not one.passed
         yield Severity.ERROR if failed else Severity.INFO if one.passed else Severity.WARNING, str(one)

@@ -20,7 +20,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text
-from dpframework.plan.verified import Verified
 from dpframework.results.json_safe import to_json_safe
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -239,4 +238,8 @@ def open_plan(path: Path, engine: str = "memory", verified: Path | None = None) 
         plan = StudyPlan.from_json(read_text(path), source=str(path))
     else:
         plan = load_study(path).study.plan(engine_named(engine))
-    return plan if verified is None else plan.with_verified(Verified.load(verified))
+    if verified is None:
+        return plan
+    from dpframework.plan.verified import Verified
+
+    return plan.with_verified(Verified.load(verified))

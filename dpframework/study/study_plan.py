@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -12,8 +12,10 @@ from dpframework.mechanisms.base import Preview
 from dpframework.plan.graph import plan_graph
 from dpframework.plan.preview import previews
 from dpframework.plan.reading import plan_from_json
-from dpframework.plan.verified import Verified
 from dpframework.study.registry import registry
+
+if TYPE_CHECKING:
+    from dpframework.plan.verified import Verified
 
 
 @final

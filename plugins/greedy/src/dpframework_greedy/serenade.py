@@ -41,7 +41,6 @@ from dpframework_greedy.language import UNEXTENDED
 from dpframework_greedy.measuring import averaged, is_better, measured
 from dpframework_greedy.parameters import Serenade
 from dpframework_greedy.queries import Cells
-from dpframework_greedy.witnesses import MAX_SUPPORT, MIN_SUPPORT, PLANTED, witnesses
 
 
 @final
@@ -209,6 +208,8 @@ class SerenadeES(Serenade):
 
 def _planted(miner: type[Serenade]) -> Example:
     """Return pairs and their counts alone, with the tables on which they lose all that is claimed."""
+    from dpframework_greedy.witnesses import MAX_SUPPORT, MIN_SUPPORT, PLANTED, witnesses
+
     supports: dict[str, Any] = {"min_support": MIN_SUPPORT, "max_support": MAX_SUPPORT}
     return Example(PLANTED, miner(1, pairs=2, budget=[0.85, 0, 0.15], **supports), witnesses=witnesses())
 

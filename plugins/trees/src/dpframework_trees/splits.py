@@ -182,7 +182,7 @@ class Candidates(Sequence[Split]):
     @property
     def split_on(self) -> tuple[Attribute, ...]:
         """The attributes that some candidate splits on, in the order of `attributes`."""
-        return tuple(self.schema.attributes[self.attributes[k]] for k in np.unique(self.owner))
+        return tuple(self.schema.attributes[self.attributes[k]] for k in sorted(set(self.owner.tolist())))
 
     def possible(self, region: Region) -> Candidates:
         """Return the candidates with at least two children that a row of the region may fall in."""
