@@ -23,12 +23,12 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
-from dpframework.plan.verified import Verified, VerifiedCode
 from dpframework.run.miner import Example
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 
 if TYPE_CHECKING:
+    from dpframework.plan.verified import VerifiedCode
     from dpframework.verify import Verification
 
 
@@ -74,6 +74,8 @@ def verify(
         raise InputError(f"--seconds is {seconds}; an example needs 1 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
+    from dpframework.plan.verified import Verified
+
     known = Verified() if record is None or not record.exists() else Verified.load(record)
     if subject in registry().mechanisms and subject not in registry().miners:
         found, records = _of_mechanism(subject)
