@@ -82,7 +82,11 @@ from .run.observers import (
 )
 from .run.private_table import PrivateTable as PrivateTable
 from .study.hookspecs import hookimpl as hookimpl
-from .study.registry import miner as miner
+from .study.making import Share as Share
+from .study.registry import (
+    miner as miner,
+    share as share,
+)
 from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan

@@ -6,6 +6,7 @@ READERS = {
     "Analyst": [
         "tutorial-analyst",
         "basics",
+        "budgets",
         "redescriptions",
         "distances",
         "study-format",

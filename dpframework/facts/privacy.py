@@ -153,6 +153,34 @@ def converted_above(value: float) -> Fraction:
     return Fraction(math.ceil(rational_above(value) * 10**9), 10**9)
 
 
+def rounded_down(value: float) -> Fraction:
+    """Return a rational of at most nine significant digits just below a positive number computed in floating point.
+
+    Examples
+    --------
+    >>> rounded_down(2 / 3)
+    Fraction(333333333, 500000000)
+    """
+    below = Fraction(value) * (1 - Fraction(1, 2**40))
+    unit = Fraction(10) ** (math.floor(math.log10(value)) - 8)
+    return below // unit * unit
+
+
+def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return a rho of zCDP that costs at most epsilon at delta, in closed form; there may be a larger one.
+
+    Rho costs rho + 2 sqrt(rho log(1 / delta)) (Bun and Steinke 2016, Proposition 1.3), which is epsilon where
+    sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
+
+    Examples
+    --------
+    >>> float(rho_below(Fraction(1), Fraction(1, 10**6)))
+    0.0174731627
+    """
+    rest = math.log(1 / delta)
+    return rounded_down((float(epsilon) / (math.sqrt(rest + float(epsilon)) + math.sqrt(rest))) ** 2)
+
+
 def float_above(value: Fraction) -> float:
     """Return the smallest float that is not below `value` (noise scales round up, so losses round down)."""
     nearest = float(value)

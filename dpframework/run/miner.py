@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 
 import attrs
 
-from dpframework.facts.privacy import Relation, exact
+from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.run.private_table import PrivateTable
@@ -126,6 +126,29 @@ class Miner(abc.ABC):
         """Return name and parameters, JSON-safe: what a plan holds of the miner, so that its hash binds them."""
         parameters = {a.name: _written(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
+
+    @classmethod
+    def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
+        """Return the parameters that spend an epsilon, one mapping a way: what a share of a budget sets.
+
+        A study asks this of a miner that has a share, and takes the way that buys most. It need not be exact: the
+        study asks again with other epsilons, until its total is the budget.
+
+        By default a miner is given `epsilon`, and in a study with a delta `rho`, where it has such a parameter.
+        Override this in a miner whose budget is called otherwise, or that wants to know epsilon and delta.
+
+        Parameters
+        ----------
+        epsilon
+            What the miner may cost, alone.
+        delta
+            The study's; 0 admits pure losses only.
+        """
+        parameters = {a.alias or a.name for a in attrs.fields(cls) if a.init}
+        ways: list[Mapping[str, Any]] = [{"epsilon": epsilon}] if "epsilon" in parameters else []
+        if delta and "rho" in parameters:
+            ways.append({"rho": rho_below(epsilon, delta)})
+        return tuple(ways)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

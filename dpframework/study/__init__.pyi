@@ -1,5 +1,9 @@
 from .hookspecs import hookimpl as hookimpl
-from .registry import miner as miner
+from .making import Share as Share
+from .registry import (
+    miner as miner,
+    share as share,
+)
 from .results import Results as Results
 from .study import Study as Study
 from .study_file import load_study as load_study

@@ -15,10 +15,12 @@ from dpframework import accountant, basics, checks, mechanisms
 from dpframework.accountant import Accountant
 from dpframework.checks import Check
 from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.privacy import Amount
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.study import hookspecs
+from dpframework.study.making import Share, made
 from dpframework.tables import engines
 from dpframework.tables.engines import Engine
 
@@ -159,34 +161,33 @@ class Registry:
         InputError
             If no miner has that name, or a parameter is unknown, missing or refused.
         """
+        return made(self._kind(name), parameters)
+
+    def share(self, share: Amount, kind: str | type[Miner], /, **parameters: Any) -> Share:
+        """Give a miner, by name or class, a share of its study's budget in place of an epsilon.
+
+        Raises
+        ------
+        InputError
+            If the share is not above 0 and at most 1, no miner has that name, or the miner has no budget to set.
+        """
+        return Share(share, self._kind(kind) if isinstance(kind, str) else kind, parameters)
+
+    def _kind(self, name: str) -> type[Miner]:
         if name not in self.miners:
             problems = "1 plugin problem" if len(self.problems) == 1 else f"{len(self.problems)} plugin problems"
             broken = f" ({problems}: see 'dpframework miners')" if self.problems else ""
             raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
         kind: type[Miner] = self.miners[name].component
-        fields = {a.alias or a.name: a for a in attrs.fields(kind) if a.init}
-        for given in parameters:
-            if given not in fields:
-                raise InputError(f"miner '{name}' has no parameter '{given}'; {nearest(given, fields)}")
-        needed = [f for f, a in fields.items() if a.default is attrs.NOTHING and f not in parameters]
-        if needed:
-            raise InputError(
-                f"miner '{name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}"
-            )
-        try:
-            return kind(**parameters)
-        except InputError as error:
-            raise InputError(f"miner '{name}': {error}") from None
-        except (TypeError, ValueError) as error:
-            raise InputError(f"miner '{name}' refuses its parameters: {_reason(error)}") from None
-
-
-def _origin(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else point.value
+        return kind
 
 
 def _reason(error: BaseException) -> str:
     return first_line(error) or "no reason given"
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
 
 
 def _misspelt(module: Any, manager: pluggy.PluginManager) -> list[tuple[str, str]]:
@@ -205,3 +206,33 @@ def registry() -> Registry:
 def miner(name: str, /, **parameters: Any) -> Miner:
     """Make an installed miner by name (see `Registry.miner`)."""
     return registry().miner(name, **parameters)
+
+
+def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
+    """Give a miner a share of its study's budget, in place of an epsilon: `Study.add` takes it like a miner.
+
+    Parameters
+    ----------
+    share
+        Above 0, and at most 1. The shares of a study may add up to less than 1: the rest of the budget is left.
+    miner
+        An installed miner's name, or a class.
+    parameters
+        The miner's, without its budget.
+
+    Raises
+    ------
+    InputError
+        If the share is not above 0 and at most 1, no miner has that name, or the miner has no budget to set.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
+    >>> study = dpf.Study(schema, epsilon=2)
+    >>> study.add("ill", dpf.share(0.75, "histogram", attribute="ill"))
+    >>> study.add("smokes", dpf.share(0.25, "histogram", attribute="smokes"))
+    >>> [str(miner.epsilon) for miner in study.miners.values()]
+    ['3/2', '1/2']
+    """
+    return registry().share(share, miner, **parameters)

@@ -9,7 +9,7 @@ from typing import Any, final
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import DoesNotFit, DPFrameworkError, InputError, NotOpened, PlanRefused, RunStopped
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.privacy import Amount, Relation
+from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.code import PlannedCode
@@ -20,9 +20,11 @@ from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
+from dpframework.study.making import Share
 from dpframework.study.registry import registry
 from dpframework.study.releasing import planned_form, released, require_no_choice
 from dpframework.study.results import Results
+from dpframework.study.shares import Shares
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
 from dpframework.tables.reading import require_public_counts
@@ -72,17 +74,40 @@ class Study:
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}
+        self._shares: dict[str, Share] = {}
+        self._settled = True
 
-    def add(self, name: str, miner: Miner) -> None:
-        """Add a miner; its plan is made now, from the schema.
+    def add(self, name: str, miner: Miner | Share) -> None:
+        """Add a miner, or one that has a share of the budget (see `share`); it is planned now, from the schema.
+
+        The parameters of shares are found when the study is planned, since they depend on all its steps.
 
         Raises
         ------
         InputError
-            If the name is taken, or the miner refuses the schema.
+            If the name is taken, the miner refuses the schema, or the shares of the study add up to more than 1.
         """
+        if isinstance(miner, Share):
+            try:
+                first = miner.spending(0, miner.share * self.budget.epsilon, self.budget.delta)
+                together = sum((share.share for share in self._shares.values()), miner.share)
+                if together > 1:
+                    raise InputError(f"the study's shares add up to {decimal_text(together)}; at most 1 can be shared")
+            except InputError as error:
+                raise InputError(f"step '{name}': {error}") from None
+            self._add(name, first)
+            self._shares[name] = miner
+            return
+        self._add(name, miner)
+
+    def _add(self, name: str, miner: Miner) -> None:
         if not isinstance(miner, Miner):
             raise InputError(f"step '{name}': {miner!r} is not a miner; use dpf.miner(name, ...)")
+        node = self._planned(name, miner)
+        self.add_plan(name, node)
+        self._miners[name] = miner
+
+    def _planned(self, name: str, miner: Miner) -> Node:
         try:
             node = miner.plan(self.schema)
         except InputError as error:
@@ -92,8 +117,7 @@ class Study:
                 f"step '{name}': miner '{miner.name}' planned {type(node).__name__}, not a plan; "
                 "return dpf.step(...) or a composition"
             )
-        self.add_plan(name, node)
-        self._miners[name] = miner
+        return node
 
     def add_plan(self, name: str, node: Node) -> None:
         """Add planned releases without a miner: a run makes them all, in order.
@@ -120,11 +144,36 @@ class Study:
         if name in self._nodes:
             raise InputError(f"step '{name}' is in the study twice; give each its own name")
         self._nodes[name] = sequential(node, name=name)
+        self._settled = False
 
     @property
     def miners(self) -> Mapping[str, Miner]:
-        """The miners added so far, by their names in the study."""
+        """The miners added so far, by their names in the study; shares with the parameters that were found."""
+        self._settle()
         return MappingProxyType(self._miners)
+
+    def _settle(self) -> None:
+        """Find the parameters of the miners that have shares, once for the steps that there are."""
+        if self._shares and not self._settled:
+            for name, (miner, node) in self.shares().found().items():
+                self._miners[name], self._nodes[name] = miner, node
+        self._settled = True
+
+    def shares(self) -> Shares:
+        """Return the steps that have shares, and how their parameters are found."""
+        others = [node for name, node in self._nodes.items() if name not in self._shares]
+        return Shares(
+            dict(self._shares),
+            self.budget,
+            others,
+            lambda name, miner: sequential(self._planned(name, miner), name=name),
+            lambda nodes: self._plan_of(nodes),
+        )
+
+    def _plan_of(self, nodes: Iterable[Node], **more: Any) -> StudyPlan:
+        facts = PublicFacts.of(self.schema)
+        root, policy = sequential(*nodes), self.out_of_domain
+        return StudyPlan(root, self.relation, facts, self.budget, self.schema, out_of_domain=policy, **more)
 
     def plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan of the whole study: static, no data has been read.
@@ -141,7 +190,7 @@ class Study:
         """
         if not self._nodes:
             raise InputError("the study has no step; add a miner")
-        root = sequential(*self._nodes.values())
+        self._settle()
         miners = {
             name: self._miners[name].to_dict() if name in self._miners else planned_form(node)
             for name, node in self._nodes.items()
@@ -149,16 +198,8 @@ class Study:
         counted_by = engine or InMemory()
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
-        return StudyPlan(
-            root,
-            self.relation,
-            PublicFacts.of(self.schema),
-            self.budget,
-            self.schema,
-            miners=miners,
-            out_of_domain=self.out_of_domain,
-            code=PlannedCode(root, used),
-        )
+        code = PlannedCode(sequential(*self._nodes.values()), used)
+        return self._plan_of(self._nodes.values(), miners=miners, code=code)
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan, if its checks pass.

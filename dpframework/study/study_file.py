@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.privacy import Relation, exact, positive
+from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
     begun_with,
@@ -29,7 +29,7 @@ from dpframework.tables.table import Table
 
 _TABLES = ("data", "privacy", "step")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow")
-_STEP_KEYS = ("name", "miner", "epsilon", "params")
+_STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
 
 
 @final
@@ -143,8 +143,11 @@ def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         params = step.get("params", {})
         if not isinstance(params, Mapping):
             raise InputError(f'{where}params must be a table, such as {{ target = "income" }}, not {kind_of(params)}')
-        if "epsilon" in params:
-            raise InputError(f"{where}epsilon is a key of the step itself, not of its params")
+        for key in ("epsilon", "share"):
+            if key in params:
+                raise InputError(f"{where}{key} is a key of the step itself, not of its params")
+        if "epsilon" in step and "share" in step:
+            raise InputError(f"{where}has an epsilon and a share of the budget; give one of the two")
     return steps
 
 
@@ -156,10 +159,17 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
             parameters["epsilon"] = positive(step["epsilon"])
         except InputError as error:
             raise InputError(f"step '{step['name']}': {error}") from None
-    add_miner(study, step["name"], step["miner"], parameters, registry)
+    add_miner(study, step["name"], step["miner"], parameters, registry, step.get("share"))
 
 
-def add_miner(study: Study, name: str, kind: str, parameters: Mapping[str, Any], registry: Registry) -> None:
+def add_miner(
+    study: Study,
+    name: str,
+    kind: str,
+    parameters: Mapping[str, Any],
+    registry: Registry,
+    share: Amount | None = None,
+) -> None:
     """Make a miner and add it to a study, so that every failure of a plugin is one sentence about this step.
 
     Parameters
@@ -172,6 +182,8 @@ def add_miner(study: Study, name: str, kind: str, parameters: Mapping[str, Any],
         The miner's, epsilon among them.
     registry
         Where miners are looked up.
+    share
+        The miner's share of the study's budget, in place of an epsilon.
 
     Raises
     ------
@@ -179,7 +191,7 @@ def add_miner(study: Study, name: str, kind: str, parameters: Mapping[str, Any],
         If there is no such miner, or it refuses the parameters or the schema, or fails otherwise.
     """
     try:
-        miner = registry.miner(kind, **parameters)
+        miner = registry.miner(kind, **parameters) if share is None else registry.share(share, kind, **parameters)
     except InputError as error:
         raise InputError(f"step '{name}': {error}") from None
     try:

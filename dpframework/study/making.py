@@ -1,0 +1,107 @@
+"""Making miners from their parameters: with a budget of their own, or with a share of their study's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.privacy import Amount, decimal_text, exact
+from dpframework.run.miner import Miner
+
+
+def made(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
+    """Make a miner.
+
+    Raises
+    ------
+    InputError
+        If a parameter is unknown, missing or refused.
+    """
+    fields = {a.alias or a.name: a for a in attrs.fields(kind) if a.init}
+    for given in parameters:
+        if given not in fields:
+            raise InputError(f"miner '{kind.name}' has no parameter '{given}'; {nearest(given, fields)}")
+    needed = [f for f, a in fields.items() if a.default is attrs.NOTHING and f not in parameters]
+    if needed:
+        raise InputError(
+            f"miner '{kind.name}' needs the parameter{'s' * (len(needed) > 1)} {', '.join(map(repr, needed))}"
+        )
+    try:
+        return kind(**parameters)
+    except InputError as error:
+        raise InputError(f"miner '{kind.name}': {error}") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"miner '{kind.name}' refuses its parameters: {first_line(error) or 'no reason given'}"
+        ) from None
+
+
+def _share(value: Amount) -> Fraction:
+    share = exact(value, "share")
+    if not 0 < share <= 1:
+        raise InputError(f"share is {decimal_text(share)}; a number above 0 and at most 1 is needed")
+    return share
+
+
+def _parameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return dict(given)
+
+
+@final
+@attrs.frozen
+class Share:
+    """A miner that has a share of its study's budget, whose parameters the study finds.
+
+    Attributes
+    ----------
+    share
+        Above 0, and at most 1.
+    kind
+        The miner's class.
+    parameters
+        The miner's, without its budget.
+    """
+
+    share: Fraction = attrs.field(converter=_share)
+    kind: type[Miner]
+    parameters: Mapping[str, Any] = attrs.field(converter=_parameters)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no miner, and a budget beside the share."""
+        if not (isinstance(self.kind, type) and issubclass(self.kind, Miner)):
+            raise InputError(f"a share is given to a miner's name or class, not to {self.kind!r}")
+        for name in ("epsilon", "rho"):
+            if name in self.parameters:
+                raise InputError(
+                    f"miner '{self.kind.name}' has a share and the parameter '{name}'; give one of the two"
+                )
+
+    def ways(self, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
+        """Return the parameters that spend an epsilon, one mapping a way (see `Miner.ways_to_spend`).
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        ways = self.kind.ways_to_spend(epsilon, delta)
+        if not ways:
+            why = "" if delta else " without a delta"
+            raise InputError(
+                f"miner '{self.kind.name}' has no budget that a share could set{why}; set its own parameters"
+            )
+        return tuple(ways)
+
+    def spending(self, way: int, epsilon: Fraction, delta: Fraction) -> Miner:
+        """Return the miner that spends an epsilon in one of the ways.
+
+        Raises
+        ------
+        InputError
+            If it refuses its parameters.
+        """
+        return made(self.kind, {**self.parameters, **self.ways(epsilon, delta)[way]})

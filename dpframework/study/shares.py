@@ -1,0 +1,255 @@
+"""Shares of a budget: the parameters of several miners whose smallest valid total is what their shares may spend.
+
+One number is sought, the scale: a miner with share s gets what epsilon = s scale buys. At the study's own epsilon that
+is what epsilons that add up would give it. With a delta there is mostly room for more, and for other noise: a miner may
+know several ways to spend (pure epsilon, or rho in zCDP), and gets as much in each as makes its noise that of the first
+way. At equal noise, the ways with the smallest total leave the most room, so all miners' noise shrinks by one factor.
+
+Nothing here is trusted: a scale is kept only if the total of the whole plan, by the accountants that check and charge
+it, is at most what the shares may spend. Scales are multiples of a millionth of epsilon, so what is found is rational.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TypeAlias, final
+
+import attrs
+
+from dpframework.accountant import AccountedPlan
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import decimal_text
+from dpframework.mechanisms.selection import Exponential
+from dpframework.plan.nodes import Node, Sequential
+from dpframework.plan.plan import Budget, Plan
+from dpframework.run.miner import Miner
+from dpframework.study.making import Share
+
+_STEPS = 10**6  # of the scale, up to the study's epsilon
+_DOUBLINGS = 10  # of the scale, up or down
+_MOST_WAYS = 8  # of spending that are compared: which of the small shares are spent in another way
+_EQUAL = 1e-9  # relative: noise that differs by rounding
+
+#: The number of a way to spend, and what it takes of a scale to make the noise of the first way.
+Way: TypeAlias = tuple[int, Fraction]
+Found: TypeAlias = Mapping[str, tuple[Miner, Sequential]]
+
+
+@final
+@attrs.frozen(eq=False)
+class Shares:
+    """The miners of a study that have shares, and how its plan is made and totalled.
+
+    Attributes
+    ----------
+    shares
+        The shares, by the names of their steps.
+    budget
+        The study's.
+    others
+        The plans of its other steps.
+    planned
+        Plans a miner under a step's name.
+    plan_of
+        Puts steps together into a plan of the study.
+    """
+
+    shares: Mapping[str, Share]
+    budget: Budget
+    others: Sequence[Node]
+    planned: Callable[[str, Miner], Sequential]
+    plan_of: Callable[[Sequence[Node]], AccountedPlan]
+
+    def found(self) -> Found:
+        """Return each miner with the parameters that were found, and its plan.
+
+        Where nothing is to be found, since some step has no valid claim, the miners get what adds up purely: the
+        checks say what is wrong.
+
+        Raises
+        ------
+        InputError
+            If the other steps and the shares are more than the budget, or no parameters fit.
+        """
+        plain = dict.fromkeys(self.shares, (0, Fraction(1)))
+        first = self.made(plain, self.budget.epsilon)
+        others = self._total(()) if self.others else Fraction(0)
+        if others is None or self._total(nodes_of(first)) is None:
+            return first
+        allowed = self._allowed(others)
+        ways, scale = self._best(plain, allowed)
+        found = self.made(ways, scale)
+        if ways != plain and not self._no_noisier(found, first):
+            found = self.made(plain, self._largest(plain, allowed))
+        return found
+
+    def made(self, ways: Mapping[str, Way], scale: Fraction) -> Found:
+        """Return the miners that spend a scale, with their plans.
+
+        Raises
+        ------
+        InputError
+            If a miner refuses its parameters, or the schema.
+        """
+        made = {}
+        for name, share in self.shares.items():
+            number, factor = ways[name]
+            try:
+                miner = share.spending(number, share.share * factor * scale, self.budget.delta)
+            except InputError as error:
+                raise InputError(f"step '{name}': {error}") from None
+            made[name] = miner, self.planned(name, miner)
+        return made
+
+    def choices(self) -> Iterator[Mapping[str, Way]]:
+        """Yield ways to spend: all miners in the first one, then the smaller shares in others.
+
+        Many small releases gain by a notion of loss that shares a delta, and large ones may not.
+        """
+        plain = dict.fromkeys(self.shares, (0, Fraction(1)))
+        yield plain
+        others = {name: way for name in self.shares if (way := self._other_way(name)) is not None}
+        sizes = sorted({self.shares[name].share for name in others}, reverse=True)
+        for most in sizes[:_MOST_WAYS]:
+            yield {**plain, **{name: way for name, way in others.items() if self.shares[name].share <= most}}
+
+    def _allowed(self, others: Fraction) -> Fraction:
+        together = sum(share.share for share in self.shares.values()) * self.budget.epsilon
+        if others + together > self.budget.epsilon:
+            raise InputError(
+                f"the shares add up to {decimal_text(together)} of the budget {decimal_text(self.budget.epsilon)}, and "
+                f"the other steps cost {decimal_text(others)}; lower shares or epsilons so that they fit together"
+            )
+        return others + together
+
+    def _total(self, nodes: Sequence[Node]) -> Fraction | None:
+        """Return the smallest valid total of the other steps and the nodes given; None if there is none."""
+        totals = self.plan_of((*self.others, *nodes)).totals()
+        return next((loss.epsilon for loss in totals.values()), None)
+
+    def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
+        """Return the total of a scale; None also where a miner refuses it."""
+        try:
+            return self._total(nodes_of(self.made(ways, scale)))
+        except InputError:
+            return None
+
+    def _best(self, plain: Mapping[str, Way], allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
+        """Return the ways with the smallest total at equal noise, and their largest scale.
+
+        Which total is smallest may change with the scale; so it is asked again at the one that was found.
+        """
+        choices, scale, tried = list(self.choices()), self.budget.epsilon, []
+        while True:
+            totals = [
+                (total, k) for k, ways in enumerate(choices) if (total := self._total_at(ways, scale)) is not None
+            ]
+            best = min(totals)[1] if totals else 0
+            if best in tried:
+                break
+            tried.append(best)
+            scale = self._largest(choices[best], allowed)
+        return max(((choices[k], self._largest(choices[k], allowed)) for k in tried), key=lambda one: one[1])
+
+    def _largest(self, ways: Mapping[str, Way], allowed: Fraction) -> Fraction:
+        """Return the largest scale whose total is at most what is allowed; the total itself decides."""
+        unit = self.budget.epsilon / _STEPS
+
+        def fits(steps: int) -> bool:
+            total = self._total_at(ways, steps * unit)
+            return total is not None and total <= allowed
+
+        at_epsilon = self._total_at(ways, self.budget.epsilon)
+        if at_epsilon == allowed:
+            return self.budget.epsilon
+        if at_epsilon:
+            in_proportion = self.budget.epsilon * allowed / at_epsilon
+            if self._total_at(ways, in_proportion) == allowed:  # what adds up is found exactly
+                return in_proportion
+        low, high = _bracketed(fits)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low * unit
+
+    def _other_way(self, name: str) -> Way | None:
+        """Return the way of a miner, other than the first, that costs it least at equal noise; None if it has one way.
+
+        The second is taken if there are more: what costs least is known of the whole plan only.
+        """
+        share, epsilon = self.shares[name], self.shares[name].share * self.budget.epsilon
+        if len(share.ways(epsilon, self.budget.delta)) == 1:
+            return None
+        try:
+            usual, factor = self._noise(name, 0, epsilon), Fraction(1)
+            for _ in range(4):  # noise is nearly in proportion to 1 / factor
+                own = self._noise(name, 1, epsilon * factor)
+                factor = Fraction(math.ceil(factor * Fraction(_ratio(own, usual)) * _STEPS), _STEPS)
+        except InputError:
+            return None
+        return 1, factor
+
+    def _no_noisier(self, found: Found, first: Found) -> bool:
+        """Tell whether no release has more noise than where epsilons add up."""
+        return all(
+            _ratio(noise(self.plan_of([node])), noise(self.plan_of([first[name][1]]))) <= 1 + _EQUAL
+            for name, (_, node) in found.items()
+        )
+
+    def _noise(self, name: str, way: int, epsilon: Fraction) -> dict[str, float]:
+        miner = self.shares[name].spending(way, epsilon, self.budget.delta)
+        return noise(self.plan_of([self.planned(name, miner)]))
+
+
+def nodes_of(found: Found) -> tuple[Node, ...]:
+    """Return the plans alone."""
+    return tuple(node for _, node in found.values())
+
+
+def noise(plan: Plan) -> dict[str, float]:
+    """Return how large the noise of each release is, by its path: a standard deviation, or a selection's expected gap.
+
+    Of two selections at one scale the exponential mechanism's gap counts twice that of permute-and-flip, which is the
+    most that they differ (McKenna and Sheldon 2020, Section 4).
+    """
+    sizes = {}
+    for path, step in plan.placed_steps():
+        calibration = plan.calibration(step)
+        if calibration is None:
+            continue
+        try:
+            sizes[path] = math.sqrt(calibration.variance)
+        except InputError:  # it adds no noise to numbers
+            size = step.mechanism.preview(calibration).expected * (2 if isinstance(step.mechanism, Exponential) else 1)
+            if math.isfinite(size):
+                sizes[path] = size
+    return sizes
+
+
+def _bracketed(fits: Callable[[int], bool]) -> tuple[int, int]:
+    """Return steps that fit and steps that do not, about a factor of two apart.
+
+    Raises
+    ------
+    InputError
+        If none fit.
+    """
+    low = high = _STEPS
+    if fits(low):
+        for _ in range(_DOUBLINGS):
+            low, high = high, 2 * high
+            if not fits(high):
+                return low, high
+        return high, high + 1  # enough: noise is of a thousandth
+    for _ in range(_DOUBLINGS):
+        low, high = low // 2, low
+        if fits(low):
+            return low, high
+    raise InputError("no parameters were found whose total is what the shares may spend; give these steps an epsilon")
+
+
+def _ratio(own: Mapping[str, float], usual: Mapping[str, float]) -> float:
+    """Return how much larger the noise is, at most, of releases that both plans make; 1 if there is none."""
+    return max((own[path] / usual[path] for path in own.keys() & usual.keys() if usual[path] > 0), default=1.0)

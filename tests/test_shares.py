@@ -1,0 +1,328 @@
+"""Shares of a budget: what they buy, that their total is the budget, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import attrs
+import pytest
+from noisy_mode import NoisyMode
+from people import SCHEMA_FILE
+
+import dpframework as dpf
+from dpframework.cli import main
+from dpframework.facts.privacy import rho_below
+from dpframework.study import shares as shares_module
+from dpframework.study.shares import noise
+from dpframework.study.study_file import load_study
+
+DELTA = Fraction(1, 10**6)
+FIRST_PAGE = Path(__file__).parents[1] / "docs" / "examples" / "adult" / "first-page.toml"
+COLOURS = dpf.Schema([dpf.Categorical(f"colour {k}", ["red", "green", "blue"]) for k in range(100)])
+
+
+@attrs.frozen
+class Gaussians(dpf.Miner):
+    """Release several histograms in zCDP, and nothing purely."""
+
+    name = "gaussians"
+    attribute: str
+    rho: Fraction
+    times: int = 2
+
+    def plan(self, schema):
+        counts = dpf.queries.Histogram(schema[self.attribute])
+        return dpf.repeat(self.times, dpf.step("counts", counts, dpf.mechanisms.Gaussian(self.rho / self.times)))
+
+    def mine(self, table):
+        return [table.release("counts") for _ in range(self.times)]
+
+
+@attrs.frozen
+class Asks(dpf.Miner):
+    """Ask what there is, and divide it by what is known of it."""
+
+    name = "asks"
+    attribute: str
+    parts: tuple[Fraction, ...]
+    seen: Fraction = Fraction(0)
+
+    @classmethod
+    def ways_to_spend(cls, epsilon, delta):
+        return ({"parts": (epsilon / 4, 3 * epsilon / 4), "seen": delta},)
+
+    def plan(self, schema):
+        counts = dpf.queries.Histogram(schema[self.attribute])
+        steps = [dpf.step(f"part {k}", counts, dpf.mechanisms.DiscreteLaplace(e)) for k, e in enumerate(self.parts)]
+        return dpf.sequential(*steps)
+
+    def mine(self, table):
+        return None
+
+
+def histograms(number: int, share: object, **options: object) -> dpf.Study:
+    study = dpf.Study(COLOURS, epsilon=1, **options)
+    for k in range(number):
+        study.add(f"step {k}", dpf.share(share, "histogram", attribute=f"colour {k}"))
+    return study
+
+
+def test_pure_shares_are_exact_parts_of_the_budget():
+    study = dpf.Study(COLOURS, epsilon="0.7")
+    for k, share in enumerate((0.1, "1/3", Fraction(17, 30))):
+        study.add(str(k), dpf.share(share, "histogram", attribute=f"colour {k}"))
+    assert [m.epsilon for m in study.miners.values()] == [Fraction(7, 100), Fraction(7, 30), Fraction(119, 300)]
+    assert study.plan().total() == dpf.PrivacyLoss("0.7")
+
+
+def test_shares_below_one_leave_the_rest_of_the_budget():
+    study = histograms(2, "0.2")
+    assert study.plan().total() == dpf.PrivacyLoss("0.4")
+    assert histograms(20, "0.01", delta=DELTA).plan().total().epsilon <= Fraction(1, 5)
+
+
+def test_steps_with_an_epsilon_and_steps_with_a_share_are_one_budget():
+    study = histograms(1, "0.4")
+    study.add("own", dpf.miner("histogram", attribute="colour 1", epsilon="0.6"))
+    assert study.plan().total() == dpf.PrivacyLoss(1)
+    study.add("more", dpf.miner("histogram", attribute="colour 2", epsilon="0.1"))
+    with pytest.raises(
+        dpf.InputError, match=r"shares add up to 0\.4 of the budget 1\.0, and the other steps cost 0\.7"
+    ):
+        study.plan()
+
+
+def test_a_miner_that_costs_less_than_its_epsilon_gets_more_until_the_total_is_the_budget():
+    @attrs.frozen
+    class Thrifty(NoisyMode):
+        """Spend two thirds of what it is given."""
+
+        name = "thrifty"
+
+        def plan(self, schema):
+            return attrs.evolve(self, epsilon=self.epsilon * Fraction(2, 3)).release(schema)
+
+        def release(self, schema):
+            return NoisyMode.plan(self, schema)
+
+    study = dpf.Study(COLOURS, epsilon=1)
+    study.add("mode", dpf.share(1, Thrifty, attribute="colour 0"))
+    assert study.miners["mode"].epsilon == Fraction(3, 2)
+    assert study.plan().total() == dpf.PrivacyLoss(1)
+
+
+def test_a_hundred_histograms_have_at_most_four_tenths_of_the_noise_of_epsilons_that_add_up():
+    plain, delta = histograms(100, "0.01").plan(), histograms(100, "0.01", delta=DELTA).plan()
+    usual, found = noise(plain), noise(delta)
+    assert usual.keys() == found.keys()
+    assert len(found) == 100
+    assert all(141 < usual[path] < 142 for path in usual)
+    assert max(found[path] / usual[path] for path in found) <= 0.4
+    assert Fraction(999, 1000) < delta.total().epsilon <= 1
+    assert not [finding for finding in delta.check() if finding.severity == "error"]
+
+
+def first_page(delta: object, epsilon: object) -> dpf.StudyPlan:
+    page = load_study(FIRST_PAGE).study
+    study = dpf.Study(page.schema, epsilon=epsilon, delta=delta)
+    for name, share in page.shares().shares.items():
+        study.add(name, share)
+    return study.plan()
+
+
+@pytest.mark.parametrize("epsilon", [1, "0.1", 8])
+def test_a_delta_gives_no_release_of_the_first_page_more_noise(epsilon):
+    plain, found = first_page(0, epsilon), first_page(DELTA, epsilon)
+    usual, own = noise(plain), noise(found)
+    assert usual.keys() == own.keys()
+    assert len(own) == 14
+    assert all(own[path] <= usual[path] * (1 + 1e-9) for path in own)
+    assert found.total().epsilon <= dpf.facts.exact(epsilon)
+
+
+def test_the_first_page_is_planned_checked_run_and_reported(data_dir, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("DPFRAMEWORK_DATA", str(data_dir))
+    assert "share = " in FIRST_PAGE.read_text()
+    assert "epsilon = 0" not in FIRST_PAGE.read_text()
+    assert main(["plan", str(FIRST_PAGE)]) == main(["check", str(FIRST_PAGE)]) == 0
+    assert main(["run", str(FIRST_PAGE), "--seed", "1", "--out", str(tmp_path / "page")]) == 0
+    capsys.readouterr()
+    plan = json.loads((tmp_path / "page" / "plan.json").read_text())
+    assert plan["miners"]["age"]["parameters"]["epsilon"] == "1/10"  # an auditor sees plain epsilons
+    assert "share" not in json.dumps(plan["miners"])
+    assert "median age" in (tmp_path / "page" / "report.html").read_text()
+
+
+def test_a_plan_of_shares_is_that_of_the_numbers_that_were_found():
+    study = histograms(5, "0.2", delta=DELTA)
+    own = dpf.Study(COLOURS, epsilon=1, delta=DELTA)
+    for name, miner in study.miners.items():
+        own.add(name, miner)
+    assert own.plan().hash == study.plan().hash
+    assert dpf.StudyPlan.from_json(study.plan().to_json()).total() == study.plan().total()
+
+
+def test_miners_in_zcdp_learn_their_share():
+    study = dpf.Study(COLOURS, epsilon=2, delta=DELTA)
+    study.add("gaussians", dpf.share("0.6", Gaussians, attribute="colour 0"))
+    study.add("rows", dpf.share("0.4", NoisyMode, attribute="colour 1"))
+    total = study.plan().total().epsilon
+    assert Fraction(1999, 1000) < total <= 2
+    assert study.miners["rows"].epsilon >= Fraction(8, 10)
+    assert study.miners["gaussians"].rho > rho_below(Fraction(12, 10), DELTA)
+
+
+def test_the_closed_form_of_rho_stays_within_epsilon():
+    for epsilon in (Fraction(1, 1000), Fraction(1), Fraction(50)):
+        for delta in (DELTA, Fraction(1, 10**12), Fraction(1, 10)):
+            rho = rho_below(epsilon, delta)
+            assert rho > 0
+            cost = dpf.accountant.zcdp_to_epsilon(rho, delta)
+            assert cost <= epsilon + Fraction(1, 10**9)  # totals are rounded up to nine decimals
+
+
+def test_a_miner_may_ask_what_budget_it_has():
+    study = dpf.Study(COLOURS, epsilon=2, delta=DELTA)
+    study.add("asks", dpf.share("0.5", Asks, attribute="colour 0"))
+    miner = study.miners["asks"]
+    assert miner.seen == DELTA
+    assert miner.parts[1] == 3 * miner.parts[0]
+    assert study.plan().total().epsilon <= 1
+    assert sum(miner.parts) >= 1
+
+
+def test_adding_a_step_finds_all_parameters_again():
+    study = histograms(1, "0.5", delta=DELTA)
+    assert study.plan().total().epsilon <= Fraction(1, 2)
+    before = study.miners["step 0"].epsilon
+    study.add("own", dpf.miner("histogram", attribute="colour 7", epsilon="0.5"))
+    assert study.plan().total().epsilon <= 1
+    assert study.miners["step 0"].epsilon >= before / 2
+
+
+def test_the_total_decides_and_not_the_search(monkeypatch):
+    """Whatever the search thinks of scales, what it keeps has a total within the shares."""
+    study = histograms(30, "0.02", delta=DELTA)
+    totals = []
+    known = shares_module.Shares._total
+
+    def heard(self, nodes):
+        totals.append(known(self, nodes))
+        return totals[-1]
+
+    monkeypatch.setattr(shares_module.Shares, "_total", heard)
+    assert study.plan().total().epsilon <= Fraction(3, 5)
+    assert any(total is not None and total > Fraction(3, 5) for total in totals)  # it did try more than there is
+
+
+def test_a_share_runs_and_spends_what_was_planned():
+    study = histograms(2, "0.5", delta=DELTA)
+    table = dpf.Table.from_codes(COLOURS, [[0, 1, 2]] * 100)
+    results = study.run(table, seed=1)
+    assert results.spent == study.plan().total()
+    assert results.spent.epsilon <= 1
+
+
+def test_without_a_valid_total_the_checks_say_why():
+    schema = dpf.Schema([dpf.Boolean("ill")], rows=10)
+
+    @attrs.frozen
+    class Entropy(NoisyMode):
+        """Ask what is declared under the other relation only."""
+
+        name = "other-relation"
+
+        def plan(self, schema):
+            facts = attrs.evolve(
+                dpf.queries.Histogram(schema["ill"]).facts(), sensitivities=(dpf.Sensitivity("l1", None, 1, source=""),)
+            )
+            return dpf.step("odd", dpf.queries.Declared(facts), dpf.mechanisms.DiscreteLaplace(self.epsilon))
+
+    study = dpf.Study(schema, epsilon=1)
+    study.add("odd", dpf.share(1, Entropy, attribute="ill"))
+    assert "DP002" in {finding.code for finding in study.plan().check()}
+
+
+STUDY = """
+[data]
+path = "people.csv"
+schema = "people.schema.toml"
+[privacy]
+epsilon = 1.0
+[[step]]
+name = "ill"
+miner = "histogram"
+share = 0.4
+params = { attribute = "ill" }
+[[step]]
+name = "ages"
+miner = "histogram"
+share = 0.6
+params = { attribute = "age" }
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    (tmp_path / "people.schema.toml").write_text(SCHEMA_FILE)
+
+    def written(text):
+        (tmp_path / "study.toml").write_text(text)
+        return tmp_path / "study.toml"
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("0.4", "1.5", r"step 'ill': share is 1\.5; a number above 0 and at most 1 is needed"),
+        ("0.4", "0", r"step 'ill': share is 0\.0; a number above 0 and at most 1 is needed"),
+        ("0.4", "-0.1", r"step 'ill': share is -0\.1; it cannot be negative"),
+        ("0.4", "nan", "step 'ill': share is nan; a finite number is needed"),
+        ("0.4", '"all"', "step 'ill': share is 'all'; a finite number is needed"),
+        ("0.4", "0.41", r"step 'ages': the study's shares add up to 1\.01; at most 1 can be shared"),
+        ("share = 0.4", "share = 0.4\nepsilon = 0.4", "step 'ill': has an epsilon and a share of the budget; give one"),
+        ("share = 0.4", "", "step 'ill': miner 'histogram': give one budget"),
+        ('"ill" }', '"ill", share = 0.4 }', "step 'ill': share is a key of the step itself, not of its params"),
+        ('"ill" }', '"ill", rho = 0.4 }', "'histogram' has a share and the parameter 'rho'; give one"),
+        ("epsilon = 1.0", "", r"\[privacy\] has no 'epsilon'"),
+    ],
+)
+def test_a_study_file_with_a_wrong_share_is_one_sentence(write, capsys, old, new, sentence):
+    path = write(STUDY.replace(old, new, 1))
+    for command in (["plan", str(path)], ["run", str(path), "--out", str(path.parent / "out")]):
+        assert main(command) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert len(err.splitlines()) == 1
+        assert re.search(sentence, err)
+    assert not (path.parent / "out").exists()  # and there is no data file, which nobody has looked for
+
+
+def test_a_study_file_s_shares_are_planned(write, capsys):
+    assert main(["plan", str(write(STUDY)), "--json"]) == 0
+    form = json.loads(capsys.readouterr().out)
+    assert [miner["parameters"]["epsilon"] for miner in form["miners"].values()] == ["2/5", "3/5"]
+
+
+def test_what_cannot_have_a_share():
+    for wrong in (3, NoisyMode("ill", 1), dict):
+        with pytest.raises(dpf.InputError, match="a share is given to a miner's name or class"):
+            dpf.share(0.5, wrong)
+    with pytest.raises(dpf.InputError, match="no miner is named 'histogran'; did you mean 'histogram'"):
+        dpf.share(0.5, "histogran")
+    study = dpf.Study(COLOURS, epsilon=1)
+    with pytest.raises(dpf.InputError, match="'gaussians' has no budget that a share could set without a delta"):
+        study.add("g", dpf.share(0.5, Gaussians, attribute="colour 0"))
+    with pytest.raises(dpf.InputError, match="step 'h': miner 'histogram' has no parameter 'atribute'"):
+        study.add("h", dpf.share(0.5, "histogram", atribute="colour 0"))
+    with pytest.raises(dpf.InputError, match="colour x"):
+        study.add("h", dpf.share(0.5, "histogram", attribute="colour x"))
+    study.add("h", dpf.share(0.9, "histogram", attribute="colour 0"))  # what was refused took nothing
+    with pytest.raises(dpf.InputError, match="step 'h' is in the study twice"):
+        study.add("h", dpf.share(0.1, "histogram", attribute="colour 0"))
+    assert study.plan().total() == dpf.PrivacyLoss("0.9")
