@@ -207,13 +207,13 @@ def test_the_total_decides_and_not_the_search(monkeypatch):
     """Whatever the search thinks of scales, what it keeps has a total within the shares."""
     study = histograms(30, "0.02", delta=DELTA)
     totals = []
-    known = shares_module.Shares._total
+    known = shares_module.Shares.total
 
     def heard(self, nodes):
         totals.append(known(self, nodes))
         return totals[-1]
 
-    monkeypatch.setattr(shares_module.Shares, "_total", heard)
+    monkeypatch.setattr(shares_module.Shares, "total", heard)
     assert study.plan().total().epsilon <= Fraction(3, 5)
     assert any(total is not None and total > Fraction(3, 5) for total in totals)  # it did try more than there is
 
@@ -326,3 +326,88 @@ def test_what_cannot_have_a_share():
     with pytest.raises(dpf.InputError, match="step 'h' is in the study twice"):
         study.add("h", dpf.share(0.1, "histogram", attribute="colour 0"))
     assert study.plan().total() == dpf.PrivacyLoss("0.9")
+
+
+def mixed(delta: object = 0) -> dpf.Study:
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=10)], rows=1000)
+    study = dpf.Study(schema, epsilon=1, delta=delta)
+    study.add("own", dpf.miner("histogram", attribute="ill", epsilon="0.2"))
+    study.add("median", dpf.share("0.3", "quantile", attribute="age"))
+    study.add("shared", dpf.share("0.2", "histogram", attribute="age"))
+    study.add_plan("planned", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace("0.1")))
+    return study
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+def test_an_epsilon_is_just_enough_for_the_error_that_is_asked_for(delta):
+    study = mixed(delta)
+    for step, within in (("own", 30), ("own/counts", "1 %"), ("own", 2)):
+        needed = study.epsilon_for(step, within=within)
+        error = 10 if within == "1 %" else within
+
+        def is_enough(epsilon, error=error, delta=delta):
+            one = dpf.Study(study.schema, epsilon=epsilon, delta=delta)
+            one.add("own", dpf.miner("histogram", attribute="ill", epsilon=epsilon))
+            return one.plan().previews()["own/counts"].within <= error
+
+        assert is_enough(needed)
+        assert not is_enough(needed * Fraction(9999, 10000))
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+def test_the_epsilon_of_a_share_is_the_study_s(delta):
+    study = mixed(delta)
+    needed = study.epsilon_for("shared", within=8)
+    assert study.with_epsilon(needed).plan().previews()["shared/counts"].within <= 8
+    assert study.with_epsilon(needed * Fraction(98, 100)).plan().previews()["shared/counts"].within > 8
+    assert study.epsilon_for("own", within="1e30") > 0  # at a smaller one the noise is too large for integers
+    others = study.epsilon_for("shared", within=10**6)  # the steps with an epsilon cost 0.3, and half is left for them
+    assert others == Fraction(3, 5) if not delta else Fraction(59, 100) < others <= Fraction(3, 5)
+
+
+def test_asking_for_an_epsilon_reads_and_finds_nothing_else(monkeypatch):
+    study = mixed(DELTA)
+    monkeypatch.setattr(shares_module.Shares, "found", None)  # calling it would fail
+    assert study.epsilon_for("own", within=30) > 0
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "sentence"),
+    [
+        ("onw", {"within": 3}, "the study has no step 'onw'; did you mean 'own'"),
+        ("own", {"within": 0}, "within is 0; it must be positive"),
+        ("own", {"within": "-2 %"}, "within is -2.0; it cannot be negative"),
+        ("own", {"within": "much"}, "within is 'much'; a finite number is needed"),
+        ("own", {"within": "1 %", "rows": 0}, "rows is 0; it must be positive"),
+        ("planned", {"within": 3}, "step 'planned' has no epsilon that could change"),
+        ("two", {"within": 3}, "step 'two' makes several releases; name one of them, such as 'two/a' or 'two/b'"),
+        ("mean", {"within": "1 %"}, "'mean/.*' does not count rows, so that its error is no share of them"),
+        ("gaussian", {"within": 3}, "step 'gaussian' has no epsilon that could change"),
+        ("mean", {"within": "1e-80"}, "no epsilon makes 'mean/.*' that accurate"),
+    ],
+)
+def test_an_epsilon_that_cannot_be_found_is_one_sentence(step, options, sentence):
+    study = mixed(DELTA)
+    one = dpf.queries.Count()
+    study.add_plan(
+        "two", dpf.sequential(*(dpf.step(name, one, dpf.mechanisms.DiscreteLaplace("0.01")) for name in ("a", "b")))
+    )
+    study.add("mean", dpf.miner("mean", attribute="age", epsilon="0.01"))
+    study.add("gaussian", dpf.miner("histogram", attribute="ill", rho="0.0001"))
+    with pytest.raises(dpf.InputError, match=sentence):
+        study.epsilon_for(step, **options)
+
+
+def test_a_percentage_needs_a_number_of_rows_that_is_public(write, capsys):
+    path = str(write(STUDY.replace("share = 0.4", "epsilon = 0.4")))
+    assert main(["epsilon", path, "ill", "--within", "2 %"]) == 2
+    assert "a percentage of the rows, whose number is not public" in capsys.readouterr().err
+    assert main(["epsilon", path, "ill", "--within", "2 %", "--rows", "1000", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "step": "ill",
+        "within": "2 %",
+        "epsilon": "0.147854",
+        "of": "step",
+    }
+    assert main(["epsilon", path, "ages", "--within", "20", "--rows", "1000"]) == 0
+    assert "for the study" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Commands that read no data: `plan` and `check`."""
+"""Commands that read no data: `plan`, `check` and `epsilon`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ from dpframework.cli.shared import (
     VerifiedFile,
     choice_option,
     console,
+    number_option,
     open_plan,
+    path_argument,
     path_option,
     print_json,
     print_page,
     warn_of_problems,
 )
+from dpframework.facts.privacy import decimal_text
 from dpframework.study.registry import registry
+from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ def register(app: typer.Typer) -> None:
     epilog = "Example: dpframework plan study.toml --format html; dpframework plan approved.json --diff study.toml"
     app.command(cls=Command, epilog=epilog)(plan)
     app.command(cls=Command, epilog="Example: dpframework check study.toml")(check)
+    app.command(cls=Command, epilog='Example: dpframework epsilon study.toml age --within "2 %" --rows 50000')(epsilon)
 
 
 def plan(
@@ -156,3 +161,33 @@ def check(study: Subject, verified: VerifiedFile = None, as_json: Json = False) 
         print("refused" if refused else "accepted")
     if refused:
         raise typer.Exit(REFUSED)
+
+
+def epsilon(
+    study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
+    step: Annotated[str, typer.Argument(metavar="STEP", help="A step that makes one release, or a release's path.")],
+    within: Annotated[
+        str,
+        typer.Option(
+            "--within",
+            metavar="ERROR",
+            help='The error that 95 % of releases stay below: a number, or a percentage of the rows, such as "2 %".',
+        ),
+    ],
+    rows: Annotated[
+        int | None, number_option("About how many rows there are, for a percentage; by default the schema's number.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say which epsilon makes a release as accurate as you need. The data is not opened."""
+    warn_of_problems()
+    made = load_study(study).study
+    needed = made.epsilon_for(step, within=within, rows=rows)
+    shared = step.split("/")[0] in made.shares().shares
+    if as_json:
+        print_json(
+            {"step": step, "within": within, "epsilon": decimal_text(needed), "of": "study" if shared else "step"}
+        )
+    else:
+        whose = "a budget of the whole study with" if shared else "this step with"
+        print(f"'{step}' stays within {within} (95 %) in {whose} epsilon = {decimal_text(needed)}")

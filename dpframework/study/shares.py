@@ -11,6 +11,7 @@ it, is at most what the shares may spend. Scales are multiples of a millionth of
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -73,17 +74,24 @@ class Shares:
         InputError
             If the other steps and the shares are more than the budget, or no parameters fit.
         """
-        plain = dict.fromkeys(self.shares, (0, Fraction(1)))
-        first = self.made(plain, self.budget.epsilon)
-        others = self._total(()) if self.others else Fraction(0)
-        if others is None or self._total(nodes_of(first)) is None:
+        first = self.first()
+        others = self.total(()) if self.others else Fraction(0)
+        if others is None or self.total(nodes_of(first)) is None:
             return first
         allowed = self._allowed(others)
-        ways, scale = self._best(plain, allowed)
+        plain = self._plain()
+        ways, scale = self._best(allowed)
         found = self.made(ways, scale)
         if ways != plain and not self._no_noisier(found, first):
             found = self.made(plain, self._largest(plain, allowed))
         return found
+
+    def first(self) -> Found:
+        """Return the miners where epsilons add up, each spending in its first way."""
+        return self.made(self._plain(), self.budget.epsilon)
+
+    def _plain(self) -> Mapping[str, Way]:
+        return dict.fromkeys(self.shares, (0, Fraction(1)))
 
     def made(self, ways: Mapping[str, Way], scale: Fraction) -> Found:
         """Return the miners that spend a scale, with their plans.
@@ -108,7 +116,7 @@ class Shares:
 
         Many small releases gain by a notion of loss that shares a delta, and large ones may not.
         """
-        plain = dict.fromkeys(self.shares, (0, Fraction(1)))
+        plain = self._plain()
         yield plain
         others = {name: way for name in self.shares if (way := self._other_way(name)) is not None}
         sizes = sorted({self.shares[name].share for name in others}, reverse=True)
@@ -124,7 +132,7 @@ class Shares:
             )
         return others + together
 
-    def _total(self, nodes: Sequence[Node]) -> Fraction | None:
+    def total(self, nodes: Sequence[Node]) -> Fraction | None:
         """Return the smallest valid total of the other steps and the nodes given; None if there is none."""
         totals = self.plan_of((*self.others, *nodes)).totals()
         return next((loss.epsilon for loss in totals.values()), None)
@@ -132,47 +140,39 @@ class Shares:
     def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
         """Return the total of a scale; None also where a miner refuses it."""
         try:
-            return self._total(nodes_of(self.made(ways, scale)))
+            return self.total(nodes_of(self.made(ways, scale)))
         except InputError:
             return None
 
-    def _best(self, plain: Mapping[str, Way], allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
+    def _best(self, allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
         """Return the ways with the smallest total at equal noise, and their largest scale.
 
         Which total is smallest may change with the scale; so it is asked again at the one that was found.
         """
-        choices, scale, tried = list(self.choices()), self.budget.epsilon, []
+        choices, scales, scale = list(self.choices()), dict[int, Fraction](), self.budget.epsilon
         while True:
-            totals = [
-                (total, k) for k, ways in enumerate(choices) if (total := self._total_at(ways, scale)) is not None
-            ]
-            best = min(totals)[1] if totals else 0
-            if best in tried:
-                break
-            tried.append(best)
-            scale = self._largest(choices[best], allowed)
-        return max(((choices[k], self._largest(choices[k], allowed)) for k in tried), key=lambda one: one[1])
+            totals = [(self._total_at(ways, scale), k) for k, ways in enumerate(choices)]
+            best = min(((total, k) for total, k in totals if total is not None), default=(None, 0))[1]
+            if best in scales:
+                largest = max(scales, key=lambda k: scales[k])
+                return choices[largest], scales[largest]
+            scale = scales[best] = self._largest(choices[best], allowed)
 
     def _largest(self, ways: Mapping[str, Way], allowed: Fraction) -> Fraction:
         """Return the largest scale whose total is at most what is allowed; the total itself decides."""
-        unit = self.budget.epsilon / _STEPS
+        epsilon = self.budget.epsilon
+        usual = self._total_at(ways, epsilon)
+        if usual == allowed:
+            return epsilon
+        if usual and self._total_at(ways, epsilon * allowed / usual) == allowed:  # what adds up is found exactly
+            return epsilon * allowed / usual
 
-        def fits(steps: int) -> bool:
-            total = self._total_at(ways, steps * unit)
-            return total is not None and total <= allowed
+        @functools.cache
+        def over(steps: int) -> float:
+            total = self._total_at(ways, Fraction(steps, _STEPS) * epsilon)
+            return math.inf if total is None else float(total - allowed)  # its sign is exact
 
-        at_epsilon = self._total_at(ways, self.budget.epsilon)
-        if at_epsilon == allowed:
-            return self.budget.epsilon
-        if at_epsilon:
-            in_proportion = self.budget.epsilon * allowed / at_epsilon
-            if self._total_at(ways, in_proportion) == allowed:  # what adds up is found exactly
-                return in_proportion
-        low, high = _bracketed(fits)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low * unit
+        return Fraction(_last_that_fits(over), _STEPS) * epsilon
 
     def _other_way(self, name: str) -> Way | None:
         """Return the way of a miner, other than the first, that costs it least at equal noise; None if it has one way.
@@ -228,24 +228,42 @@ def noise(plan: Plan) -> dict[str, float]:
     return sizes
 
 
-def _bracketed(fits: Callable[[int], bool]) -> tuple[int, int]:
-    """Return steps that fit and steps that do not, about a factor of two apart.
+def _last_that_fits(over: Callable[[int], float]) -> int:
+    """Return the number of steps that fits, although one more does not; `over` tells how far a total is above.
+
+    Brent's method only says where to look.
 
     Raises
     ------
     InputError
-        If none fit.
+        If none fits.
     """
+    from scipy.optimize import brentq
+
+    low, high = _bracketed(over)
+    if high - low > 1 and over(low) < 0 < over(high) < math.inf:
+        near = round(brentq(lambda steps: over(round(steps)), low, high, xtol=0.25))
+        for steps in (near, near + 1, near - 1):
+            if low < steps < high:
+                low, high = (steps, high) if over(steps) <= 0 else (low, steps)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if over(middle) <= 0 else (low, middle)
+    return low
+
+
+def _bracketed(over: Callable[[int], float]) -> tuple[int, int]:
+    """Return steps that fit and steps that do not, a factor of two apart."""
     low = high = _STEPS
-    if fits(low):
+    if over(low) <= 0:
         for _ in range(_DOUBLINGS):
             low, high = high, 2 * high
-            if not fits(high):
+            if over(high) > 0:
                 return low, high
         return high, high + 1  # enough: noise is of a thousandth
     for _ in range(_DOUBLINGS):
         low, high = low // 2, low
-        if fits(low):
+        if over(low) <= 0:
             return low, high
     raise InputError("no parameters were found whose total is what the shares may spend; give these steps an epsilon")
 

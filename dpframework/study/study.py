@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, final
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DoesNotFit, DPFrameworkError, InputError, NotOpened, PlanRefused, RunStopped
+from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened, PlanRefused
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
@@ -20,11 +21,13 @@ from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
+from dpframework.study.accuracy import epsilon_for
 from dpframework.study.making import Share
 from dpframework.study.registry import registry
 from dpframework.study.releasing import planned_form, released, require_no_choice
 from dpframework.study.results import Results
 from dpframework.study.shares import Shares
+from dpframework.study.stopping import ended_by, stopped, told
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
 from dpframework.tables.reading import require_public_counts
@@ -151,6 +154,50 @@ class Study:
         """The miners added so far, by their names in the study; shares with the parameters that were found."""
         self._settle()
         return MappingProxyType(self._miners)
+
+    def epsilon_for(self, step: str, *, within: Amount, rows: int | None = None) -> Fraction:
+        """Return the smallest epsilon that makes a release as accurate as asked for; no data is read.
+
+        Of a step that has an epsilon it is the step's. Of one that has a share it is the study's budget, with all its
+        shares as they are.
+
+        Parameters
+        ----------
+        step
+            A step that makes one release, or such a release by its path (see `StudyPlan.previews`).
+        within
+            The error that the release exceeds with a probability of 5 %: a number in units of its answer, or a
+            percentage of the rows, as a text: "2 %".
+        rows
+            About how many rows there are, for a percentage; by default the schema's public number. It is public.
+
+        Raises
+        ------
+        InputError
+            If there is no such release, or no epsilon makes it that accurate.
+
+        Examples
+        --------
+        >>> import dpframework as dpf
+        >>> schema = dpf.Schema([dpf.Boolean("ill")])
+        >>> study = dpf.Study(schema, epsilon=1)
+        >>> study.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
+        >>> float(study.epsilon_for("ill", within="2 %", rows=1000))
+        0.147854
+        """
+        return epsilon_for(self, self._miners, step, within, rows)
+
+    def with_epsilon(self, epsilon: Amount) -> Study:
+        """Return a study with another budget and the same steps."""
+        own = self.budget
+        made = Study(self.schema, epsilon=epsilon, relation=self.relation, delta=own.delta, allow=own.allow)
+        made.out_of_domain = self.out_of_domain
+        for name, node in self._nodes.items():
+            if name in self._shares or name in self._miners:
+                made.add(name, self._shares.get(name) or self._miners[name])
+            else:
+                made.add_plan(name, node.parts[0])
+        return made
 
     def _settle(self) -> None:
         """Find the parameters of the miners that have shares, once for the steps that there are."""
@@ -289,16 +336,16 @@ class Study:
             raise
         except Exception as error:
             if ledger is not None:
-                ledger.refused(_ended_by(error))
+                ledger.refused(ended_by(error))
             if not randomness.private:
                 raise
-            told = _told(error)
+            says = told(error)
         else:
             if not isinstance(loaded, Table):
                 raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
             plan.require_schema(loaded.schema)
             return loaded
-        raise InputError(told)
+        raise InputError(says)
 
     def _made(
         self,
@@ -334,36 +381,7 @@ class Study:
                 error.results = results()
                 raise
             except (Exception, KeyboardInterrupt) as error:
-                stopped = _stopped(name, miner, error)
-                stopped.results = results()
-                raise stopped from (None if randomness.private else error)
+                ended = stopped(name, miner, error)
+                ended.results = results()
+                raise ended from (None if randomness.private else error)
         return results()
-
-
-def _ended_by(error: Exception) -> str:
-    """Return which kind of failure ended a run while its table was read: no more than that is recorded or told."""
-    return error.kind if isinstance(error, DoesNotFit) else "table cannot be read"
-
-
-def _told(error: Exception) -> str:
-    """Return what a private run says of a table that could not be read."""
-    if isinstance(error, DoesNotFit):
-        return (
-            f"the table breaks what its owner asserts: {error.kind}; 'dpframework schema check' tells the owner more, "
-            "and another run needs an approval of its own"
-        )
-    if isinstance(error, InputError):
-        return str(error)  # of the file as a whole, and of names that the schema knows
-    known = type(error).__module__ == "builtins"
-    return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"
-
-
-def _stopped(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
-    """Return the error of a miner that failed unexpectedly; its own text may quote anything, so it is not shown."""
-    if isinstance(error, KeyboardInterrupt):
-        return RunStopped(f"step '{name}': interrupted", interrupted=True)
-    who = "its plan" if miner is None else f"miner '{miner.name}'"
-    return RunStopped(
-        f"step '{name}': {who} failed with {type(error).__name__}; run with a seed on data that is not "
-        "private to see where"
-    )
