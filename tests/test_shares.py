@@ -406,7 +406,7 @@ def test_a_percentage_needs_a_number_of_rows_that_is_public(write, capsys):
     assert json.loads(capsys.readouterr().out) == {
         "step": "ill",
         "within": "2 %",
-        "epsilon": "0.147854",
+        "epsilon": "0.146004",
         "of": "step",
     }
     assert main(["epsilon", path, "ages", "--within", "20", "--rows", "1000"]) == 0

@@ -183,7 +183,7 @@ class Study:
         >>> study = dpf.Study(schema, epsilon=1)
         >>> study.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
         >>> float(study.epsilon_for("ill", within="2 %", rows=1000))
-        0.147854
+        0.146004
         """
         return epsilon_for(self, self._miners, step, within, rows)
 
