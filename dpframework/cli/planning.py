@@ -184,10 +184,8 @@ def epsilon(
     made = load_study(study).study
     needed = made.epsilon_for(step, within=within, rows=rows)
     shared = step.split("/")[0] in made.shares().shares
+    text, whose = decimal_text(needed), "study" if shared else "step"
     if as_json:
-        print_json(
-            {"step": step, "within": within, "epsilon": decimal_text(needed), "of": "study" if shared else "step"}
-        )
+        print_json({"step": step, "within": within, "epsilon": text, "of": whose})
     else:
-        whose = "a budget of the whole study with" if shared else "this step with"
-        print(f"'{step}' stays within {within} (95 %) in {whose} epsilon = {decimal_text(needed)}")
+        print(f"'{step}' stays within {within} (95 %) with epsilon = {text} for the {whose}")
