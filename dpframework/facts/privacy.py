@@ -175,7 +175,7 @@ def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     Examples
     --------
     >>> float(rho_below(Fraction(1), Fraction(1, 10**6)))
-    0.0174731627
+    0.0174689047
     """
     rest = math.log(1 / delta)
     return rounded_down((float(epsilon) / (math.sqrt(rest + float(epsilon)) + math.sqrt(rest))) ** 2)
