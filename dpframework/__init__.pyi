@@ -53,6 +53,7 @@ from .facts.privacy import (
     Relation as Relation,
 )
 from .facts.schema import Schema as Schema
+from .facts.unit import PrivacyUnit as PrivacyUnit
 from .ledger.chain import LedgerTampered as LedgerTampered
 from .ledger.ledger import Ledger as Ledger
 from .ledger.run import LedgerRun as LedgerRun

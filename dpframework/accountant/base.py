@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
+from dpframework.facts.unit import ONE_ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sequential, Step
 from dpframework.plan.plan import Plan
@@ -46,6 +47,7 @@ class Accountant(abc.ABC, Generic[A]):
     """
 
     name: ClassVar[str]
+    of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -62,6 +64,7 @@ class Accountant(abc.ABC, Generic[A]):
                 f"{decimal_text(admitted)}; give that, or use another accounting"
             )
         self._charged: list[A] = []
+        self._unit: PrivacyUnit | None = None  # that of the first plan
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
         self._process: int | None = os.getpid()  # None: a copy, in another process than the one with the budget
@@ -81,6 +84,11 @@ class Accountant(abc.ABC, Generic[A]):
     def delta(self) -> Fraction:
         """The delta of the budget."""
         return self._delta
+
+    @property
+    def unit(self) -> PrivacyUnit | None:
+        """Whom the budget protects: the unit of the first plan that it opens; None before."""
+        return self._unit
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
@@ -102,6 +110,22 @@ class Accountant(abc.ABC, Generic[A]):
     def parallel(self, parts: Sequence[A]) -> A:
         """Compose releases from disjoint rows; a part that may occur more than once is given twice."""
 
+    def spread(self, parts: Sequence[A], rows: int) -> A:
+        """Compose releases from disjoint rows, over which the rows of one unit may spread.
+
+        By default as many of the dearest part, one after another, as parts can change: each holds some of the unit's
+        rows, and loses no more than for all. That is valid wherever losses compose; override it where less is lost.
+
+        Parameters
+        ----------
+        parts
+            As for `parallel`.
+        rows
+            The most rows of a unit, above 1.
+        """
+        changed = rows if self.relation is Relation.ADD_OR_REMOVE_ONE else 2 * rows  # as many leave, as many come
+        return self.repeat(self.either(parts), changed)
+
     @abc.abstractmethod
     def either(self, parts: Sequence[A]) -> A:
         """Bound whichever branch runs."""
@@ -114,11 +138,21 @@ class Accountant(abc.ABC, Generic[A]):
         """Compose the same part several times."""
         return self.sequential([part] * times)
 
+    def release(self, calibration: Calibration | None) -> A:
+        """Return what one release costs, if the notion has a claim for units as the calibration's."""
+        claimed = self.of_units or calibration is None or calibration.by == ONE_ROW
+        return self.amount(calibration if claimed else None)
+
+    def over_parts(self, parts: Sequence[A], plan: Plan) -> A:
+        """Compose releases from parts of a table, for the plan's privacy unit."""
+        rows = plan.unit.rows
+        return self.parallel(parts) if rows == 1 or not parts else self.spread(parts, rows)
+
     def amount_of(self, node: Node, plan: Plan) -> A:
         """Return what all releases below a node cost at most."""
         match node:
             case Step():
-                return self.amount(plan.calibration(node))
+                return self.release(plan.calibration(node))
             case Post():
                 return self.sequential([])
             case Repeat():
@@ -130,7 +164,7 @@ class Accountant(abc.ABC, Generic[A]):
             case Either():
                 return self.either(parts)
             case Parallel():
-                return self.parallel(parts * 2 if len(parts) == 1 and node.number != 1 else parts)
+                return self.over_parts(parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan)
         raise InputError(f"a plan holds no {type(node).__name__}")
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
@@ -149,11 +183,12 @@ class Accountant(abc.ABC, Generic[A]):
         Raises
         ------
         PlanRefused
-            If the plan is for another relation, has no valid total, or does not fit what is left of the budget; or
-            if this accountant was unpickled in another process than the one that holds the budget.
+            If the plan is for another relation or privacy unit, has no valid total, or does not fit what is left of the
+            budget; or if this accountant was unpickled in another process than the one that holds the budget.
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))
+            self._unit = plan.unit
         return Run(plan, self)
 
     def require_fit(self, plan: Plan) -> A:
@@ -168,6 +203,8 @@ class Accountant(abc.ABC, Generic[A]):
             self.require_process()
             if plan.relation is not self.relation:
                 raise PlanRefused(f"the plan holds under {plan.relation}, the accountant's relation is {self.relation}")
+            if self._unit not in (None, plan.unit):
+                raise PlanRefused(f"the plan protects {plan.unit}, the accountant's budget protects {self._unit}")
             amount = self.amount_of(plan.root, plan)
             together = self.loss(self.sequential([*self._charged, amount]))
         if together is None or together.epsilon is None:
@@ -203,7 +240,8 @@ class Accountant(abc.ABC, Generic[A]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what was spent and which budget it is."""
-        return _revived, (type(self), self._token, self.relation.value, self.epsilon, self.delta, list(self._charged))
+        budget = type(self), self._token, self.relation.value, self.epsilon, self.delta
+        return _revived, (*budget, list(self._charged), self._unit)
 
     def __repr__(self) -> str:
         """Show the budget and what is spent of it."""
@@ -212,13 +250,19 @@ class Accountant(abc.ABC, Generic[A]):
 
 
 def _revived(
-    kind: type[Accountant[A]], token: str, relation: str, epsilon: Fraction | None, delta: Fraction, charged: list[A]
+    kind: type[Accountant[A]],
+    token: str,
+    relation: str,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    charged: list[A],
+    unit: PrivacyUnit | None,
 ) -> Accountant[A]:
     """Return the live accountant of that token, or, in another process, a detached copy of it."""
     live = _LIVE.get(token)
     if live is not None:
         return live
     copy = kind(relation, epsilon=epsilon, delta=delta)
-    copy._token, copy._charged, copy._process = token, list(charged), None
+    copy._token, copy._charged, copy._process, copy._unit = token, list(charged), None, unit
     _LIVE[token] = copy
     return copy

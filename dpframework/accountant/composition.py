@@ -1,4 +1,18 @@
-"""How amounts that add up compose, under both relations: epsilons, and rhos."""
+"""How amounts that add up compose, under both relations: epsilons, and rhos.
+
+**Units of several rows.** The same rules hold for the amounts of units of up to k rows. A release of pure epsilon R for
+k replaced rows, and A for k rows added or removed, is calibrated by what one row loses, R / k and A / k; of rho, by
+R / k^2 and A / k^2 (see `facts.unit`). So it loses, for r replaced rows and a added or removed ones with r + a <= k,
+
+    at most (r R + a A) / k, in pure epsilon by adding up, and in zCDP since ((r sqrt(R) + a sqrt(A)) / k)^2 is no more,
+    the square being convex and the rest of the weights, k - r - a, on 0.
+
+Such a bound survives every rule. Sequential and repeat add up amounts of the same r and a. Either takes one branch's.
+In parallel each row of the unit stays in one part, and costs R_i / k of that part; or it moves, and costs A_i / k of
+the part that it leaves and A_j / k of the one that it enters; or it is added or removed, and costs A_i / k. No part
+gets more than k of them. Added up over r + a <= k rows, that is at most the largest part's A under add-or-remove, and
+under replace-one the larger of the largest R and the two largest A together: what `parallel` says.
+"""
 
 from __future__ import annotations
 

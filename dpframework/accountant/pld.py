@@ -39,6 +39,7 @@ class PLDAccountant(Accountant[Events]):
     """Accounts in privacy loss distributions, and reports epsilon at its delta."""
 
     name: ClassVar[str] = "pld"
+    of_units: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
@@ -49,12 +50,15 @@ class PLDAccountant(Accountant[Events]):
         """Return the step's events."""
         if calibration is None:
             return Events(None, None, ByRelation(None, None))
-        mechanism = calibration.mechanism
+        mechanism, pure = calibration.mechanism, calibration.losses.pure
+        if calibration.by.rows > 1:  # an event is of one row, and no event is known to dominate what a group changes
+            return _any_of(pure)
         added, replaced = (
-            mechanism.dp_event(calibration, relation) or _any_pure(calibration.losses.pure.under(relation))
-            for relation in (Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_ONE)
+            mechanism.dp_event(calibration, relation) or _any_pure(pure.under(relation)) for relation in Relation
         )
-        return Events(added, replaced, calibration.losses.pure)
+        if calibration.by.resizes:  # a row may leave, and none come for it
+            replaced = _dominating([added, replaced], pure.replace_one)
+        return Events(added, replaced, pure)
 
     def sequential(self, parts: Sequence[Events]) -> Events:
         """Compose the events."""
@@ -80,6 +84,11 @@ class PLDAccountant(Accountant[Events]):
         moves = _composed([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
         replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one)
         return Events(added, replaced, pure)
+
+    def spread(self, parts: Sequence[Events], rows: int) -> Events:
+        """Bound by any mechanism of the pure epsilon; releases that have none, have no claim."""
+        pure = composition.parallel([p.pure for p in parts])
+        return _any_of(pure)
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""
@@ -141,6 +150,11 @@ def _distribution(event: Any) -> Any:
 
 def _any_pure(epsilon: Fraction | None) -> Any | None:
     return None if epsilon is None else AnyPure(float_above(epsilon))
+
+
+def _any_of(pure: ByRelation) -> Events:
+    """Return any mechanism of a pure epsilon."""
+    return Events(_any_pure(pure.add_or_remove_one), _any_pure(pure.replace_one), pure)
 
 
 def _counted(events: Sequence[Any]) -> dict[Any, int]:

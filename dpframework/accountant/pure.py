@@ -39,11 +39,16 @@ class PureAccountant(AdditiveAccountant):
     """Accounts in pure epsilon."""
 
     name: ClassVar[str] = "pure"
+    of_units: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
         """Return 0: a pure loss holds in every study."""
         return Fraction(0)
+
+    def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
+        """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""
+        return composition.parallel(parts)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's epsilon under each relation."""

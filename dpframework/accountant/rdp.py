@@ -24,7 +24,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, Literal, TypeAlias, final
 
 import attrs
 
@@ -62,6 +62,26 @@ class Composed:
 
 
 @attrs.frozen
+class Spread:
+    """What parts lose at every order, over which several rows of one unit may spread.
+
+    With x the share of the unit's rows that a part gets, it loses at most min(x e, alpha x^2 r) <= x min(e, alpha r)
+    under add-or-remove: in parts each counts as for one row. Under replace-one some of the rows in a part may be
+    replaced and others added, and the smaller of the two for each need not be the smaller for both: there all parts
+    together cost the smaller of their epsilon, and of the order times their rho (see `composition`).
+    """
+
+    parts: tuple[Curve, ...]
+    pure: ByRelation
+    zcdp: ByRelation
+
+    def at(self, order: Fraction) -> ByRelation:
+        """Compose what the parts lose at the order."""
+        added = composition.parallel([part.at(order) for part in self.parts]).add_or_remove_one
+        return ByRelation(added, OneRelease(self.pure, self.zcdp).at(order).replace_one)
+
+
+@attrs.frozen
 class Repeated:
     """What a part loses that is released several times."""
 
@@ -74,7 +94,21 @@ class Repeated:
 
 
 #: A bound on the Renyi divergence, under both relations, as a function of the order.
-Curve: TypeAlias = OneRelease | Composed | Repeated
+Curve: TypeAlias = OneRelease | Composed | Spread | Repeated
+
+
+NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
+
+
+def _composed(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
+    """Return what a curve's releases lose together in one of the two notions alone."""
+    match curve:
+        case OneRelease() | Spread():
+            one: ByRelation = getattr(curve, notion)
+            return one
+        case Composed():
+            return curve.rule([_composed(part, notion) for part in curve.parts])
+    return composition.repeat(_composed(curve.part, notion), curve.times)
 
 
 def _smaller(epsilon: Fraction | None, rho: Fraction | None, order: Fraction) -> Fraction | None:
@@ -91,6 +125,7 @@ class RDPAccountant(Accountant[Curve]):
     """
 
     name: ClassVar[str] = "rdp"
+    of_units: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
@@ -111,6 +146,11 @@ class RDPAccountant(Accountant[Curve]):
     def parallel(self, parts: Sequence[Curve]) -> Curve:
         """See `composition.parallel`."""
         return Composed(composition.parallel, tuple(parts))
+
+    def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
+        """See `Spread`."""
+        pure, zcdp = (composition.parallel([_composed(part, n) for part in parts]) for n in NOTIONS)
+        return Spread(tuple(parts), pure, zcdp)
 
     def either(self, parts: Sequence[Curve]) -> Curve:
         """Take the largest, at every order."""

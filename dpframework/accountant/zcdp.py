@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, final
 
+from dpframework.accountant import composition
 from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, converted_above
 from dpframework.mechanisms.base import Calibration
@@ -21,11 +23,16 @@ class ZCDPAccountant(AdditiveAccountant):
     """Accounts in rho, and reports epsilon at its delta."""
 
     name: ClassVar[str] = "zcdp"
+    of_units: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
         """Return the study's delta, which must be above 0: rho has no finite epsilon at 0."""
         return delta or None
+
+    def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
+        """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""
+        return composition.parallel(parts)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's rho under each relation."""

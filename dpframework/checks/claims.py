@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity
 from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
 
 INFERRED = "schema-inferred-from-data"
 HARMLESS = frozenset({"row-count-public"})  # replace-one itself makes the row count public
-KNOWN_ASSUMPTIONS = frozenset({INFERRED, DATA_FITS_SCHEMA, "mcmc-converged", "real-arithmetic", *HARMLESS})
+KNOWN_ASSUMPTIONS = frozenset(
+    {INFERRED, DATA_FITS_SCHEMA, ROWS_ASSERTED, "mcmc-converged", "real-arithmetic", *HARMLESS}
+)
 
 
 def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -24,9 +27,15 @@ def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
             continue
         if declared.change.under(plan.relation) is None:
             unclaimed.setdefault(_remedy(plan, declared.change), []).append(f"step '{path}': {facts.text}")
-        elif (
-            plan.relation is Relation.REPLACE_ONE and plan.in_parts(step) and declared.change.add_or_remove_one is None
-        ):
+        elif plan.relation is not Relation.REPLACE_ONE or declared.change.add_or_remove_one is not None:
+            continue
+        elif plan.unit_change.resizes:
+            yield (
+                Severity.ERROR,
+                f"step '{path}': {facts.text} has no claim under add-or-remove-one, which {plan.unit} in place of "
+                "another needs: it may have fewer rows; give the public row count in the schema (rows = ...)",
+            )
+        elif plan.in_parts(step):
             yield (
                 Severity.ERROR,
                 f"step '{path}': {facts.text} has no claim under add-or-remove-one, which parts of a table need: "
@@ -78,6 +87,8 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for path, step in plan.placed_steps():
         facts = step.query.facts()
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
+        if problem is None and plan.unit.rows > 1 and step.mechanism.for_rows(plan.unit.rows) is None:
+            problem = f"has no claim for {plan.unit}; define Mechanism.for_rows"
         if problem is not None:
             yield Severity.ERROR, f"step '{path}': {step.mechanism.name} on {facts.text} {problem}"
 
@@ -86,6 +97,9 @@ def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find assumptions that the study does not accept."""
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
+            continue
+        if not steps:
+            yield Severity.ERROR, f"the study assumes '{assumption}'; list it in the study's allow if you accept that"
             continue
         names = ", ".join(f"'{step}'" for step in steps)
         who = f"step {names} assumes" if len(steps) == 1 else f"steps {names} assume"

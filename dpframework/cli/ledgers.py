@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,6 +66,10 @@ def open_data_set(
             metavar="T", help="Accept only code that 'verify' has recorded, at this tightness (0 to 1) or more."
         ),
     ] = None,
+    unit: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column that names whom the cap protects; left out: one row.")
+    ] = None,
+    rows_per_unit: Annotated[int, typer.Option(metavar="K", help="The most rows of one unit.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
@@ -73,9 +77,17 @@ def open_data_set(
 
     public = None if schema is None else Schema.load(schema)
     # first, so that bad input leaves no empty ledger behind
-    ledgers.opening(name, epsilon=epsilon, delta=delta, relation=relation, verified=verified)
+    cap: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "relation": relation,
+        "verified": verified,
+        "unit": unit,
+        "rows_per_unit": rows_per_unit,
+    }
+    ledgers.opening(name, **cap)
     ledger = ledgers.Ledger.create(file)
-    ledger.open(name, epsilon=epsilon, delta=delta, relation=relation, schema=public, verified=verified)
+    ledger.open(name, schema=public, **cap)
     _report(ledger, name, as_json)
 
 
@@ -101,7 +113,8 @@ def approve(
     plan = open_plan(study, engine, verified)
     ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or ())
     if not as_json:
-        print(f"approved for {counted(runs, 'run')}: plan {plan.hash}")
+        whom = "" if plan.unit.is_row else f", which protects {plan.unit}"
+        print(f"approved for {counted(runs, 'run')}: plan {plan.hash}{whom}")
     _report(ledger, name, as_json)
 
 
@@ -188,7 +201,8 @@ def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
 
 def _cap(data_set: ledgers.DataSet) -> str:
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
-    return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}"
+    whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
+    return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}{whom}"
 
 
 def _spent(data_set: ledgers.DataSet) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -38,6 +39,7 @@ from dpframework.study.results import Results
 from dpframework.study.study_file import StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine
+from dpframework.tables.table import Table
 
 PLAN, REPORT = "plan.json", "report.html"
 FILES = (PLAN, RESULTS, REPORT)
@@ -130,9 +132,15 @@ def _accepted(study: Path, engine: Engine, as_json: bool) -> tuple[StudyFile, St
 
 def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.LedgerRun | None) -> Outcome:
     """Make the run, with a progress bar."""
+
+    def read() -> Table:
+        if recorded is not None:
+            return file.read(recorded.key)
+        return file.read(None if seed is None else hashlib.sha256(str(seed).encode()).digest())
+
     with progress() as observer:
         try:
-            return file.study.run(file.read, seed=seed, engine=engine, observers=[observer], ledger=recorded), None
+            return file.study.run(read, seed=seed, engine=engine, observers=[observer], ledger=recorded), None
         except DPFrameworkError as error:
             if recorded is not None and recorded.unfinished:
                 say(f"run {recorded.id} is unfinished; the same command goes on with it, at no further charge")

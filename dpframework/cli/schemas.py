@@ -25,6 +25,7 @@ from dpframework.cli.shared import (
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 
 app = typer.Typer(
     name="schema", cls=Group, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
@@ -130,13 +131,17 @@ def check(
     schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
+    unit: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column that names whom a study protects.")
+    ] = None,
+    rows_per_unit: Annotated[int, typer.Option(metavar="K", help="The most rows of one unit that are kept.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Tell the data's owner what of it does not fit a schema; exit code 1 if anything. This is not private."""
     from dpframework.tables.fitting import check_fit
 
     _require_join(right, id)
-    misfits = check_fit(file, Schema.load(schema), right=right, id=id)
+    misfits = check_fit(file, Schema.load(schema), right=right, id=id, unit=PrivacyUnit(unit, rows_per_unit))
     say(SHOWS_ROWS)
     if as_json:
         print_json({"private": False, "fits": not misfits, "misfits": [misfit.to_dict() for misfit in misfits]})

@@ -56,3 +56,7 @@ from .shortening import (
     Shortener as Shortener,
     shortened as shortened,
 )
+from .unit import (
+    PrivacyUnit as PrivacyUnit,
+    UnitChange as UnitChange,
+)

@@ -55,6 +55,7 @@ class Owner:
     data_set: str
     plan: str
     run: str
+    key: str  # in hex: what the rows of each privacy unit are chosen by
 
 
 @final
@@ -90,7 +91,8 @@ class Journal:
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("BEGIN EXCLUSIVE")
             for text in (
-                "CREATE TABLE IF NOT EXISTS owner (ledger TEXT, data_set TEXT, plan TEXT, run TEXT, digest TEXT)",
+                "CREATE TABLE IF NOT EXISTS owner"
+                " (ledger TEXT, data_set TEXT, plan TEXT, run TEXT, key TEXT, digest TEXT)",
                 "CREATE TABLE IF NOT EXISTS release"
                 " (number INTEGER PRIMARY KEY, path TEXT, origin TEXT, output TEXT, digest TEXT)",
             ):
@@ -105,7 +107,7 @@ class Journal:
     def owner(self) -> Owner | None:
         """Whose it is; None before `claim`."""
         with explained(self.path, WHAT):
-            rows = self._connection.execute("SELECT ledger, data_set, plan, run, digest FROM owner").fetchall()
+            rows = self._connection.execute("SELECT ledger, data_set, plan, run, key, digest FROM owner").fetchall()
         if not rows:
             if self._held():
                 raise damaged(self.path)
@@ -118,7 +120,7 @@ class Journal:
         """Write down whose releases it will hold."""
         with explained(self.path, WHAT):
             columns = attrs.astuple(owner)
-            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
+            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
 
     def keep(self, number: int, path: str, origin: str, output: str) -> None:
         """Keep an output, as `written`; it is on the disk when this returns.

@@ -16,6 +16,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
 from dpframework.ledger.records import DataSet, Records
@@ -40,15 +41,17 @@ def opening(
     relation: Relation | str,
     schema: Schema | None = None,
     verified: Amount | None = None,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
 ) -> dict[str, Any]:
     """Return what is recorded of a data set that is opened (see `Ledger.open`).
 
     Raises
     ------
     InputError
-        If a number, the name or the relation cannot be used.
+        If a number, a name or the relation cannot be used.
     """
-    cap = Budget(epsilon, delta)
+    cap, protected = Budget(epsilon, delta), PrivacyUnit(unit, rows_per_unit)
     tightness = None if verified is None else exact(verified, "the tightness")
     if tightness is not None and tightness > 1:
         raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
@@ -59,6 +62,7 @@ def opening(
         "delta": str(cap.delta),
         "schema": None if schema is None else schema.fingerprint,
         **({} if tightness is None else {"verified": str(tightness)}),
+        **({} if protected.is_row else {"unit": protected.to_dict()}),
     }
 
 
@@ -115,6 +119,8 @@ class Ledger:
         relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
         schema: Schema | None = None,
         verified: Amount | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
     ) -> None:
         """Open a data set with a cap that all its runs must fit together.
 
@@ -132,13 +138,25 @@ class Ledger:
         verified
             Plans are approved only if the very code of each of their miners and mechanisms was verified, at this
             tightness or more (see `StudyPlan.with_verified`). By default none needs to be.
+        unit, rows_per_unit
+            Whom the cap protects (see `Study`), by default one row; plans for another privacy unit are refused: what
+            they cost cannot be added up.
 
         Raises
         ------
         InputError
-            If the name is taken, or a number or the relation cannot be used.
+            If the name is taken, or a number, a name or the relation cannot be used.
         """
-        content = opening(name, epsilon=epsilon, delta=delta, relation=relation, schema=schema, verified=verified)
+        content = opening(
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            relation=relation,
+            schema=schema,
+            verified=verified,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+        )
         with self._chain.writing() as transaction:
             if name in self._books(transaction).data_sets:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")

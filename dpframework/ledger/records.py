@@ -13,6 +13,7 @@ from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
 from dpframework.facts.privacy import NOTHING, PrivacyLoss, Relation, decimal_text
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import START, Entry, LedgerTampered
@@ -59,6 +60,8 @@ class DataSet:
         When it was opened.
     verified
         The least tightness at which the code of a plan must have been verified; None if it need not be.
+    unit
+        Whom the cap protects.
     plans
         The approved plans, as JSON-safe content, by their hashes.
     approvals
@@ -77,6 +80,7 @@ class DataSet:
     schema: str | None
     time: str
     verified: Fraction | None = None
+    unit: PrivacyUnit = ROW
     plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
@@ -104,12 +108,14 @@ class DataSet:
         Raises
         ------
         PlanRefused
-            If it does not fit, or is of another relation or schema, or has no finite total here.
+            If it does not fit, or is of another relation, privacy unit or schema, or has no finite total here.
         """
         if plan.relation is not self.relation:
             raise PlanRefused(
                 f"the plan holds under {plan.relation}, the cap of data set '{self.name}' under {self.relation}"
             )
+        if plan.unit != self.unit:
+            raise PlanRefused(f"the plan protects {plan.unit}, the cap of data set '{self.name}' protects {self.unit}")
         if self.schema not in (None, plan.facts.fingerprint):
             raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
         amount = self.budget.plan_charge(plan)
@@ -220,6 +226,7 @@ class DataSet:
         return {
             "data_set": self.name,
             "relation": self.relation.value,
+            "unit": self.unit.to_dict(),
             "order": None if self.budget.order is None else str(self.budget.order),
             "schema": self.schema,
             "verified": None if self.verified is None else str(self.verified),
@@ -335,6 +342,7 @@ class Records:
                     content["schema"],
                     entry.time,
                     Fraction(content["verified"]) if "verified" in content else None,
+                    PrivacyUnit(**content.get("unit", {})),
                 )
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]

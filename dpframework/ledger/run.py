@@ -31,6 +31,7 @@ from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
 from dpframework.run.scope import Charge
+from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import Engine, Rows
 from dpframework.version import __version__
 
@@ -49,10 +50,14 @@ class LedgerRun(Observer):
         Whether it was charged and may still be resumed.
     data
         The files that its table is read from, for an approval that is for some data only.
+    key
+        What the rows of each privacy unit are chosen by: a run that is resumed goes on with the same rows. Known once
+        the run is made; `read_table` takes it.
     """
 
     def __init__(self, chain: Chain, data_set: str, journal: Path | None) -> None:
         self.id = secrets.token_hex(8)
+        self.key = secrets.token_bytes(KEY_BYTES)
         self.before = 0
         self.unfinished = False
         self.data: Sequence[Path] = ()
@@ -71,6 +76,11 @@ class LedgerRun(Observer):
         self._kept: dict[int, Kept] = {}  # the outputs in the journal
         self._number = 0  # of the release that is being made
         self._head = START
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a journal keeps its releases, so that it can be resumed."""
+        return self._at is not None
 
     @property
     def head(self) -> str:
@@ -148,7 +158,7 @@ class LedgerRun(Observer):
                 }
                 if self._journal is not None and self._journal.owner is None:
                     # First, so that a run that was charged is always found again.
-                    self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id))
+                    self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key.hex()))
                 self._disposable = False
                 transaction.append("run", content)
             elif recorded.end is None:
@@ -186,7 +196,7 @@ class LedgerRun(Observer):
         owner = None if self._journal is None else self._journal.owner
         if self._journal is not None and owner is not None:
             self._require_owner(owner)
-            self.id = owner.run
+            self.id, self.key = owner.run, bytes.fromhex(owner.key)
             recorded = data_set.runs.get(self.id)
             if recorded is not None:
                 self._take_up(recorded, self._journal)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
+from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
@@ -30,6 +31,10 @@ class Losses:
 
     pure: ByRelation
     zcdp: ByRelation
+
+    def of_rows(self, rows: int) -> Losses:
+        """Return the losses for a group of rows, from those for one: epsilon by as many, rho by their square."""
+        return self if rows == 1 else Losses(times(self.pure, Fraction(rows)), times(self.zcdp, Fraction(rows**2)))
 
 
 @attrs.frozen
@@ -58,15 +63,17 @@ class Calibration:
     Attributes
     ----------
     mechanism
-        The mechanism.
+        The mechanism; for a unit of several rows, what it is for one row (see `Mechanism.for_rows`).
     facts
-        The query's declared facts.
+        The query's declared facts, of one row.
     scale
         The scale of the noise, exact, in units of the answer.
     unit
         The step of the integer lattice that answers are rounded to: 1 for integer queries.
     losses
-        What the release costs under each relation at this scale.
+        What the release costs at this scale under each relation, whose neighbours differ by one privacy unit.
+    by
+        What one unit does to the rows.
     """
 
     mechanism: Mechanism
@@ -74,6 +81,7 @@ class Calibration:
     scale: Fraction
     unit: Fraction
     losses: Losses
+    by: UnitChange = ONE_ROW
 
     @functools.cached_property
     def lattice_scale(self) -> float:
@@ -143,7 +151,17 @@ class Mechanism(abc.ABC):
             return "needs to know the length of a real-valued answer beforehand (Query.answer_length)"
         return None
 
-    def calibrate(self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False) -> Calibration | None:
+    def for_rows(self, rows: int) -> Mechanism | None:
+        """Return the mechanism that may lose, for one row, what this one may lose for a unit of so many rows.
+
+        Its pure epsilon for a row is a `rows`-th of this one's, its rho the square of that (see `facts.unit`). By
+        default there is none: a mechanism whose parameter is neither has no claim for units of several rows.
+        """
+        return None
+
+    def calibrate(
+        self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
+    ) -> Calibration | None:
         """Fix the noise for a query under a relation; None where the query has no claim under it.
 
         Parameters
@@ -156,16 +174,21 @@ class Mechanism(abc.ABC):
             Whether the step is released from parts of a table. A replaced row may then leave one part and enter
             another, which costs twice the add-or-remove loss: the noise is such that this too costs no more than
             the mechanism's parameter.
+        by
+            What one privacy unit does to the rows; by default a unit is a row.
 
         Raises
         ------
         InputError
             If the noise would be too large for 64-bit integers.
         """
-        if self.misfit(facts) is not None:
+        of_a_row = self if by.rows == 1 else self.for_rows(by.rows)
+        if of_a_row is None or self.misfit(facts) is not None:
             return None
-        unit = self.lattice_unit(facts)
-        change = self.change(facts)
+        unit = of_a_row.lattice_unit(facts)
+        change = of_a_row.change(facts)
+        if by.resizes:
+            change = either_way(change)
         bound = change.under(relation)
         if in_parts and relation is Relation.REPLACE_ONE:
             bound = (
@@ -173,14 +196,15 @@ class Mechanism(abc.ABC):
             )
         if bound is None or bound <= 0:
             return None
-        scale = self.scale(bound)
+        scale = of_a_row.scale(bound)
         power = 2 if self.norm is Norm.SQUARED_L2 else 1  # an l2 scale is a variance
         if scale > (LARGEST_SCALE * unit) ** power:
             raise InputError(
                 f"{self.name} on {facts.text}: the noise would be too large for 64-bit integers; "
                 "raise its privacy parameter"
             )
-        return Calibration(self, facts, scale, unit, self.losses(change, scale))
+        losses = of_a_row.losses(change, scale)
+        return Calibration(of_a_row, facts, scale, unit, losses.of_rows(by.rows), by)
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
         """Return the lattice step for a query: 1 for integers, else a power of two far below the sensitivity."""
@@ -255,6 +279,15 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
     return math.floor(min(counts)) or None
 
 
+def either_way(pair: ByRelation) -> ByRelation:
+    """Bound under replace-one what replacing a row changes, and what adding or removing one does.
+
+    Where that is not known (a public row count is needed), there is no bound.
+    """
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    return ByRelation(added, None if added is None or replaced is None else max(added, replaced))
+
+
 def doubled_at_most(pair: ByRelation) -> ByRelation:
     """Bound a replace-one amount by twice the add-or-remove one: a replacement is a removal and an addition."""
     added, replaced = pair.add_or_remove_one, pair.replace_one
@@ -283,6 +316,10 @@ class PureMechanism(Mechanism):
     """A mechanism whose parameter is its pure epsilon under the study's relation."""
 
     epsilon: Fraction = attrs.field(converter=positive)
+
+    def for_rows(self, rows: int) -> Mechanism:
+        """Return the same mechanism with a share of epsilon: what a group of rows loses is the sum."""
+        return attrs.evolve(self, epsilon=self.epsilon / rows)
 
     def scale(self, change: Fraction) -> Fraction:
         """Return change / epsilon."""

@@ -53,6 +53,10 @@ class Gaussian(Mechanism):
         assert declared is not None  # `misfit` has been asked
         return times(declared.change, padding(facts) ** 2)
 
+    def for_rows(self, rows: int) -> Mechanism:
+        """Return the mechanism with rho over the square of the number (Bun and Steinke 2016, Proposition 1.9)."""
+        return attrs.evolve(self, rho=self.rho / rows**2)
+
     def scale(self, change: Fraction) -> Fraction:
         """Return the variance."""
         return change / (2 * self.rho)

@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.values import as_texts
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
@@ -97,6 +98,8 @@ class Plan:
         How its table is read (see `OutOfDomain`); with `ERROR` the plan assumes that the data fits the schema.
     code
         Which code it would run (see `code_of`): names do not say what a mechanism does.
+    unit
+        Whom its losses protect: neighbours differ by one such unit.
     """
 
     root: Node = attrs.field(converter=distinct)
@@ -107,6 +110,7 @@ class Plan:
     miners: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
     out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, kw_only=True)
     code: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step once, from the top, left to right."""
@@ -123,9 +127,32 @@ class Plan:
         """Return a step's noise and losses; None where it has no valid claim under this relation."""
         key = id(step)
         if key not in self._calibrations:
-            calibration = step.mechanism.calibrate(step.query.facts(), self.relation, in_parts=self.in_parts(step))
-            self._calibrations[key] = step, calibration
+            self._calibrations[key] = step, self._calibrated(step)
         return self._calibrations[key][1]
+
+    def _calibrated(self, step: Step) -> Calibration | None:
+        """Fix a step's noise, for one unit.
+
+        What a query declares for several rows of one unit holds where all of them are asked, not in parts: there the
+        rows may spread, and each part must cost no more than their share (see `docs/composition.md`).
+        """
+        facts, mechanism, in_parts = step.query.facts(), step.mechanism, self.in_parts(step)
+        by = self.unit_change
+        declared = () if by.rows == 1 or in_parts else tuple(step.query.for_rows(by.rows))
+        if declared:
+            of_unit = attrs.evolve(facts, sensitivities=declared)
+            if mechanism.misfit(of_unit) is None:
+                return mechanism.calibrate(of_unit, self.relation, by=UnitChange(1, by.resizes))
+        return mechanism.calibrate(facts, self.relation, in_parts=in_parts, by=by)
+
+    @property
+    def unit_change(self) -> UnitChange:
+        """What one unit does to the rows.
+
+        Under replace-one the number of units is public. Where each is a row, so is the number of rows; else only where
+        the schema has it.
+        """
+        return UnitChange(self.unit.rows, resizes=not self.unit.is_row and self.facts.rows is None)
 
     @functools.cached_property
     def _in_parts(self) -> frozenset[int]:
@@ -152,7 +179,9 @@ class Plan:
             needed["schema-inferred-from-data"] = ()
         if self.out_of_domain is OutOfDomain.ERROR:
             needed[DATA_FITS_SCHEMA] = ()
-        if self.relation is Relation.REPLACE_ONE:
+        if self.unit.asserted:
+            needed[ROWS_ASSERTED] = ()
+        if self.relation is Relation.REPLACE_ONE and not self.unit_change.resizes:
             needed["row-count-public"] = ()
         return {name: tuple(dict.fromkeys(steps)) for name, steps in needed.items()}
 
@@ -163,6 +192,7 @@ class Plan:
             "schema_version": SCHEMA_VERSION,
             **({} if total else {"out_of_domain": self.out_of_domain.value}),
             "relation": self.relation.value,
+            **({} if self.unit.is_row else {"unit": self.unit.to_dict()}),
             "schema": {**attrs.asdict(self.facts), "inferred": list(self.facts.inferred)},
             "budget": {
                 "epsilon": str(self.budget.epsilon),
@@ -171,7 +201,7 @@ class Plan:
             },
             "miners": dict(self.miners),
             "code": dict(self.code),
-            "root": node_to_dict(self.root, self.calibration),
+            "root": node_to_dict(self.root, self.calibration, self.unit.rows),
         }
 
     @functools.cached_property

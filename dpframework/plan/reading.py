@@ -12,6 +12,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.formats import require_form
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.nodes import FromRelease, Node, Parts, Post, Step, either, parallel, repeat, sequential
@@ -35,6 +36,7 @@ def _read_parts(form: Any) -> Parts | None:
 def _read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
     query = dict(form["query"])
     query["sensitivities"] = [Sensitivity(**declared) for declared in query["sensitivities"]]
+    of_unit = tuple(Sensitivity(**declared) for declared in query.pop("for_rows", ()))
     parameters = dict(form["mechanism"])
     name = parameters.pop("name")
     if name not in mechanisms:
@@ -43,7 +45,7 @@ def _read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]
         )
     return Step(
         form["name"],
-        Declared(QueryFacts(**query)),
+        Declared(QueryFacts(**query), of_unit),
         mechanisms[name](**parameters),
         uses=form["uses"],
         assumptions=form["assumptions"],
@@ -116,6 +118,7 @@ def plan_from_json(
             miners=dict(form["miners"]),
             out_of_domain=OutOfDomain.parse(form.get("out_of_domain", OutOfDomain.CLAMP)),
             code=dict(form["code"]),
+            unit=PrivacyUnit(**form.get("unit", {})),
         )
         claimed = form.pop("hash")
         hashes = {claimed, hash_of(form), plan.hash}  # of what the file shows, and of what follows from it

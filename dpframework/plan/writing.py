@@ -13,7 +13,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Parts, Post, Repeat, Sequential, Step
-from dpframework.queries.base import QueryFacts, Sensitivity
+from dpframework.queries.base import Query, Sensitivity
 
 
 def _ratio(value: Fraction | None) -> str | None:
@@ -41,7 +41,9 @@ def _sensitivity(declared: Sensitivity) -> dict[str, Any]:
     }
 
 
-def _query(facts: QueryFacts) -> dict[str, Any]:
+def _query(query: Query, rows: int) -> dict[str, Any]:
+    facts = query.facts()
+    for_rows = query.for_rows(rows) if rows > 1 else ()
     return {
         "name": facts.name,
         "text": facts.text,
@@ -50,6 +52,7 @@ def _query(facts: QueryFacts) -> dict[str, Any]:
         "answer_length": facts.answer_length,
         "sensitivities": [_sensitivity(s) for s in facts.sensitivities],
         **({"rounding": str(facts.rounding)} if facts.rounding else {}),
+        **({"for_rows": [_sensitivity(s) for s in for_rows]} if for_rows else {}),
     }
 
 
@@ -71,14 +74,14 @@ def _parts(by: Parts | None) -> Any:
     return {"descriptions": [d.to_dict() for d in by]}
 
 
-def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None]) -> dict[str, Any]:
-    """Write a node and all below it, steps with the noise and losses that `calibration` gives."""
+def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None], rows: int = 1) -> dict[str, Any]:
+    """Write a node and all below it, steps with the noise that `calibration` gives; of units of some rows."""
     match node:
         case Step():
             return {
                 "kind": "step",
                 "name": node.name,
-                "query": _query(node.query.facts()),
+                "query": _query(node.query, rows),
                 "mechanism": _mechanism(node.mechanism),
                 "uses": list(node.uses),
                 "assumptions": list(node.assumptions),
@@ -88,16 +91,16 @@ def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None]) 
         case Post():
             return {"kind": "post", "name": node.name, "uses": list(node.uses)}
         case Repeat():
-            return {"kind": "repeat", "times": node.times, "part": node_to_dict(node.part, calibration)}
+            return {"kind": "repeat", "times": node.times, "part": node_to_dict(node.part, calibration, rows)}
         case Parallel():
-            parts = [node_to_dict(part, calibration) for part in node.parts]
+            parts = [node_to_dict(part, calibration, rows) for part in node.parts]
             return {"kind": "parallel", "name": node.name, "by": _parts(node.by), "parts": parts}
         case Sequential():
             return {
                 "kind": "sequential",
                 "name": node.name,
-                "parts": [node_to_dict(p, calibration) for p in node.parts],
+                "parts": [node_to_dict(p, calibration, rows) for p in node.parts],
             }
         case Either():
-            return {"kind": "either", "parts": [node_to_dict(part, calibration) for part in node.parts]}
+            return {"kind": "either", "parts": [node_to_dict(part, calibration, rows) for part in node.parts]}
     raise InputError(f"a plan holds no {type(node).__name__}")

@@ -223,6 +223,15 @@ class Query(abc.ABC):
         """
         return Fraction(0)
 
+    def for_rows(self, rows: int) -> Sequence[Sensitivity]:
+        """Declare how far a privacy unit of several rows moves the answer, where that is less than by each row alone.
+
+        By default nothing: then each row counts by itself, and all of them the sum. What is declared here bounds the
+        change by up to `rows` rows that are added or removed together, and, under replace-one, by up to so many that
+        leave while up to so many come. It holds where the whole table is asked; in parts of it, each row counts alone.
+        """
+        return ()
+
     def facts(self) -> QueryFacts:
         """Return what a plan holds of this query."""
         return QueryFacts(
@@ -269,6 +278,11 @@ class Declared(Query):
 
     name = "declared"
     declared: QueryFacts
+    of_unit: tuple[Sensitivity, ...] = ()
+
+    def for_rows(self, rows: int) -> Sequence[Sensitivity]:
+        """Return what was read."""
+        return self.of_unit
 
     def facts(self) -> QueryFacts:
         """Return the facts that were read."""

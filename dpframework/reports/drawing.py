@@ -66,7 +66,8 @@ def total_line(plan: AccountedPlan) -> str:
     if not known:
         return f"total: none is valid under {plan.relation} ({budget})"
     name, loss = next(iter(known.items()))
-    return f"total: {loss_text(loss)} under {plan.relation}, {name} accounting ({budget})"
+    whom = "" if plan.unit.is_row else f", protecting {plan.unit}"
+    return f"total: {loss_text(loss)} under {plan.relation}, {name} accounting ({budget}){whom}"
 
 
 def _lines(node: Drawn, branch: str = "", indent: str = "") -> Iterator[str]:

@@ -47,8 +47,14 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
         Relation.ADD_OR_REMOVE_ONE: "tables that differ by one row's presence",
         Relation.REPLACE_ONE: "tables of one public size that differ in one row",
     }[plan.relation]
+    if not plan.unit.is_row:
+        neighbours = {
+            Relation.ADD_OR_REMOVE_ONE: "tables that differ by one unit's presence",
+            Relation.REPLACE_ONE: "tables of one public number of units that differ in one unit",
+        }[plan.relation]
     known = plan.totals()
     rows = [
+        ("protects", str(plan.unit)),
         ("relation", f"{plan.relation} ({neighbours})"),
         ("budget", loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta))),
     ]

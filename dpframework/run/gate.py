@@ -60,7 +60,7 @@ class Gate:
 
     def draw(self, charge: Charge, answer: Any) -> Any:
         """Return the mechanism's output."""
-        mechanism = charge.step.mechanism
+        mechanism = charge.calibration.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
         handed = self.randomness.handed(mechanism.assumptions)
         return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, handed))

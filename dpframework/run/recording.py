@@ -24,6 +24,14 @@ class Recorder(Protocol):
     def head(self) -> str:
         """The hash of the record's last entry about this run: who keeps it sees whether the record was put back."""
 
+    @property
+    def key(self) -> bytes:
+        """What the rows of each privacy unit are chosen by."""
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run may be resumed, and so needs a table of the same rows: one that was read with its key."""
+
     def recording(self, plan: Plan, randomness: Randomness) -> AbstractContextManager[None]:
         """Refuse a plan that may not be run, and record how the block ends.
 

@@ -27,14 +27,14 @@ T = TypeVar("T", bound="OnceState")
 class Composition(Protocol):
     """How a run's charges compose: the part of an accountant that a run needs."""
 
-    def amount(self, calibration: Calibration | None) -> Any:
+    def release(self, calibration: Calibration | None) -> Any:
         """Return what one release costs."""
 
     def sequential(self, parts: Sequence[Any]) -> Any:
         """Compose releases from the same rows."""
 
-    def parallel(self, parts: Sequence[Any]) -> Any:
-        """Compose releases from disjoint rows."""
+    def over_parts(self, parts: Sequence[Any], plan: Plan) -> Any:
+        """Compose releases from disjoint rows, for the plan's privacy unit."""
 
     def loss(self, amount: Any) -> PrivacyLoss | None:
         """Return an amount as a loss."""
@@ -74,7 +74,7 @@ class StepState(OnceState):
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return the step's cost once it is made."""
-        return composition.amount(plan.calibration(self.step)) if self.made else composition.sequential([])
+        return composition.release(plan.calibration(self.step)) if self.made else composition.sequential([])
 
 
 class SequentialState(OnceState):
@@ -145,7 +145,7 @@ class ParallelState(OnceState):
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Compose over the parts."""
         parts = [part.charged(composition, plan) for part in self.parts]
-        return composition.parallel(parts) if parts else composition.sequential([])
+        return composition.over_parts(parts, plan) if parts else composition.sequential([])
 
 
 def _found_at(state: State, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:

@@ -18,6 +18,8 @@ from dpframework.facts.toml import (
     required_text,
     resolved_path,
 )
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.run.recording import Recorder
 from dpframework.tables.reading import read_table
 from dpframework.tables.table import Table
 from dpframework.tables.views import read_two_views, sides_of
@@ -90,13 +92,13 @@ class Data:
                 raise NotOpened(f"{path}: there is no such data file")
         return paths
 
-    def read(self, schema: Schema) -> Table:
-        """Read the table; raise as `paths`, `read_table` and `read_two_views` do."""
+    def read(self, schema: Schema, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
+        """Read the table for a privacy unit; raise as `paths`, `read_table` and `read_two_views` do."""
         paths, policy = self.paths(), self.out_of_domain or OutOfDomain.CLAMP
         if len(paths) == 1:
-            return read_table(paths[0], schema, out_of_domain=policy)
+            return read_table(paths[0], schema, out_of_domain=policy, unit=unit, key=key)
         left, right = paths
-        return read_two_views(left, right, schema, id=self.id, out_of_domain=policy)
+        return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
 
 
 def require_views(schema: Schema, where: str = "[data] ") -> None:
@@ -109,3 +111,25 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
     """
     with begun_with(f"{where}has left and right, but "):
         sides_of(schema)
+
+
+def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -> None:
+    """Refuse a table that was read for another unit: its rows were not bounded so, or depend on each other.
+
+    And one of other rows than a run that is resumed may go on with: a unit could have its rows in one part before, and
+    other rows in another part after.
+
+    Raises
+    ------
+    InputError
+        If it is one.
+    """
+    read_for = table.unit
+    if read_for.id != unit.id or (unit.id is not None and read_for.rows > unit.rows):
+        raise InputError(
+            f"the study protects {unit}, and the table was read for {read_for}; read it with unit=study.unit"
+        )
+    if ledger is not None and ledger.resumable and table.key not in (None, ledger.key):
+        raise InputError(
+            "this run may be resumed, and then goes on with the same rows; read its table with key=run.key"
+        )

@@ -12,6 +12,7 @@ from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened, Pl
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
@@ -22,6 +23,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
 from dpframework.study.accuracy import epsilon_for
+from dpframework.study.data import require_read_for
 from dpframework.study.making import Share
 from dpframework.study.registry import registry
 from dpframework.study.releasing import planned_form, released, require_no_choice
@@ -51,6 +53,11 @@ class Study:
     out_of_domain
         How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
         It is part of the plan. A study file's table is read so; a table that you read yourself should be.
+    unit
+        The column whose values name whom the study protects, such as "patient_id", by default one row. It is no
+        attribute. The table is to be read with `unit=study.unit`.
+    rows_per_unit
+        The most rows of one unit. Without `unit` that is the assumption 'rows-per-unit-asserted'.
 
     Raises
     ------
@@ -67,6 +74,8 @@ class Study:
         delta: Amount = 0,
         allow: Iterable[str] = (),
         out_of_domain: OutOfDomain | str | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
     ) -> None:
         if isinstance(allow, str):
             raise InputError(f"allow is one text, {allow!r}; give a list of assumptions")
@@ -75,6 +84,8 @@ class Study:
         self.budget = Budget(epsilon, delta, allow)
         stops = out_of_domain is None and DATA_FITS_SCHEMA in self.budget.allow
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
+        self.unit = PrivacyUnit(unit, rows_per_unit)
+        self.unit.require_no_attribute(schema)
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}
         self._shares: dict[str, Share] = {}
@@ -220,7 +231,8 @@ class Study:
     def _plan_of(self, nodes: Iterable[Node], **more: Any) -> StudyPlan:
         facts = PublicFacts.of(self.schema)
         root, policy = sequential(*nodes), self.out_of_domain
-        return StudyPlan(root, self.relation, facts, self.budget, self.schema, out_of_domain=policy, **more)
+        more |= {"out_of_domain": policy, "unit": self.unit}
+        return StudyPlan(root, self.relation, facts, self.budget, self.schema, **more)
 
     def plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan of the whole study: static, no data has been read.
@@ -344,6 +356,7 @@ class Study:
             if not isinstance(loaded, Table):
                 raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
             plan.require_schema(loaded.schema)
+            require_read_for(plan.unit, loaded, ledger)
             return loaded
         raise InputError(says)
 

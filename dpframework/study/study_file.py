@@ -26,9 +26,10 @@ from dpframework.study.data import Data, require_views
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.tables.table import Table
+from dpframework.tables.views import require_same_ids
 
 _TABLES = ("data", "privacy", "step")
-_PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow")
+_PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
 
 
@@ -51,8 +52,13 @@ class StudyFile:
     data: Data
     study: Study
 
-    def read(self) -> Table:
+    def read(self, key: bytes | None = None) -> Table:
         """Open the data: for a run, after the checks.
+
+        Parameters
+        ----------
+        key
+            What the rows of each privacy unit are chosen by (see `read_table`).
 
         Raises
         ------
@@ -60,7 +66,7 @@ class StudyFile:
             If a file is missing or does not fit the schema; one sentence that names the study file too.
         """
         try:
-            return self.data.read(self.study.schema)
+            return self.data.read(self.study.schema, self.study.unit, key)
         except InputError as error:
             error.args = (f"{self.source}: {error}",)  # of the same class: it says what a failure tells of the rows
             raise
@@ -95,6 +101,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         if len(data.files) > 1:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)
+        if len(data.files) > 1:
+            require_same_ids(study.unit, data.id, "[privacy] ")
         for step in steps:
             _add(study, step, registry or installed())
     return StudyFile(path, attrs.evolve(data, out_of_domain=study.out_of_domain), study)
@@ -117,6 +125,8 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
             delta=exact(form.get("delta", 0), "delta"),
             allow=allow,
             out_of_domain=out_of_domain,
+            unit=form.get("unit"),
+            rows_per_unit=form.get("rows_per_unit", 1),
         )
     except InputError as error:
         raise InputError(f"{where}{error}") from None

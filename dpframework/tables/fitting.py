@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
+from dpframework.tables.ids import ids_of
 from dpframework.tables.sources import Source, open_source
-from dpframework.tables.views import ids_of, sides_of
+from dpframework.tables.views import require_same_ids, sides_of
 
 SHOWN = 5
 
@@ -64,6 +66,7 @@ def check_fit(
     *,
     right: Any = None,
     id: str | None = None,  # noqa: A002
+    unit: PrivacyUnit = ROW,
 ) -> tuple[Misfit, ...]:
     """Return what of a table does not fit a schema. This reads private data and is **not** private.
 
@@ -77,11 +80,13 @@ def check_fit(
         The right view.
     id
         The column that joins the two views.
+    unit
+        The privacy unit that a run would read it for: a row without its id is left out.
 
     Raises
     ------
     InputError
-        If the data cannot be read.
+        If the data cannot be read, or the unit is not what joins the two views.
 
     Examples
     --------
@@ -97,7 +102,10 @@ def check_fit(
     if right is None:
         source = open_source(data)
         rows = _examined(source, list(schema), found)
+        if unit.id is not None:
+            rows = _rows_of_units(source, unit, found)
     else:
+        require_same_ids(unit, id)
         sources = open_source(data), open_source(right)
         counts = [_examined(s, side, found) for s, side in zip(sources, sides_of(schema), strict=True)]
         rows = _joined_rows(sources, id, counts, found)
@@ -147,6 +155,18 @@ def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
     shown = tuple(map(str, values.head(SHOWN).to_list()))
     foreign = column.foreign is not None and bool((column.foreign & which).any())
     return (*shown, "a value of another type") if foreign else shown
+
+
+def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit]) -> int:
+    """Return how many rows are kept, and add those that are nobody's."""
+    assert unit.id is not None  # it was asked
+    if unit.id not in source.columns:
+        found.append(Misfit(unit.id, f"no such column in {source.name}, to tell whose a row is", 0))
+        return 0
+    ids = ids_of(as_column(source.take([unit.id])[unit.id], f"{source.name}: column '{unit.id}'"))
+    if ids.null_count():
+        found.append(Misfit(unit.id, "no id, so that the row is left out", ids.null_count()))
+    return int(ids.drop_nulls().value_counts()["count"].clip(upper_bound=unit.rows).sum())
 
 
 def _joined_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.columns import as_column
+from dpframework.tables.contributions import KEY_BYTES, kept_rows
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table, matrix_dtype
@@ -35,7 +39,12 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
 
 
 def encoded_table(
-    schema: Schema, columns: Mapping[str, Any], sources: Mapping[str, str], policy: OutOfDomain | str
+    schema: Schema,
+    columns: Mapping[str, Any],
+    sources: Mapping[str, str],
+    policy: OutOfDomain | str,
+    unit: PrivacyUnit = ROW,
+    key: bytes | None = None,
 ) -> Table:
     """Encode columns of equal length; `sources` says for each attribute what errors call its table."""
     rows = len(columns[schema.names[0]])
@@ -49,7 +58,38 @@ def encoded_table(
         codes[k] = column.codes
         if column.values is not None:
             values[name] = column.values
-    return Table(schema, codes, values)
+    return Table(schema, codes, values, unit, key)
+
+
+def bounded(
+    schema: Schema,
+    columns: Mapping[str, Any],
+    source: str,
+    policy: OutOfDomain,
+    unit: PrivacyUnit,
+    key: bytes | None,
+) -> Table:
+    """Encode columns of one source, of each privacy unit the rows that are kept; its ids are among the columns."""
+    sources = dict.fromkeys(schema.names, source)
+    if unit.id is None:
+        return encoded_table(schema, columns, sources, policy)
+    own = secrets.token_bytes(KEY_BYTES) if key is None else key
+    taken = {name: as_column(columns[name], f"{source}: column '{name}'") for name in (*schema.names, unit.id)}
+    rows = kept_rows(taken[unit.id], unit, policy=policy, source=source, key=own)
+    kept = {name: taken[name].take(rows) for name in schema.names}
+    return encoded_table(schema, kept, sources, policy, unit, own)
+
+
+def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
+    """Return the columns to read: the attributes, and the one that names units.
+
+    Raises
+    ------
+    InputError
+        If that one is an attribute.
+    """
+    unit.require_no_attribute(schema)
+    return schema.names if unit.id is None else (*schema.names, unit.id)
 
 
 @typechecked
@@ -58,6 +98,8 @@ def table_from_columns(
     schema: Schema,
     *,
     out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
+    unit: PrivacyUnit = ROW,
+    key: bytes | None = None,
     source: str = "table",
 ) -> Table:
     """Encode columns of equal length as a private table.
@@ -65,8 +107,8 @@ def table_from_columns(
     Parameters
     ----------
     columns
-        One column an attribute, by name; each as `encode_column` takes it, shape (rows,).
-    schema, out_of_domain
+        One column an attribute, by name, and the unit's ids; each as `encode_column` takes it, shape (rows,).
+    schema, out_of_domain, unit, key
         As for `read_table`.
     source
         What errors call the table.
@@ -83,18 +125,27 @@ def table_from_columns(
     >>> table_from_columns({"smokes": [True, False]}, Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """
-    for name in schema.names:
+    names = names_to_read(schema, unit)
+    for name in names:
         if name not in columns:
-            raise InputError(f"{source}: has no column '{name}'; give one for each attribute of the schema")
-    lengths = {len(columns[name]) for name in schema.names}
+            raise InputError(
+                f"{source}: has no column '{name}'; give one for each attribute of the schema"
+                + (", and the ids" if name == unit.id else "")
+            )
+    lengths = {len(columns[name]) for name in names}
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns differ in length; give one value a row in each")
-    return encoded_table(schema, columns, dict.fromkeys(schema.names, source), out_of_domain)
+    return bounded(schema, columns, source, OutOfDomain.parse(out_of_domain), unit, key)
 
 
 @typechecked
 def read_table(
-    path: str | os.PathLike[str], schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP
+    path: str | os.PathLike[str],
+    schema: Schema,
+    *,
+    out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
+    unit: PrivacyUnit = ROW,
+    key: bytes | None = None,
 ) -> Table:
     r"""Read the schema's columns of a CSV or Parquet file as a private table.
 
@@ -107,6 +158,11 @@ def read_table(
         The public facts; columns that it does not name are not read.
     out_of_domain
         What to do with a value that the schema does not hold: "error", "clamp" or "missing".
+    unit
+        Whom the table is to protect: where it names a column of ids, each unit keeps at most `unit.rows` of its rows,
+        and a row without an id is left out ("error" refuses it). By default each row is a unit.
+    key
+        What the rows are chosen by, at most 64 bytes; by default drawn anew. Give one only to repeat an experiment.
 
     Raises
     ------
@@ -123,20 +179,27 @@ def read_table(
     ...     read_table(path, Schema([Boolean("smokes"), Numeric("age", 17, 90, bins=4)]))
     Table(2 attributes; rows are private)
     """
-    policy = OutOfDomain.parse(out_of_domain)
+    policy, names = OutOfDomain.parse(out_of_domain), names_to_read(schema, unit)
     source = open_source(path)
-    return encoded_table(schema, source.take(schema.names), dict.fromkeys(schema.names, source.name), policy)
+    return bounded(schema, source.take(names), source.name, policy, unit, key)
 
 
 @typechecked
-def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> Table:
+def table_from_frame(
+    frame: Any,
+    schema: Schema,
+    *,
+    out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
+    unit: PrivacyUnit = ROW,
+    key: bytes | None = None,
+) -> Table:
     """Encode the schema's columns of a dataframe as a private table.
 
     Parameters
     ----------
     frame
         A dataframe of polars (a lazy one is run), pandas or pyarrow.
-    schema, out_of_domain
+    schema, out_of_domain, unit, key
         As for `read_table`.
 
     Raises
@@ -151,6 +214,6 @@ def table_from_frame(frame: Any, schema: Schema, *, out_of_domain: OutOfDomain |
     >>> table_from_frame(pl.DataFrame({"smokes": [True, False]}), Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """
-    policy = OutOfDomain.parse(out_of_domain)
+    policy, names = OutOfDomain.parse(out_of_domain), names_to_read(schema, unit)
     source = open_source(frame)
-    return encoded_table(schema, source.take(schema.names), dict.fromkeys(schema.names, source.name), policy)
+    return bounded(schema, source.take(names), source.name, policy, unit, key)

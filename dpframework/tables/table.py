@@ -15,6 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
 from dpframework.tables.encoding import code_dtype, encode_column
 
@@ -49,23 +50,36 @@ class Table:
         attribute with most codes; row k holds the codes of the schema's attribute k.
     values
         The raw values of each numeric attribute, float64, shape (rows,), read-only, NaN where missing.
+    unit
+        The privacy unit that it was read for: each keeps at most `unit.rows` rows.
+    key
+        What these were chosen by; None if nothing was to be chosen.
     """
 
     schema: Schema
     codes: NDArray[np.unsignedinteger] = attrs.field(converter=_locked_codes)
     values: Mapping[str, NDArray[np.float64]] = attrs.field(converter=_locked_values)
+    unit: PrivacyUnit = ROW
+    key: bytes | None = None
 
     def __repr__(self) -> str:
         """Show the schema's number of attributes only."""
         return f"Table({len(self.schema)} attributes; rows are private)"
 
-    def __reduce__(self) -> tuple[type[Table], tuple[Schema, NDArray[Any], dict[str, NDArray[Any]]]]:
+    def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled table is read-only again."""
-        return Table, (self.schema, self.codes, dict(self.values))
+        return Table, (self.schema, self.codes, dict(self.values), self.unit, self.key)
 
     @classmethod
     @typechecked
-    def from_codes(cls, schema: Schema, codes: ArrayLike, values: Mapping[str, ArrayLike] | None = None) -> Table:
+    def from_codes(
+        cls,
+        schema: Schema,
+        codes: ArrayLike,
+        values: Mapping[str, ArrayLike] | None = None,
+        *,
+        unit: PrivacyUnit = ROW,
+    ) -> Table:
         """Make a table of codes, for generators and tests.
 
         The row count is not compared with the schema's: a neighbouring table has one row more or fewer, or
@@ -80,6 +94,8 @@ class Table:
         values
             Raw values of every numeric attribute, shape (rows,) each, in agreement with the codes, NaN where
             missing; by default the middle of each bin. They are copied.
+        unit
+            The privacy unit of whose rows no more are given than it may have.
 
         Raises
         ------
@@ -109,7 +125,7 @@ class Table:
             if set(values) != set(raw):
                 raise InputError("values must hold one array for each numeric attribute and no others")
             raw = {a.name: _checked_values(a, values[a.name], matrix[schema.index(a.name)]) for a in numeric}
-        return cls(schema, matrix, raw)
+        return cls(schema, matrix, raw, unit)
 
 
 def matrix_dtype(schema: Schema) -> np.dtype[np.unsignedinteger]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpframework.facts.attributes import Attribute, View
-from dpframework.facts.canonical import of_id
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.columns import Column, as_column, is_textual
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.columns import Column, as_column
+from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import encoded_table
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
@@ -30,6 +30,7 @@ def read_two_views(
     *,
     id: str | None = None,  # noqa: A002
     out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
+    unit: PrivacyUnit = ROW,
 ) -> Table:
     """Read a two-view table: left attributes from one file, right attributes from another.
 
@@ -45,20 +46,40 @@ def read_two_views(
         has no partner. Without `id` the rows are matched by position.
     out_of_domain
         As for `read_table`; "error" also refuses ids that are missing or occur twice, and files without a common id.
+    unit
+        Whom the table is to protect: a row, or whoever `id` names, who then has one row at most.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or, without id, the files differ in their number of rows.
+        If the unit has other ids than those that join the rows, a file cannot be read, or, without id, the files differ
+        in their number of rows.
     DoesNotFit
         If the rows break what the schema or the policy says of them.
     """
+    require_same_ids(unit, id)
     policy = OutOfDomain.parse(out_of_domain)
     left_names, right_names = ([attribute.name for attribute in side] for side in sides_of(schema))
     left, right = open_source(left_path), open_source(right_path)
     columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
-    return encoded_table(schema, columns, sources, policy)
+    return encoded_table(schema, columns, sources, policy, unit)
+
+
+def require_same_ids(unit: PrivacyUnit, id: str | None, where: str = "") -> None:  # noqa: A002
+    """Refuse a unit of other ids than those that join two views; `where` begins the sentence.
+
+    Raises
+    ------
+    InputError
+        If there are no ids that join the rows, or they are not the unit's.
+    """
+    if unit.id not in (None, id):
+        by = "position" if id is None else f"'{id}'"
+        raise InputError(
+            f"{where}the rows of two views are joined by {by}, and cannot be told apart by the unit '{unit.id}'; "
+            f"join them by '{unit.id}', or protect one row"
+        )
 
 
 def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
@@ -147,27 +168,3 @@ def _requireids_of(ids: pl.Series, what: str) -> None:
 
 def _where(source: Source, name: str) -> str:
     return f"{source.name}: column '{name}'"
-
-
-def ids_of(column: Column) -> pl.Series:
-    """Return ids as texts that agree between a CSV and a Parquet file (see `of_id`); missing ones are null."""
-    import polars as pl
-
-    series = column.series
-    if series.dtype.is_float():
-        # written out by Python: a whole number with all of its digits
-        texts = [None if number is None or math.isnan(number) else _digits(number) for number in series.to_list()]
-        series = pl.Series(texts, dtype=pl.String)
-    elif not is_textual(series):
-        return series.cast(pl.String)
-    series = series.str.strip_chars()
-    series = series.set(series == "", None)
-    odd = series.filter(
-        series.str.contains(r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$") & series.str.contains(r"[-.eE]")
-    )
-    distinct = odd.unique().drop_nulls()
-    return series.replace(distinct, pl.Series([of_id(text) for text in distinct.to_list()], dtype=pl.String))
-
-
-def _digits(number: float) -> str:
-    return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)

@@ -76,7 +76,7 @@ class _ForcedGate(WatchedGate):
             raise Diverged(f"the candidates of '{charge.path}' differ")
         if not same(inputs, made.inputs):
             raise Diverged(f"the inputs given to '{charge.path}' differ")
-        self.densities.append(charge.step.mechanism.log_density(answer, made.output, charge.calibration))
+        self.densities.append(charge.calibration.mechanism.log_density(answer, made.output, charge.calibration))
         return made.output
 
     def happened(self, event: Event) -> None:
@@ -171,7 +171,8 @@ class Weigher:
             case Made():
                 step = event.charge.step
                 answer = step.query.evaluate(engine, held, **event.inputs)
-                return step.mechanism.log_density(answer, event.output, event.charge.calibration)
+                calibration = event.charge.calibration
+                return calibration.mechanism.log_density(answer, event.output, calibration)
             case Parted():
                 return engine.split(held, event.cut)
             case Extended():

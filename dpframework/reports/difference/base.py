@@ -19,6 +19,7 @@ class Topic(enum.StrEnum):
     FINDINGS = "findings"
     BUDGET = "budget"
     RELATION = "relation"
+    UNIT = "unit"
     SCHEMA = "schema"
     MINERS = "miners"
     CODE = "code"

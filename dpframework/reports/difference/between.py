@@ -46,6 +46,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
         *_of(Topic.FINDINGS, whole.finding_changes(*found)),
         *_of(Topic.BUDGET, whole.budget_changes(before, after)),
         *_of(Topic.RELATION, whole.relation_changes(before, after)),
+        *_of(Topic.UNIT, whole.unit_changes(before, after)),
         *_of(Topic.SCHEMA, whole.schema_changes(before, after)),
         *_of(Topic.MINERS, whole.miner_changes(before, after)),
         *_of(Topic.CODE, whole.code_changes(before, after)),

@@ -22,6 +22,11 @@ def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
     if old is None or new is None:
         gains = "had no valid total and has" if old is None else "had a valid total and has none: it was"
         return f"the plan {gains} {loss_words(new or old)}"
+    if before.unit != after.unit:
+        return (
+            f"the total was {loss_words(old)} for {before.unit} and is {loss_words(new)} for {after.unit}: claims "
+            "about different neighbours, which cannot be compared"
+        )
     if before.relation is not after.relation:
         return (
             f"the total was {loss_words(old)} under {before.relation} and is {loss_words(new)} under "
@@ -105,6 +110,12 @@ def relation_changes(before: Plan, after: Plan) -> Iterator[str]:
         }
         text = from_to(before.relation.value, after.relation.value)
         yield f"{text}: {held[before.relation]}, and {held[after.relation].replace(' was ', ' is ')}"
+
+
+def unit_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare whom the plans protect."""
+    if before.unit != after.unit:
+        yield f"protects {from_to(before.unit, after.unit)}"
 
 
 def schema_changes(before: Plan, after: Plan) -> Iterator[str]:

@@ -1,0 +1,70 @@
+"""How many rows of each privacy unit a table keeps: at most k of them, chosen by what the unit has alone.
+
+A row's key is a keyed hash of its unit's id and of its place among that unit's own rows; each unit keeps the k rows of
+the smallest keys, in the order of the table. So one unit more adds its own rows, at most k, and changes nothing else:
+no other unit's ids, places or keys depend on it. (Neither the place in the table, which one row more shifts for all
+below it, nor how many rows others have, is looked at.) That holds for any key. It is private so that nobody can write
+rows that are sure to be kept.
+
+A row without an id is left out: it is nobody's, so that no claim would cover it. Reading goes on, since a run that its
+rows could stop would tell of them. An owner who asserts `data-fits-schema` is stopped by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from dpframework.facts.errors import DoesNotFit
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.tables.columns import Column
+from dpframework.tables.ids import ids_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+KEY_BYTES = 32
+
+
+def kept_rows(ids: Column, unit: PrivacyUnit, *, policy: OutOfDomain, source: str, key: bytes) -> pl.Series:
+    """Return the positions of the rows that a table keeps, in their order.
+
+    Parameters
+    ----------
+    ids
+        The column that names each row's unit.
+    unit
+        Whom to protect, by how many rows.
+    policy
+        `OutOfDomain.ERROR` refuses rows without an id.
+    source
+        What errors call the table.
+    key
+        What rows are chosen by.
+
+    Raises
+    ------
+    DoesNotFit
+        If the policy is `OutOfDomain.ERROR`, and a row has no id.
+    """
+    import polars as pl
+
+    named = ids_of(ids)
+    if policy is OutOfDomain.ERROR and named.null_count():
+        raise DoesNotFit(f"{source}: the id column '{unit.id}' has missing values; each row needs an id")
+    rows = pl.DataFrame({"id": named}).with_row_index("row").filter(pl.col("id").is_not_null())
+    rows = rows.with_columns(place=pl.int_range(pl.len()).over("id"), of=pl.len().over("id"))
+    few, many = rows.filter(pl.col("of") <= unit.rows), rows.filter(pl.col("of") > unit.rows)
+    if not many.height:
+        return few["row"]
+    keys = [_key(key, whose, place) for whose, place in many.select("id", "place").iter_rows()]
+    many = many.with_columns(key=pl.Series(keys, dtype=pl.UInt64))
+    chosen = many.filter(pl.struct("key", "place").rank("ordinal").over("id") <= unit.rows)
+    return pl.concat([few["row"], chosen["row"]]).sort()
+
+
+def _key(key: bytes, whose: str, place: int) -> int:
+    """Return the key of one row, from its unit's id and its place among that unit's rows."""
+    hashed = hashlib.blake2b(f"{place} {whose}".encode("utf-8", "surrogatepass"), digest_size=8, key=key)
+    return int.from_bytes(hashed.digest())
