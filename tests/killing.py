@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+needs_kills = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="needs fork and SIGKILL, which this system does not have"
+)
+
+
+def told_by_itself(script: str) -> Any:
+    """Run a script on a new folder, in a process that has no threads and may fork; return what it prints, as JSON.
+
+    A kill loses nothing that was written, synchronised or not: in memory many kills take seconds.
+    """
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        ran = subprocess.run([sys.executable, script, folder], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return json.loads(ran.stdout)
 
 
 def forked(folder: Path, work: Callable[[], str]) -> str | None:
@@ -73,3 +95,19 @@ class Crossings:
         sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Counted, **options)
         for owner, name in (*more, (os, "fsync"), (os, "replace"), (Path, "mkdir"), (Path, "unlink")):
             self.around(owner, name)
+
+
+def steps_of(folder: Path, last: int | None, command: Callable[[], int], *more: tuple[object, str]) -> int | None:
+    """Give a command in a child that is killed at a step; return the number of steps if it came to its end, well."""
+
+    def work() -> str:
+        crossings = Crossings(last)
+        crossings.install(*more)
+        return json.dumps([command(), crossings.passed])
+
+    told = forked(folder, work)
+    if told is None:
+        return None
+    code, passed = json.loads(told)
+    assert code == 0, f"the command ended with exit code {code}"
+    return int(passed)

@@ -9,7 +9,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.ledger import Binding, chain, file_digest
+from dpframework.ledger import Binding, chain, data_digests
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.study.registry import Registered, registry
 
@@ -139,8 +139,8 @@ def test_the_digest_is_salted_and_of_the_bytes_in_order(files):
     assert one.digest != again.digest
     digests = [hashlib.sha256(path.read_bytes()).digest() for path in (approved, other)]
     assert one.digest == hmac.new(bytes.fromhex(one.salt), b"".join(digests), "sha256").hexdigest()
-    assert one.holds([file_digest(copy), file_digest(other)])
-    assert not one.holds([file_digest(other), file_digest(approved)])
+    assert one.holds(data_digests([copy, other]))
+    assert not one.holds(data_digests([other, approved]))
     assert not one.holds([])
 
 

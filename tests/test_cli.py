@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from people import SCHEMA_FILE
+from people import SCHEMA_FILE, tree_step
 
 import dpframework as dpf
 from dpframework.cli import main
@@ -117,7 +117,7 @@ REFUSALS = [
 def test_run_stops_before_any_data_is_opened(capsys, study, tmp_path, monkeypatch, expected, changes, says):
     if expected == 1:  # there is a file, but nobody may look
         (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
-        monkeypatch.setattr("dpframework.study.data.read_table", lambda *_, **__: pytest.fail("opened"))
+        monkeypatch.setattr("dpframework.tables.read_table", lambda *_, **__: pytest.fail("opened"))
     code, out, err = run(capsys, "run", study(**changes), "--out", tmp_path / "out")
     assert code == expected
     assert out == ""
@@ -174,7 +174,7 @@ def test_an_inferred_schema_is_never_reported_as_private(capsys, study, tmp_path
 
 @pytest.mark.usefixtures("with_data")
 def test_out_is_refused_before_anything_is_spent(capsys, study, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpframework.study.data.read_table", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr("dpframework.tables.read_table", lambda *_, **__: pytest.fail("opened"))
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.tex").write_text("")
     (tmp_path / "file").write_text("")
@@ -202,15 +202,6 @@ def test_out_that_cannot_be_written(capsys, study, tmp_path):
     assert is_one_sentence(err)
 
 
-SECOND_STEP = """
-[[step]]
-name = "second"
-miner = "dp-id3"
-epsilon = 0.25
-params = { target = "ill", max_depth = 1 }
-"""
-
-
 @pytest.fixture
 def stopping(study, monkeypatch):
     """A study of two trees, the second of which a given error stops after one release."""
@@ -228,7 +219,7 @@ def stopping(study, monkeypatch):
 
         monkeypatch.setattr(Scope, "charge", stop_or_charge)
         path = study()
-        path.write_text(path.read_text() + SECOND_STEP)
+        path.write_text(path.read_text() + tree_step("second", 0.25))
         return path
 
     return written
@@ -303,7 +294,7 @@ def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monk
 
     (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
     monkeypatch.setattr("dpframework.reports.html.html_report", broken)
-    monkeypatch.setattr("dpframework.study.data.read_table", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr("dpframework.tables.read_table", lambda *_, **__: pytest.fail("opened"))
     code, out, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert (code, out, err) == (2, "", "error: report.html.jinja: No such file or directory\n")
     assert not (tmp_path / "out").exists()
@@ -311,16 +302,16 @@ def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monk
 
 @pytest.mark.usefixtures("with_data")
 def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypatch):
-    from dpframework.study import data
+    from dpframework import tables
 
-    read = data.read_table
+    read = tables.read_table
 
     def written_by_another_run_meanwhile(*arguments, **options):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "results.json").write_text("theirs")
         return read(*arguments, **options)
 
-    monkeypatch.setattr(data, "read_table", written_by_another_run_meanwhile)
+    monkeypatch.setattr(tables, "read_table", written_by_another_run_meanwhile)
     code, _, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert code == 2
     assert is_one_sentence(err)

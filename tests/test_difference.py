@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
-from people import SCHEMA_FILE
+from people import SCHEMA_FILE, tree_plan
 from random_plans import compositions
 
 import dpframework as dpf
@@ -465,11 +465,6 @@ def test_what_cannot_be_read_is_said_in_one_sentence(
 
 
 def test_another_parameter_of_a_miner_is_a_change_even_if_every_claim_is_the_same():
-    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall"), dpf.Boolean("hiv")])
-    plans = []
-    for attribute in ("tall", "hiv"):
-        study = dpf.Study(schema, epsilon=1)
-        study.add("tree", dpf.miner("dp-id3", target="ill", attributes=[attribute], epsilon=1))
-        plans.append(study.plan())
+    plans = [tree_plan("tall"), tree_plan("hiv")]
     texts = [str(change) for change in difference(*plans).changes]
     assert any("attributes" in text and "tall" in text and "hiv" in text for text in texts)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
+from people import TREE_STUDY
 
 import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
@@ -983,25 +984,12 @@ def test_objects_of_plugins_are_kept_and_others_are_refused():
 
 # --- command line ---------------------------------------------------------------------------------------------------
 
-STUDY = """
-[data]
-path = "people.csv"
-schema = "people.schema.toml"
-[privacy]
-epsilon = 1
-[[step]]
-name = "tree"
-miner = "dp-id3"
-epsilon = 1
-params = { target = "ill", max_depth = 1 }
-"""
-
 
 @pytest.fixture
 def command(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     SCHEMA.dump("people.schema.toml")
-    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "study.toml").write_text(TREE_STUDY)
     (tmp_path / "people.csv").write_text("ill,town\n" + "true,A\nfalse,B\n" * 100)
 
     def run(line):

@@ -6,35 +6,22 @@ The matrix runs in a process of its own, which forks a child a kill: forking is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
-import pytest
-from killing import Crossings, forked, steps_tried
+from killing import needs_kills, steps_of, steps_tried, told_by_itself
+from people import TREE_STUDY
 
 import dpframework as dpf
 from dpframework import cli
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
-STUDY = """
-[data]
-path = "people.csv"
-schema = "people.schema.toml"
-[privacy]
-epsilon = 1
-[[step]]
-name = "tree"
-miner = "dp-id3"
-epsilon = 1
-params = { target = "ill" }
-"""
 FILE, ON = "people.ledger", ("--data-set", "people")
 APPROVE = ["approve", FILE, "study.toml", *ON, "--by", "the board"]
 
@@ -57,22 +44,6 @@ def ledger(*arguments: str) -> int:
         return cli.main(["ledger", *arguments])
 
 
-def steps_of(folder: Path, command: list[str], last: int | None) -> int | None:
-    """Give a command in a child that is killed at a step; return the number of steps if it came to its end."""
-
-    def work() -> str:
-        crossings = Crossings(last)
-        crossings.install()
-        return json.dumps([ledger(*command), crossings.passed])
-
-    told = forked(folder, work)
-    if told is None:
-        return None
-    code, passed = json.loads(told)
-    assert code == 0, f"{command} ended with exit code {code}"
-    return int(passed)
-
-
 def held(folder: Path) -> tuple[str, ...]:
     """Return the kinds of entries of a ledger that is whole; nothing if there is none, or an empty file."""
     path = folder / FILE
@@ -91,24 +62,25 @@ def matrix(root: Path) -> dict[str, Counter[str]]:
         template = root / "template"
         template.mkdir()
         SCHEMA.dump(template / "people.schema.toml")
-        (template / "study.toml").write_text(STUDY)
+        (template / "study.toml").write_text(TREE_STUDY)
         os.chdir(template)
         for earlier in before:
             assert ledger(*earlier) == 0
         then = held(template)
         whole = Path(shutil.copytree(template, root / "whole"))
-        steps = steps_of(whole, command, None)
+        give = functools.partial(ledger, *command)
+        steps = steps_of(whole, None, give)
         assert steps is not None
         now = held(whole)
         states: Counter[str] = Counter(steps=steps)
         for step in steps_tried(steps):
             here = Path(shutil.copytree(template, root / "here"))
-            assert steps_of(here, command, step) is None
+            assert steps_of(here, step, give) is None
             found = held(here)
             assert found in {then, now} | BETWEEN.get(name, set()), f"{name}, killed at {step}: {found}"
             states["done" if found == now else "not done"] += 1
             if found != now:
-                assert steps_of(here, command, None) is not None
+                assert steps_of(here, None, give) is not None
                 assert held(here) == now
             shutil.rmtree(here)
         made[name] = states
@@ -118,13 +90,9 @@ def matrix(root: Path) -> dict[str, Counter[str]]:
     return made
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL, which this system does not have")
+@needs_kills
 def test_a_ledger_command_killed_at_any_step_has_done_all_or_nothing():
-    # A kill loses nothing that was written, synchronised or not: in memory the matrix takes seconds.
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        ran = subprocess.run([sys.executable, __file__, folder], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    made = json.loads(ran.stdout)
+    made = told_by_itself(__file__)
     assert set(made) == set(COMMANDS)
     for name, states in made.items():
         assert states["steps"] >= 4

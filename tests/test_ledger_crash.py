@@ -9,18 +9,15 @@ import contextlib
 import importlib
 import io
 import json
-import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pytest
-from killing import Crossings, forked, steps_tried
+from killing import needs_kills, steps_of, steps_tried, told_by_itself
+from people import study_file, tree_step
 
 import dpframework as dpf
 from dpframework import cli
@@ -30,23 +27,7 @@ from dpframework.run.gate import Gate
 from dpframework.study.registry import registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=2)])
-STUDY = """
-[data]
-path = "people.csv"
-schema = "people.schema.toml"
-[privacy]
-epsilon = 8
-[[step]]
-name = "first"
-miner = "dp-id3"
-epsilon = 4
-params = { target = "ill", max_depth = 1 }
-[[step]]
-name = "second"
-miner = "dp-id3"
-epsilon = 4
-params = { target = "age", max_depth = 1 }
-"""
+STUDY = study_file(8, tree_step("first", 4), tree_step("second", 4, "age"))
 RUN = ["run", "study.toml", "--out", "out", "--ledger", "people.ledger", "--data-set", "people"]
 
 
@@ -72,20 +53,12 @@ def prepared(folder: Path) -> None:
 def steps_of_run(folder: Path, last: int | None) -> int | None:
     """Make the run in a child that is killed at a step; return the number of steps if it came to its end."""
 
-    def work() -> str:
-        crossings = Crossings(last)
-        crossings.install((Gate, "draw"))
+    def run() -> int:
         registry().observers.append(Spy())
         with contextlib.redirect_stdout(io.StringIO()):
-            code = cli.main(RUN)
-        return json.dumps([code, crossings.passed])
+            return cli.main(RUN)
 
-    told = forked(folder, work)
-    if told is None:
-        return None
-    code, passed = json.loads(told)
-    assert code == 0, f"the run ended with exit code {code}"
-    return int(passed)
+    return steps_of(folder, last, run, (Gate, "draw"))
 
 
 def seen(folder: Path) -> list[list[object]]:
@@ -186,13 +159,9 @@ def matrix(folder: Path) -> dict[str, int]:
     return {**states, "steps": steps}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL, which this system does not have")
+@needs_kills
 def test_a_run_killed_at_any_step_keeps_its_charge_and_goes_on():
-    # A kill loses nothing that was written, synchronised or not: in memory the matrix takes seconds.
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
-        ran = subprocess.run([sys.executable, __file__, folder], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    states = json.loads(ran.stdout)
+    states = told_by_itself(__file__)
     assert states.pop("steps") >= 70
     assert set(states) == {"not charged", "charged", "kept", "finished", "written"}
 

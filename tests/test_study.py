@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import pytest
 from noisy_mode import NoisyMode
+from people import tree_plan
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
@@ -348,12 +349,7 @@ def test_what_was_found_before_a_miner_fails_is_kept_with_what_was_spent(error):
 
 
 def test_the_hash_binds_miners_and_their_parameters():
-    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall"), dpf.Boolean("hiv")])
-    plans = []
-    for attribute in ("tall", "hiv"):
-        study = dpf.Study(schema, epsilon=1)
-        study.add("tree", dpf.miner("dp-id3", target="ill", attributes=[attribute], epsilon=1))
-        plans.append(study.plan())
+    plans = [tree_plan("tall"), tree_plan("hiv")]
     assert plans[0].hash != plans[1].hash
     assert plans[0].content()["root"] == plans[1].content()["root"]
     assert dpf.StudyPlan.from_json(plans[0].to_json()) == plans[0]

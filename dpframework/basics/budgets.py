@@ -6,18 +6,19 @@ exponential mechanism, whose rho is the smallest for what they do: that is less 
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import positive, positive_rho
+from dpframework.facts.privacy import positive, positive_rho, root_below
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 from dpframework.run.miner import Miner
+
+EXAMPLE_DELTA = Fraction(1, 10**6)  # of the examples in zCDP
 
 
 @attrs.frozen
@@ -59,15 +60,3 @@ class BasicMiner(Miner):
     def _epsilon(self) -> Fraction:
         assert self.epsilon is not None  # one of the two is given
         return self.epsilon
-
-
-def root_below(square: Fraction) -> Fraction:
-    """Return a rational just below the square root.
-
-    Examples
-    --------
-    >>> float(root_below(Fraction(2)))
-    1.414213562373
-    """
-    scale = 10**12
-    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)

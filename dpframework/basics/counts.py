@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.basics.budgets import BasicMiner
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
 from dpframework.facts.errors import InputError
@@ -29,7 +29,6 @@ from dpframework.run.private_table import PrivateTable
 if TYPE_CHECKING:
     from dpframework.results import Estimate, Frequencies
 
-_DELTA = Fraction(1, 10**6)  # of the examples in zCDP
 _MOST_ATTRIBUTES = 3
 
 
@@ -50,10 +49,8 @@ class CountMiner(BasicMiner):
 
     Parameters
     ----------
-    epsilon
-        The budget; or
-    rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
     where
         A description, or the form that `Description.to_dict` returns: in a study file
         `where = { equals = ["sex", "Male"] }` or `where = { below = ["age", 30] }`, joined by `and`, `or`, `not`.
@@ -95,7 +92,7 @@ class CountMiner(BasicMiner):
             "rows": Example(schema, cls(epsilon=1)),
             "described": Example(schema, cls(young, epsilon=1)),
             "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
-            "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), _DELTA),
+            "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }
 
 
@@ -117,10 +114,10 @@ class _TableMiner(BasicMiner):
 
     def mine(self, table: PrivateTable) -> Frequencies:
         """Release it."""
-        attributes = self.cells(table.schema)
-        counts, variance = table.release("counts"), table.calibration("counts").variance
         from dpframework.results import Frequencies
 
+        attributes = self.cells(table.schema)
+        counts, variance = table.release("counts"), table.calibration("counts").variance
         return Frequencies([a.name for a in attributes], [a.labels for a in attributes], counts, variance)
 
 
@@ -159,10 +156,8 @@ class HistogramMiner(_TableMiner):
     bins
         For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data.
         By default the schema's bins.
-    epsilon
-        The budget; or
-    rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
 
     Examples
     --------
@@ -187,7 +182,7 @@ class HistogramMiner(_TableMiner):
             "values": Example(schema, cls("town", epsilon=1)),
             "bins": Example(schema, cls("age", bins=[0, 30, 60, 90], epsilon=1)),
             "rows-public": Example(counted, cls("age", bins=3, epsilon=1)),
-            "zcdp": Example(schema, cls("town", rho=Fraction(1, 8)), _DELTA),
+            "zcdp": Example(schema, cls("town", rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }
 
 
@@ -204,10 +199,8 @@ class CrosstabMiner(_TableMiner):
     ----------
     attributes
         Two or three names; numeric attributes are cut as in the schema.
-    epsilon
-        The budget; or
-    rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
 
     Examples
     --------
@@ -240,5 +233,5 @@ class CrosstabMiner(_TableMiner):
             "two": Example(schema, cls(["ill", "town"], epsilon=1)),
             "three": Example(schema, cls(["town", "ill", "age"], epsilon=1)),
             "rows-public": Example(counted, cls(["town", "age"], epsilon=1)),
-            "zcdp": Example(schema, cls(["ill", "town"], rho=Fraction(1, 8)), _DELTA),
+            "zcdp": Example(schema, cls(["ill", "town"], rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.basics.budgets import BasicMiner
+from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
@@ -25,8 +25,6 @@ from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:
     from dpframework.results import Estimate, QuantileEstimate
-
-_DELTA = Fraction(1, 10**6)  # of the examples in zCDP
 
 
 def _bounds(bounds: Iterable[float] | None) -> tuple[float, float] | None:
@@ -63,7 +61,7 @@ def _examples(cls: type[Any]) -> Mapping[str, Example]:
         "bounds": Example(age, cls("age", bounds=[10, 60], epsilon=1)),
         "rows-public": Example(attrs.evolve(change, rows=6), cls("change", epsilon=1)),
         "rows-public-missing": Example(attrs.evolve(age, rows=6), cls("age", epsilon=1)),
-        "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), _DELTA),
+        "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
     }
 
 
@@ -81,10 +79,8 @@ class SumMiner(_NumberMiner):
         The attribute's name.
     bounds
         Two public numbers that values are clamped to, by default the schema's bounds.
-    epsilon
-        The budget; or
-    rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
 
     Examples
     --------
@@ -100,10 +96,10 @@ class SumMiner(_NumberMiner):
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
-        released, calibration = float(table.release("sum")), table.calibration("sum")
-        within = calibration.mechanism.preview(calibration).within
         from dpframework.results import Estimate
 
+        released, calibration = float(table.release("sum")), table.calibration("sum")
+        within = calibration.mechanism.preview(calibration).within
         return Estimate(f"sum of {self.attribute}", released, released - within, released + within)
 
     @classmethod
@@ -132,14 +128,10 @@ class MeanMiner(_NumberMiner):
 
     Parameters
     ----------
-    attribute
-        The attribute's name.
-    bounds
-        Two public numbers that values are clamped to, by default the schema's bounds.
-    epsilon
-        The budget; or
-    rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+    attribute, bounds
+        As for `SumMiner`.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
 
     Examples
     --------
@@ -168,6 +160,8 @@ class MeanMiner(_NumberMiner):
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it, and divide."""
+        from dpframework.results import Estimate
+
         centred, rows = self._centred(table.schema), table.schema.rows
         if centred is not None and rows is not None:
             lower, upper = centred.lower, centred.upper
@@ -177,8 +171,6 @@ class MeanMiner(_NumberMiner):
             lower, upper = distances.lower, distances.upper
             mean, low, high = (lower + (upper - lower) * share for share in _of_distances(table))
         mean, low, high = (min(max(x, lower), upper) for x in (mean, low, high))
-        from dpframework.results import Estimate
-
         return Estimate(f"mean of {self.attribute}", mean, min(low, mean), max(high, mean))
 
     @classmethod
@@ -199,12 +191,12 @@ def _of_distances(table: PrivateTable) -> tuple[float, float, float]:
 
     Counted in steps of the noise's lattice, as counts are in rows.
     """
-    calibration = table.calibration("distances")
-    unit = float(calibration.unit)
-    variance = calibration.variance / unit**2
     from dpframework.results.noisy import CONFIDENCE, Noisy, error_of, quantile
     from dpframework.results.redescription import least_jaccard
 
+    calibration = table.calibration("distances")
+    unit = float(calibration.unit)
+    variance = calibration.variance / unit**2
     below, above = (Noisy(value / unit, variance) for value in table.release("distances"))
     one, other = max(below.value, 0.0), max(above.value, 0.0)
     most = quantile(error_of(CONFIDENCE))
@@ -232,10 +224,8 @@ class QuantileMiner(_NumberMiner):
         Two public numbers that values are clamped to, by default the schema's bounds. The grid has the whole numbers
         between them, if they are whole and at most 4096 apart, else 4096 equal steps; a value counts as the nearest
         point.
-    epsilon
-        The budget; or
-    rho
-        the budget in zCDP, for a study with a delta. Give one of the two.
+    epsilon, rho
+        The budget; in zCDP, for a study with a delta, as rho instead.
 
     Examples
     --------
@@ -255,10 +245,10 @@ class QuantileMiner(_NumberMiner):
 
     def mine(self, table: PrivateTable) -> QuantileEstimate:
         """Release it."""
-        scores, calibration = self._scores(table.schema), table.calibration("quantile")
-        rows = calibration.mechanism.preview(calibration).within
         from dpframework.results import QuantileEstimate
 
+        scores, calibration = self._scores(table.schema), table.calibration("quantile")
+        rows = calibration.mechanism.preview(calibration).within
         return QuantileEstimate(self.attribute, scores.quantile, table.release("quantile"), rows, scores.step)
 
     @classmethod
@@ -271,5 +261,5 @@ class QuantileMiner(_NumberMiner):
             "missing": Example(missing, cls("age", 0.75, epsilon=1)),
             "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
             "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1)),
-            "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), _DELTA),
+            "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }

@@ -110,15 +110,18 @@ def schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a schema that was inferred from private data."""
     if not plan.facts.inferred:
         return
-    what = "; ".join(plan.facts.inferred)
-    if INFERRED in plan.budget.allow:
-        yield Severity.WARNING, f"the schema was inferred from private data ({what}): no claim of this plan covers that"
-    else:
-        yield (
-            Severity.ERROR,
-            f"the schema was inferred from private data ({what}), which no epsilon covers; "
-            f"write a public schema, or allow '{INFERRED}'",
-        )
+    what = f"the schema was inferred from private data ({'; '.join(plan.facts.inferred)})"
+    yield _if_allowed(
+        plan,
+        INFERRED,
+        f"{what}: no claim of this plan covers that",
+        f"{what}, which no epsilon covers; write a public schema, or allow '{INFERRED}'",
+    )
+
+
+def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Severity, str]:
+    """Return a warning if the study allows an assumption, else an error."""
+    return (Severity.WARNING, accepted) if name in plan.budget.allow else (Severity.ERROR, refused)
 
 
 def unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -143,14 +146,13 @@ def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find what the owner asserts of the rows, and a run relies on."""
     if DATA_FITS_SCHEMA in plan.assumptions:
-        if DATA_FITS_SCHEMA in plan.budget.allow:
-            yield Severity.WARNING, f"the owner asserts '{DATA_FITS_SCHEMA}': {_ENDS}"
-        else:
-            yield (
-                Severity.ERROR,
-                f"reading with out_of_domain = '{plan.out_of_domain}' assumes '{DATA_FITS_SCHEMA}': a row that the "
-                "schema does not hold ends the run; list it in the study's allow, or choose 'clamp' or 'missing'",
-            )
+        yield _if_allowed(
+            plan,
+            DATA_FITS_SCHEMA,
+            f"the owner asserts '{DATA_FITS_SCHEMA}': {_ENDS}",
+            f"reading with out_of_domain = '{plan.out_of_domain}' assumes '{DATA_FITS_SCHEMA}': a row that the "
+            "schema does not hold ends the run; list it in the study's allow, or choose 'clamp' or 'missing'",
+        )
     if plan.facts.rows is not None:
         if plan.relation is not Relation.ADD_OR_REMOVE_ONE:  # there DP018 says what is wrong with it
             yield Severity.INFO, f"the owner asserts rows = {plan.facts.rows}: {_ENDS}"

@@ -73,9 +73,9 @@ def open_data_set(
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
-    from dpframework.facts.schema import Schema
+    from dpframework.facts.schema import read_schema
 
-    public = None if schema is None else Schema.load(schema)
+    public = None if schema is None else read_schema(schema)
     # first, so that bad input leaves no empty ledger behind
     cap: dict[str, Any] = {
         "epsilon": epsilon,

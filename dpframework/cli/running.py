@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
+from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
 from dpframework.cli.progress import progress
 from dpframework.cli.shared import (
     REFUSED,
@@ -34,8 +34,7 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
-from dpframework.reports.ran import RESULTS, Ran
-from dpframework.study.results import Results
+from dpframework.study.results import RESULTS, Results
 from dpframework.study.study_file import StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine
@@ -89,7 +88,7 @@ def run(
     if recorded is not None:
         recorded.data = file.data.paths()
     results, stop = _kept(out, study.stem, recorded, lambda: _made(file, seed, chosen, recorded))
-    ran = Ran.of(results, stopped=_reason(stop))
+    ran = reports.Ran.of(results, stopped=_reason(stop))
     releases = counted(len(ran.charges), "release")
     if stop is not None:
         say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
@@ -197,7 +196,7 @@ def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.L
 
 def record(results: Results, *, stopped: str | None = None) -> dict[str, object]:
     """Return what a results file holds: results, and what `report` needs to show them again."""
-    return {**results.to_dict(), **Ran.of(results, stopped=stopped).to_dict()}
+    return {**results.to_dict(), **reports.Ran.of(results, stopped=stopped).to_dict()}
 
 
 def write_outputs(
@@ -213,7 +212,7 @@ def write_outputs(
     texts = {
         PLAN: results.plan.to_json(),
         RESULTS: json_text(record(results, stopped=stopped)) + "\n",
-        REPORT: html_report(results.plan, Ran.of(results, stopped=stopped), title=title),
+        REPORT: html_report(results.plan, reports.Ran.of(results, stopped=stopped), title=title),
     }
     for name, text in texts.items():
         write_whole(folder / name, text, called=(out or folder) / name)
@@ -279,7 +278,7 @@ def _format_of(out: Path | None) -> ReportFormat:
     return SUFFIXES[out.suffix.lower()]
 
 
-def _laid_out(form: ReportFormat, plan: StudyPlan, ran: Ran | None, title: str) -> str:
+def _laid_out(form: ReportFormat, plan: StudyPlan, ran: reports.Ran | None, title: str) -> str:
     match form:
         case ReportFormat.HTML:
             from dpframework.reports.html import html_report
@@ -295,7 +294,7 @@ def _laid_out(form: ReportFormat, plan: StudyPlan, ran: Ran | None, title: str) 
             return terminal_text(plan, ran, title=title)
 
 
-def _reported(subject: Path) -> tuple[StudyPlan, Ran | None, str]:
+def _reported(subject: Path) -> tuple[StudyPlan, reports.Ran | None, str]:
     if not subject.exists():
         raise InputError(
             f"{subject}: there is no such file or folder; "
@@ -306,7 +305,7 @@ def _reported(subject: Path) -> tuple[StudyPlan, Ran | None, str]:
     source = subject / RESULTS
     if not source.exists():
         raise InputError(f"{subject}: is not the folder of a run; there is no {RESULTS} in it")
-    ran, ran_plan = Ran.read(source)
+    ran, ran_plan = reports.Ran.read(source)
     plan = open_plan(subject / PLAN)
     if ran_plan != plan.hash:
         raise InputError(f"{subject}: {RESULTS} is of another plan than {PLAN}; run the study again")

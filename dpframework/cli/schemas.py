@@ -24,7 +24,7 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Schema
+from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.unit import PrivacyUnit
 
 app = typer.Typer(
@@ -141,7 +141,7 @@ def check(
     from dpframework.tables.fitting import check_fit
 
     _require_join(right, id)
-    misfits = check_fit(file, Schema.load(schema), right=right, id=id, unit=PrivacyUnit(unit, rows_per_unit))
+    misfits = check_fit(file, read_schema(schema), right=right, id=id, unit=PrivacyUnit(unit, rows_per_unit))
     say(SHOWS_ROWS)
     if as_json:
         print_json({"private": False, "fits": not misfits, "misfits": [misfit.to_dict() for misfit in misfits]})
@@ -180,7 +180,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the attributes of a schema file."""
-    schema = Schema.load(file)
+    schema = read_schema(file)
     if as_json:
         print_json(schema.to_dict())
         return

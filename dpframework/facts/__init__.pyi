@@ -50,6 +50,7 @@ from .privacy import (
     positive as positive,
     positive_rho as positive_rho,
     rational_above as rational_above,
+    root_below as root_below,
 )
 from .schema import Schema as Schema
 from .shortening import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import shutil
@@ -113,6 +114,30 @@ def require_no_stream(path: Path) -> None:
         raise InputError(f"{str(path)!r}: is no path: it holds a NUL character") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is no regular file but a pipe, a device or a socket; save its content to a file")
+
+
+def file_digest(path: Path, expected: str | None = None) -> bytes:
+    """Return the SHA-256 of a file's bytes.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    expected
+        What is expected there, for the error.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read; names the file.
+    """
+    require_no_stream(path)
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        remedy = f"; {expected} is expected" if expected else ""
+        raise InputError(f"{path}: cannot be read: {error.strerror}{remedy}") from None
 
 
 def write_whole(path: Path, content: str | bytes, *, called: Path | None = None) -> None:

@@ -142,6 +142,18 @@ def rational_above(value: float) -> Fraction:
     return Fraction(value) * (1 + Fraction(1, 2**40))
 
 
+def root_below(square: Fraction) -> Fraction:
+    """Return a rational just below the square root.
+
+    Examples
+    --------
+    >>> float(root_below(Fraction(2)))
+    1.414213562373
+    """
+    scale = 10**12
+    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)
+
+
 def converted_above(value: float) -> Fraction:
     """Return a loss converted in floating point, rounded up to nine decimals.
 

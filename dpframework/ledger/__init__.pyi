@@ -4,7 +4,7 @@ from .approvals import (
 )
 from .binding import (
     Binding as Binding,
-    file_digest as file_digest,
+    data_digests as data_digests,
 )
 from .chain import (
     Head as Head,

@@ -6,7 +6,6 @@ guess is right. Nothing else can be read off it.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable, Sequence
@@ -15,24 +14,18 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.errors import InputError
-from dpframework.facts.files import require_no_stream
+from dpframework.facts.files import file_digest
 
 
-def file_digest(path: Path) -> bytes:
-    """Return the SHA-256 of a file's bytes.
+def data_digests(files: Iterable[Path]) -> list[bytes]:
+    """Return the SHA-256 of each file's bytes.
 
     Raises
     ------
     InputError
-        If it cannot be read.
+        If one cannot be read.
     """
-    require_no_stream(path)
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}; a data file is expected") from None
+    return [file_digest(path, "a data file") for path in files]
 
 
 @final
@@ -61,7 +54,7 @@ class Binding:
             If one cannot be read.
         """
         salt = secrets.token_hex(16)
-        return cls(salt, _digest(salt, [file_digest(path) for path in files]))
+        return cls(salt, _digest(salt, data_digests(files)))
 
     def holds(self, digests: Sequence[bytes]) -> bool:
         """Tell whether files of these digests are those that it was made of."""

@@ -21,7 +21,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.ledger.approvals import RecordedRun
-from dpframework.ledger.binding import file_digest
+from dpframework.ledger.binding import data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, Records, refused as _refused
@@ -111,7 +111,7 @@ class LedgerRun(Observer):
             with self._chain.reading() as transaction:
                 binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
             if binds:  # outside a transaction: large files take long
-                self._files = [file_digest(path) for path in self.data]
+                self._files = data_digests(self.data)
             with self._chain.reading() as transaction:
                 self._look(transaction)
             yield

@@ -14,6 +14,7 @@ tables exchanged. (Nothing is asked of the changes themselves, only of their dif
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from fractions import Fraction
@@ -88,6 +89,17 @@ class _NoisyMax(_ByScore):
         """Return the position of the chosen candidate."""
         return randomness.noisy_max(calibration.on_lattice(answer).ravel(), calibration.lattice_scale, self.noise)
 
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of choosing position `output`."""
+        scaled = _scaled(answer, calibration)
+        if not 0 <= int(output) < len(scaled):
+            return -math.inf
+        return self.log_probability(scaled, int(output))
+
+    @abc.abstractmethod
+    def log_probability(self, scaled: NDArray[np.float64], chosen: int) -> float:
+        """Return that of choosing a position, for scores in units of the noise's scale."""
+
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best score and the chosen one's (McSherry and Talwar 2007, Theorem 6)."""
         scale, size = float(calibration.scale), calibration.facts.answer_length
@@ -110,12 +122,9 @@ class Exponential(_NoisyMax, BoundedRange):
     name: ClassVar[str] = "exponential"
     noise: ClassVar[Noise] = Noise.GUMBEL
 
-    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of choosing position `output`."""
-        scaled = _scaled(answer, calibration)
-        if not 0 <= int(output) < len(scaled):
-            return -math.inf
-        return float(scaled[int(output)] - np.log(np.exp(scaled).sum()))
+    def log_probability(self, scaled: NDArray[np.float64], chosen: int) -> float:
+        """Return the score's share of the exponential scores, as a logarithm."""
+        return float(scaled[chosen] - np.log(np.exp(scaled).sum()))
 
 
 @final
@@ -129,12 +138,9 @@ class PermuteAndFlip(_NoisyMax):
     name: ClassVar[str] = "permute-and-flip"
     noise: ClassVar[Noise] = Noise.EXPONENTIAL
 
-    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of choosing position `output`."""
-        scaled = _scaled(answer, calibration)
-        if not 0 <= int(output) < len(scaled):
-            return -math.inf
-        return permute_and_flip_log_probability(scaled, int(output))
+    def log_probability(self, scaled: NDArray[np.float64], chosen: int) -> float:
+        """See `permute_and_flip_log_probability`."""
+        return permute_and_flip_log_probability(scaled, chosen)
 
 
 def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) -> ByRelation:

@@ -56,10 +56,8 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     Attributes
     ----------
-    attribute
-        A numeric attribute.
-    lower, upper
-        Public bounds, by default the schema's.
+    attribute, lower, upper
+        As for `queries.sums.BoundedSum`.
     quantile
         q, exact, of at most six decimals; 1/2 is the median.
 

@@ -173,10 +173,8 @@ class BoundDistances(WithinBounds):
 
     Attributes
     ----------
-    attribute
-        A numeric attribute.
-    lower, upper
-        Public bounds, by default the schema's.
+    attribute, lower, upper
+        As for `BoundedSum`.
 
     Examples
     --------

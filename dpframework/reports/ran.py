@@ -17,11 +17,8 @@ from dpframework.facts.files import read_text
 from dpframework.facts.privacy import exact
 from dpframework.facts.toml import begun_with
 from dpframework.reports.losses import loss_text
-from dpframework.study.results import RESULTS_VERSION, Results
+from dpframework.study.results import RESULTS, RESULTS_VERSION, Results
 from dpframework.study.study_plan import StudyPlan
-
-#: The name of a results file in a run's folder.
-RESULTS = "results.json"
 
 
 @final

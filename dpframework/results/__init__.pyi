@@ -3,6 +3,7 @@ from .estimates import (
     QuantileEstimate as QuantileEstimate,
 )
 from .frequencies import Frequencies as Frequencies
+from .kept import Drawn as Drawn, Kept as Kept
 from .noisy import Noisy as Noisy
 from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values

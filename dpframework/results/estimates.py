@@ -6,7 +6,6 @@ what the exact table may be, not what a population may be.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -18,9 +17,12 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.privacy import decimal_text, exact
 from dpframework.results.aligned import aligned
+from dpframework.results.kept import Drawn
 
 if TYPE_CHECKING:
     import polars as pl
+
+_STRIP = {"figsize": (6, 1.5)}  # inches: one line of a plot
 
 
 def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
@@ -28,19 +30,9 @@ def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
         raise InputError(f"the {attribute.name} of an estimate must be finite, not {value}")
 
 
-def _axes(ax: Any | None) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
-    return pyplot.subplots(figsize=(6, 1.5))[1]
-
-
 @final
 @attrs.frozen
-class Estimate:
+class Estimate(Drawn):
     """A released number, and the interval that holds the exact one with 95 % probability, whatever the table.
 
     Attributes
@@ -60,6 +52,8 @@ class Estimate:
     Brackets: the 95 % interval, from the noise alone.
     """
 
+    called = "an estimate"
+    figure = _STRIP
     what: str
     value: float = attrs.field(converter=float, validator=_finite)
     low: float = attrs.field(converter=float, validator=_finite)
@@ -80,42 +74,16 @@ class Estimate:
         """Return a JSON-safe form that `from_dict` reads."""
         return attrs.asdict(self)
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> Estimate:
-        """Read what `to_dict` wrote.
+    def read(cls, form: Mapping[str, Any]) -> Estimate:
+        """See `Kept`."""
+        return cls(str(form["what"]), form["value"], form["low"], form["high"])
 
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        try:
-            return cls(str(form["what"]), form["value"], form["low"], form["high"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError("this is not an estimate that dpframework wrote") from None
-
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw the value with its interval and return the matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        axes = _axes(ax)
+    def draw(self, axes: Any) -> None:
+        """Draw the value with its interval."""
         arms = [[self.value - self.low], [self.high - self.value]]
         axes.errorbar([self.value], [0], xerr=arms, fmt="o", color="#0b5394", ecolor="0.5", capsize=4)
         axes.set_yticks([0], [self.what])
-        return axes
 
     def __str__(self) -> str:
         """Draw a table of one row: as many digits as the interval bears out."""
@@ -145,7 +113,7 @@ def _share(value: Any) -> Fraction:
 
 @final
 @attrs.frozen
-class QuantileEstimate:
+class QuantileEstimate(Drawn):
     """A released point, and how far it may be from the quantile that was asked for: as a number of rows.
 
     With 95 % probability, whatever the table, no more than `rows` rows stand between the point and an exact quantile:
@@ -174,6 +142,8 @@ class QuantileEstimate:
     steps of 1.
     """
 
+    called = "a quantile"
+    figure = _STRIP
     attribute: str
     quantile: Fraction = attrs.field(converter=_share)
     value: float = attrs.field(converter=float, validator=_finite)
@@ -190,42 +160,16 @@ class QuantileEstimate:
         """Return a JSON-safe form that `from_dict` reads."""
         return {**attrs.asdict(self), "quantile": str(self.quantile)}
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> QuantileEstimate:
-        """Read what `to_dict` wrote.
+    def read(cls, form: Mapping[str, Any]) -> QuantileEstimate:
+        """See `Kept`."""
+        return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
 
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        try:
-            return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError("this is not a quantile that dpframework wrote") from None
-
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw the point where it lies on the attribute's axis and return the matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on, such as those of a histogram's plot; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        axes = _axes(ax)
+    def draw(self, axes: Any) -> None:
+        """Draw the point where it lies on the attribute's axis, such as that of a histogram's plot."""
         axes.plot([self.value], [0], "o", color="#0b5394")
         axes.set_yticks([0], [f"quantile {decimal_text(self.quantile)} (± {math.ceil(self.rows)} rows)"])
         axes.set(xlabel=self.attribute)
-        return axes
 
     def __str__(self) -> str:
         """Draw a table of one row."""

@@ -8,7 +8,6 @@ add up to the same total.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
@@ -20,6 +19,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.values import as_texts
 from dpframework.results import frequency_views as views
+from dpframework.results.kept import Drawn
 from dpframework.results.noisy import CONFIDENCE, Noisy
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _as_counts(counts: ArrayLike) -> NDArray[Any]:
 
 @final
 @attrs.frozen
-class Frequencies:
+class Frequencies(Drawn):
     """Noisy counts of rows, one a cell.
 
     Attributes
@@ -66,6 +66,7 @@ class Frequencies:
     113 ± 4 | 205 ± 5
     """
 
+    called = "a table of frequencies"
     names: tuple[str, ...] = attrs.field(converter=as_texts)
     labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
     counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
@@ -165,40 +166,16 @@ class Frequencies:
             "within": Noisy(0, self.variance).margin(CONFIDENCE),
         }
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> Frequencies:
-        """Read what `to_dict` wrote.
+    def read(cls, form: Mapping[str, Any]) -> Frequencies:
+        """See `Kept`."""
+        attributes = form["attributes"]
+        names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
+        return cls(names, labels, form["counts"], form["variance"])
 
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        try:
-            attributes = form["attributes"]
-            names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
-            return cls(names, labels, form["counts"], form["variance"])
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise InputError("these are not frequencies that dpframework wrote") from None
-
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw bars with intervals, or a map of cells where there are several attributes; return the matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        return views.plotted(self, ax)
+    def draw(self, axes: Any) -> None:
+        """Draw bars with intervals, or a map of cells where there are several attributes."""
+        views.draw(self, axes)
 
     def __str__(self) -> str:
         """Draw a table: one row a cell, or a cross table with sums where the last attribute has few labels."""

@@ -60,19 +60,8 @@ def _crossed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
     )
 
 
-def plotted(found: Frequencies, ax: Any | None) -> Any:
-    """Draw bars with intervals, or a map of cells (see `Frequencies.plot`).
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
-    axes = pyplot.subplots()[1] if ax is None else ax
+def draw(found: Frequencies, axes: Any) -> None:
+    """Draw bars with intervals, or a map of cells (see `Frequencies.draw`)."""
     if len(found.names) == 1:
         places = range(len(found.labels[0]))
         counts = found.counts.tolist()
@@ -84,7 +73,7 @@ def plotted(found: Frequencies, ax: Any | None) -> Any:
         axes.set_yticks(places, found.labels[0])
         axes.invert_yaxis()
         axes.set(xlabel="noisy count (rows)", ylabel=found.names[0])
-        return axes
+        return
     *outer, across = found.labels
     rows = [", ".join(labels) for labels in itertools.product(*outer)]
     drawn = axes.imshow(found.counts.reshape(len(rows), len(across)), aspect="auto", cmap="Blues")
@@ -92,4 +81,3 @@ def plotted(found: Frequencies, ax: Any | None) -> Any:
     axes.set_yticks(range(len(rows)), rows)
     axes.set(xlabel=found.names[-1], ylabel=", ".join(found.names[:-1]))
     axes.figure.colorbar(drawn, ax=axes, label="noisy count (rows)")
-    return axes

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
+from dpframework.results.kept import Kept
 from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, heavy_deviation, quantile
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
@@ -38,7 +39,7 @@ def _apart(redescription: Any) -> Noisy:
 
 @final
 @attrs.frozen
-class Redescription:
+class Redescription(Kept):
     """Two descriptions, one of each view, and noisy counts of the rows that they hold for.
 
     Attributes
@@ -63,6 +64,7 @@ class Redescription:
     smoker = true  ~  fev < 3  (Jaccard 0.80 [0.78, 0.83], support 400 ± 16)
     """
 
+    called = "a redescription"
     left: Description
     right: Description
     both: Noisy = attrs.field(kw_only=True, converter=as_noisy)
@@ -162,22 +164,11 @@ class Redescription:
         }
 
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> Redescription:
-        """Read what `to_dict` wrote.
-
-        Raises
-        ------
-        InputError
-            If it is no redescription.
-        """
-        try:
-            known = {name: form[name] for name in ("both", "left_only", "right_only", "apart", "rows")}
-            counts: dict[str, Any] = {n: None if c is None else Noisy.from_dict(c) for n, c in known.items()}
-            return cls(description_from_dict(form["left"]), description_from_dict(form["right"]), **counts)
-        except InputError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError):
-            raise InputError("this is not a redescription that dpframework wrote") from None
+    def read(cls, form: Mapping[str, Any]) -> Redescription:
+        """See `Kept`."""
+        known = {name: form[name] for name in ("both", "left_only", "right_only", "apart", "rows")}
+        counts: dict[str, Any] = {n: None if c is None else Noisy.from_dict(c) for n, c in known.items()}
+        return cls(description_from_dict(form["left"]), description_from_dict(form["right"]), **counts)
 
     def __str__(self) -> str:
         """Write both descriptions, the Jaccard index with its interval, and the support."""

@@ -46,19 +46,8 @@ def csv_text(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
     return text.getvalue()
 
 
-def plotted(items: Sequence[Redescription], trusted: Sequence[bool], least: float, ax: Any | None) -> Any:
-    """Draw noisy Jaccard index against noisy support (see `Redescriptions.plot`), pruned below the `least` support.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
-    axes = pyplot.subplots()[1] if ax is None else ax
+def draw(items: Sequence[Redescription], trusted: Sequence[bool], least: float, axes: Any) -> None:
+    """Draw noisy Jaccard index against noisy support (see `Redescriptions.draw`), pruned below the `least` support."""
     for wanted, style in ((False, _OPEN), (True, _FILLED)):
         some = [item for item, mark in zip(items, trusted, strict=True) if mark is wanted]
         if some:
@@ -77,7 +66,6 @@ def plotted(items: Sequence[Redescription], trusted: Sequence[bool], least: floa
         axes.axvline(least, color="0.4", linestyle="--", linewidth=1, label="left of it: pruned")
         axes.legend()
     axes.set(xlabel="noisy support (rows)", ylabel="noisy Jaccard index", ylim=(-0.03, 1.03))
-    return axes
 
 
 def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:

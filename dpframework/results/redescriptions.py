@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.results import redescription_views as views
+from dpframework.results.kept import Drawn
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, Redescription, least_jaccard
 
@@ -40,7 +40,7 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
 
 @final
 @attrs.frozen(repr=False)
-class Redescriptions(Sequence[Redescription]):
+class Redescriptions(Sequence[Redescription], Drawn):
     """What a redescription miner found: best first, by the lower end of the Jaccard interval, then by support.
 
     Attributes
@@ -70,6 +70,7 @@ class Redescriptions(Sequence[Redescription]):
     <1 redescriptions of 100 candidates>
     """
 
+    called = "a list of redescriptions"
     items: tuple[Redescription, ...] = attrs.field(converter=_ranked)
     candidates: int = attrs.field(
         default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
@@ -132,23 +133,10 @@ class Redescriptions(Sequence[Redescription]):
         forms = [{**item.to_dict(), "trusted": t} for item, t in zip(self.items, self.trusted, strict=True)]
         return {"candidates": self.candidates, "redescriptions": forms}
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> Redescriptions:
-        """Read what `to_dict` wrote.
-
-        Raises
-        ------
-        InputError
-            If it is no result of a redescription miner.
-        """
-        try:
-            return cls([Redescription.from_dict(item) for item in form["redescriptions"]], form["candidates"])
-        except (KeyError, TypeError, AttributeError):
-            raise InputError("these are not redescriptions that dpframework wrote") from None
+    def read(cls, form: Mapping[str, Any]) -> Redescriptions:
+        """See `Kept`."""
+        return cls([Redescription.from_dict(item) for item in form["redescriptions"]], form["candidates"])
 
     def to_csv(self, path_or_buffer: str | os.PathLike[str] | TextIO) -> None:
         """Write one line a redescription, to a file (whole or not at all) or to an open text file.
@@ -164,19 +152,9 @@ class Redescriptions(Sequence[Redescription]):
         else:
             path_or_buffer.write(text)
 
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw noisy Jaccard index against noisy support, with intervals, and return the matplotlib axes.
+    def draw(self, axes: Any) -> None:
+        """Draw noisy Jaccard index against noisy support, with intervals.
 
         Filled circles are trusted, open diamonds are not; left of the dashed line is what `pruned` leaves out.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
-        return views.plotted(self.items, self.trusted, self.min_support_from_scatter(), ax)
+        views.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)

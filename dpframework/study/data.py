@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -20,9 +20,9 @@ from dpframework.facts.toml import (
 )
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.recording import Recorder
-from dpframework.tables.reading import read_table
-from dpframework.tables.table import Table
-from dpframework.tables.views import read_two_views, sides_of
+
+if TYPE_CHECKING:
+    from dpframework.tables.table import Table
 
 #: The keys of a `[data]` table.
 DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
@@ -94,6 +94,8 @@ class Data:
 
     def read(self, schema: Schema, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
         """Read the table for a privacy unit; raise as `paths`, `read_table` and `read_two_views` do."""
+        from dpframework.tables import read_table, read_two_views  # a plan does not wait for what reads
+
         paths, policy = self.paths(), self.out_of_domain or OutOfDomain.CLAMP
         if len(paths) == 1:
             return read_table(paths[0], schema, out_of_domain=policy, unit=unit, key=key)
@@ -109,6 +111,8 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
     InputError
         If an attribute has no view, or a view no attribute.
     """
+    from dpframework.tables.views import sides_of
+
     with begun_with(f"{where}has left and right, but "):
         sides_of(schema)
 

@@ -14,6 +14,9 @@ from dpframework.run.scope import Charge
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
+#: The name of a results file in a run's folder.
+RESULTS = "results.json"
+
 #: The version of the JSON form of results.
 RESULTS_VERSION = 1
 

@@ -32,7 +32,6 @@ from dpframework.study.shares import Shares
 from dpframework.study.stopping import ended_by, stopped, told
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
-from dpframework.tables.reading import require_public_counts
 from dpframework.tables.table import Table
 
 
@@ -343,6 +342,8 @@ class Study:
         try:
             loaded = table() if callable(table) else table
             if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
+                from dpframework.tables.reading import require_public_counts
+
                 require_public_counts(self.schema, loaded.codes.shape[1], "the table")
         except NotOpened:
             raise

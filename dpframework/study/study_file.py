@@ -12,7 +12,7 @@ import attrs
 from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
-from dpframework.facts.schema import Schema
+from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import (
     begun_with,
     kind_of,
@@ -97,7 +97,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         data_form, privacy = required_table(form, "data"), required_table(form, "privacy")
         data = Data.from_form(data_form, path.parent)
         steps = _steps(form)
-        schema = Schema.load(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
+        schema = read_schema(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
         if len(data.files) > 1:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)

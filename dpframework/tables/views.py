@@ -137,7 +137,7 @@ def joined(
     keys = [ids_of(side[key_name]) for side in sides]
     if strict:
         for (source, _), key in zip((left, right), keys, strict=True):
-            _requireids_of(key, f"{source.name}: the id column '{key_name}'")
+            _require_ids(key, f"{source.name}: the id column '{key_name}'")
     pairs = _matched(*keys)
     if strict and pairs.height == 0:
         raise DoesNotFit(f"{files}: have no id in common in the column '{key_name}'")
@@ -159,7 +159,7 @@ def _matched(left: pl.Series, right: pl.Series) -> pl.DataFrame:
     return numbered[0].join(numbered[1], on="id").sort("left")
 
 
-def _requireids_of(ids: pl.Series, what: str) -> None:
+def _require_ids(ids: pl.Series, what: str) -> None:
     if ids.null_count():
         raise DoesNotFit(f"{what} has missing values; each row needs an id")
     if ids.n_unique() < len(ids):

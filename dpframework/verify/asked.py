@@ -30,8 +30,8 @@ class Asked:
     derived: tuple[tuple[Attribute, Cases], ...]
 
 
-def queries_asked(subject: Subject) -> Iterator[tuple[Any, Asked]]:
-    """Yield the queries that some runs ask, each with a key that tells alike ones."""
+def queries_asked(subject: Subject) -> Iterator[Asked]:
+    """Yield the queries that some runs ask, of alike ones of a mechanism the first."""
     seen = set()
     kinds = subject.universe.kinds
     for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
@@ -47,15 +47,10 @@ def queries_asked(subject: Subject) -> Iterator[tuple[Any, Asked]]:
                     derived[event.result] = (*before, (event.attribute, event.cases))
                 case Made():
                     query = event.charge.step.query
-                    key = (
-                        query.facts(),
-                        event.charge.step.mechanism.name,
-                        subject.relation,
-                        subject.schema.fingerprint,
-                    )
+                    key = query.facts(), event.charge.step.mechanism.name
                     if key not in seen:
                         seen.add(key)
-                        yield key, Asked(query, event.charge.step.mechanism, event.inputs, before)
+                        yield Asked(query, event.charge.step.mechanism, event.inputs, before)
 
 
 def fitting(subject: Subject, rows: Rows) -> Rows:

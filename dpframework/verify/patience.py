@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import final
 
 
@@ -34,3 +35,12 @@ class Patience:
     def part(self, share: float) -> Patience:
         """Return a share of what is left."""
         return Patience(self.left * share)
+
+    def allows(self, times: int, call: Callable[[], object]) -> bool:
+        """Tell whether something can be done so many times: it is tried, unless there is no end."""
+        if math.isinf(self._end):
+            return True
+        call()  # a kernel is compiled when it is called first
+        started = time.process_time()
+        call()
+        return times * (time.process_time() - started) <= self.left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
@@ -238,7 +237,7 @@ class _Verifying:
         told_apart = None
         if self._runs and report.worst_pair is not None:
             self._tell(f"telling tables apart, {where}")
-            told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.left / 2)
+            told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.part(1 / 2))
             if told_apart is None:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(Audited(name, subject.relation, report, told_apart))
@@ -265,7 +264,7 @@ class _Asking:
 
     def check(self, subject: Subject, patience: Patience) -> None:
         """Check what a subject's runs ask, but for what was checked before."""
-        for _, asked in queries_asked(subject):
+        for asked in queries_asked(subject):
             if patience.over:
                 self._left_out.append(f"the sensitivity of {asked.query.text}")
             else:
@@ -297,7 +296,8 @@ class _Asking:
         self, subject: Subject, asked: Asked, searched: SensitivityReport | None, patience: Patience
     ) -> None:
         mechanism, facts = asked.mechanism, asked.query.facts()
-        if not takes_made_up_answers(mechanism) and patience.left < DRAWN * _cost(subject, asked):
+        made_up = takes_made_up_answers(mechanism)
+        if not made_up and not _can_be_drawn(subject, asked, patience):
             self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
             return
         alike = sum(1 for known in self.samplers if known.name == mechanism.name)
@@ -306,8 +306,7 @@ class _Asking:
             self.samplers[mechanism] = check_sampler(mechanism, given=_probes(subject, asked))
         compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
         tables = [] if searched is None else [measured.tables for measured in searched.measured]
-        can_be = bool(tables) or takes_made_up_answers(mechanism)
-        if can_be and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
+        if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
             self._tell(f"comparing the claims of {mechanism.name}")
             given = [answers_asked(subject, asked, tables)]
             relations = [subject.relation]
@@ -316,34 +315,27 @@ class _Asking:
 
 
 def _told_apart(
-    subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, seconds: float
+    subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, patience: Patience
 ) -> Distinguished | None:
-    """Run a miner on two tables; None if that would take more than so many seconds."""
+    """Run a miner on two tables; None if there is no time for that."""
 
     def run_on(rows: Rows) -> Callable[[int], Any]:
         return lambda seed: [made.output for made in record(subject, rows, seed).releases]
 
     one, other = tables
-    if 2 * runs * _seconds(lambda: run_on(one)(0)) > seconds:
+    if not patience.allows(2 * runs, lambda: run_on(one)(0)):
         return None
     return distinguish(run_on(one), run_on(other), runs=runs, delta=delta)
 
 
-def _cost(subject: Subject, asked: Asked) -> float:
-    """Return the processor seconds of one draw from an answer of the plan's own, or of weighing it."""
+def _can_be_drawn(subject: Subject, asked: Asked, patience: Patience) -> bool:
+    """Tell whether there is time for the draws from answers of the plan's own that a mechanism's tests make."""
     answer = evaluate(subject, asked, fitting(subject, bytes(1)))
     calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
     if calibration is None:
-        return 0.0
+        return True
     randomness = SeededRandomness(0).handed(asked.mechanism.assumptions)
-    return _seconds(lambda: asked.mechanism.release(answer, calibration, randomness))
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    call()  # a kernel is compiled when it is called first
-    started = time.process_time()
-    call()
-    return time.process_time() - started
+    return patience.allows(DRAWN, lambda: asked.mechanism.release(answer, calibration, randomness))
 
 
 def _probes(subject: Subject, asked: Asked) -> list[Probe] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -15,22 +14,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.files import file_digest
 from dpframework.facts.toml import resolved_path
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 @final
@@ -89,9 +74,9 @@ class Code:
         if self.path is not None:
             if not self.path.is_file():
                 raise InputError(f"'{self.place}': there is no file {self.path}")
-            return file_digest(self.path)
+            return file_digest(self.path).hex()
         source = getattr(_module(self.place.rpartition(":")[0]), "__file__", None)
-        return "" if source is None else file_digest(Path(source))
+        return "" if source is None else file_digest(Path(source)).hex()
 
 
 @functools.cache

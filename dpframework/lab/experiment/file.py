@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
-from dpframework.facts.schema import Schema
+from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
 from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.grid import RESERVED, DataSet, Experiment, MeasureUse, Method, Summary, canonical
@@ -166,7 +166,7 @@ def _data(form: Mapping[str, Any], where: str, folder: Path) -> DataSet:
         data = Data.from_form(place, folder, where)
         if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
-        schema = Schema.load(resolved_path(required_text(form, "schema", where), folder))
+        schema = read_schema(resolved_path(required_text(form, "schema", where), folder))
         if len(data.files) > 1:
             require_views(schema, where)
     return DataSet(name, data=data, schema=schema, values=values)

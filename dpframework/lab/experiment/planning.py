@@ -8,8 +8,9 @@ from typing import final
 import attrs
 
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
+from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
-from dpframework.lab.experiment.code import Code, file_digest, require_accepts
+from dpframework.lab.experiment.code import Code, require_accepts
 from dpframework.lab.experiment.grid import Cell, DataSet, Experiment, canonical, digest, filled
 from dpframework.lab.experiment.job import BaselineRun, Job, Measuring, MinerRun, Terms, measure_of
 from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
@@ -112,7 +113,7 @@ def _digest_of(data: DataSet) -> str:
         return data.generator.digest
     assert data.data is not None
     try:
-        return digest([file_digest(path) for path in data.data.paths()])
+        return digest([file_digest(path).hex() for path in data.data.paths()])
     except InputError as error:
         raise InputError(f"data '{data.name}': {error}") from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import final
 
 import attrs
 
+from dpframework.facts import root_below
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 
 
@@ -43,15 +43,3 @@ class DistanceBudget:
     def measurer(self, share: Fraction) -> Mechanism:
         """Return the mechanism that releases real numbers."""
         return Gaussian(self.amount * share) if self.zcdp else Laplace(self.amount * share)
-
-
-def root_below(square: Fraction) -> Fraction:
-    """Return a rational just below the square root.
-
-    Examples
-    --------
-    >>> float(root_below(Fraction(2)))
-    1.414213562373
-    """
-    scale = 10**12
-    return Fraction(math.isqrt(square.numerator * scale**2 // square.denominator), scale)

@@ -21,6 +21,7 @@ from dpframework.facts import (
     attribute_from_dict,
     description_from_dict,
 )
+from dpframework.results import Kept
 from dpframework.tables import Block, InMemory, Table, cells_of, table_from_frame
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
 
@@ -76,7 +77,7 @@ class Rule:
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class DecisionTree:
+class DecisionTree(Kept):
     """A decision tree over a schema's attributes.
 
     It is made of releases: to predict with it, print it or keep it costs no privacy.
@@ -91,6 +92,7 @@ class DecisionTree:
         The attributes that the tree tests.
     """
 
+    called = "a tree"
     root: TreeNode
     target: Attribute
     schema: Schema | None
@@ -192,19 +194,10 @@ class DecisionTree:
         }
 
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> DecisionTree:
-        """Read what `to_dict` wrote.
-
-        Raises
-        ------
-        InputError
-            If it is no tree.
-        """
-        try:
-            schema = None if form["schema"] is None else Schema.from_dict(form["schema"])
-            return cls(_node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema)
-        except (KeyError, TypeError, AttributeError):
-            raise InputError("this is not a tree that dpframework wrote") from None
+    def read(cls, form: Mapping[str, Any]) -> DecisionTree:
+        """See `Kept`."""
+        schema = None if form["schema"] is None else Schema.from_dict(form["schema"])
+        return cls(_node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema)
 
 
 @final
