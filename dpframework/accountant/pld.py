@@ -1,15 +1,14 @@
 """Privacy loss distributions, composed by dp-accounting.
 
 Each step is an event of dp-accounting: its mechanism's own where that is known to dominate, else any mechanism of
-the same pure epsilon. Branches and parts that differ are bounded by the one that dominates all others, if one does:
-dropping releases, and noise of a smaller pure epsilon, are post-processing, so an event with more of both dominates
-(adaptive composition keeps that: Zhu, Dong and Wang 2022, Theorem 10). Else any mechanism of the largest pure epsilon
-bounds them.
+the same pure epsilon, or of the same rho. Branches and parts that differ are bounded by the one that dominates all
+others, if one does: dropping releases, and noise of a smaller pure epsilon, are post-processing, so an event with more
+of both dominates (adaptive composition keeps that: Zhu, Dong and Wang 2022, Theorem 10). Else any mechanism of the
+largest pure epsilon bounds them, or of the largest rho.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -19,19 +18,24 @@ import attrs
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.facts.errors import InputError
+from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, distribution
+from dpframework.accountant.pure import UNCLAIMED
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above, float_above
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
 
 
 @attrs.frozen
 class Events:
-    """One event under each relation (None: no valid claim), with the pure epsilons beside them."""
+    """One event under each relation (None: no valid claim), with the pure epsilons and rhos beside them."""
 
     add_or_remove_one: Any | None
     replace_one: Any | None
     pure: ByRelation
+    zcdp: ByRelation
+
+    def under(self, relation: Relation) -> Any | None:
+        """Return the event under a relation."""
+        return self.add_or_remove_one if relation is Relation.ADD_OR_REMOVE_ONE else self.replace_one
 
 
 @final
@@ -49,16 +53,17 @@ class PLDAccountant(Accountant[Events]):
     def amount(self, calibration: Calibration | None) -> Events:
         """Return the step's events."""
         if calibration is None:
-            return Events(None, None, ByRelation(None, None))
-        mechanism, pure = calibration.mechanism, calibration.losses.pure
+            return Events(None, None, UNCLAIMED, UNCLAIMED)
+        mechanism, losses = calibration.mechanism, calibration.losses
+        bounded = _any_of(losses.pure, losses.zcdp)
         if calibration.by.rows > 1:  # an event is of one row, and no event is known to dominate what a group changes
-            return _any_of(pure)
+            return bounded
         added, replaced = (
-            mechanism.dp_event(calibration, relation) or _any_pure(pure.under(relation)) for relation in Relation
+            mechanism.dp_event(calibration, relation) or bounded.under(relation) for relation in Relation
         )
         if calibration.by.resizes:  # a row may leave, and none come for it
-            replaced = _dominating([added, replaced], pure.replace_one)
-        return Events(added, replaced, pure)
+            replaced = _dominating([added, replaced], losses.pure.replace_one, losses.zcdp.replace_one)
+        return Events(added, replaced, losses.pure, losses.zcdp)
 
     def sequential(self, parts: Sequence[Events]) -> Events:
         """Compose the events."""
@@ -66,95 +71,77 @@ class PLDAccountant(Accountant[Events]):
             _composed([p.add_or_remove_one for p in parts]),
             _composed([p.replace_one for p in parts]),
             composition.sequential([p.pure for p in parts]),
+            composition.sequential([p.zcdp for p in parts]),
         )
 
     def either(self, parts: Sequence[Events]) -> Events:
-        """Keep the event that dominates all branches, else bound by the largest pure epsilon."""
-        pure = composition.either([p.pure for p in parts])
+        """Keep the event that dominates all branches, else bound by the largest pure epsilon, or rho."""
+        pure, zcdp = composition.either([p.pure for p in parts]), composition.either([p.zcdp for p in parts])
         return Events(
-            _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one),
-            _dominating([p.replace_one for p in parts], pure.replace_one),
+            _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one),
+            _dominating([p.replace_one for p in parts], pure.replace_one, zcdp.replace_one),
             pure,
+            zcdp,
         )
 
     def parallel(self, parts: Sequence[Events]) -> Events:
         """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
-        pure = composition.parallel([p.pure for p in parts])
-        added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one)
+        pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
+        added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one)
         moves = _composed([added] * min(len(parts), 2))  # from a lone part a row moves to the rows of no part
-        replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one)
-        return Events(added, replaced, pure)
+        replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one, zcdp.replace_one)
+        return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Bound by any mechanism of the pure epsilon; releases that have none, have no claim."""
-        pure = composition.parallel([p.pure for p in parts])
-        return _any_of(pure)
+        """Bound by any mechanism of the pure epsilon, or of the rho, which compose as for one row."""
+        return _any_of(composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts]))
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""
-        event = amount.add_or_remove_one if self.relation is Relation.ADD_OR_REMOVE_ONE else amount.replace_one
+        event = amount.under(self.relation)
         pure = amount.pure.under(self.relation)
-        if event is None or (pure is not None and pure > LARGEST_PURE):
+        if event is None:
             return None
-        epsilon = float(_distribution(event).get_epsilon_for_delta(float(self.delta)))
+        epsilon = _smallest(event, self.delta)
         if not math.isfinite(epsilon):
             return None  # delta is below the tail that dp-accounting cuts off
         converted = converted_above(epsilon)
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
-@attrs.frozen
-class AnyPure:
-    """Any mechanism of a pure epsilon: the event that dominates them all (Kairouz, Oh and Viswanath 2015)."""
-
-    epsilon: float
-
-
 LARGEST_PURE = 1000  # a distribution over more than that fills the memory and protects nobody
-_INTERVAL = 1e-3  # of privacy loss; dp-accounting rounds up to it, so a coarser one is valid but looser
 
 
-@functools.lru_cache(maxsize=256)
-def _single(event: Any) -> Any:
-    """Return dp-accounting's privacy loss distribution of one event."""
-    from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent, LaplaceDpEvent
-    from dp_accounting.pld import common, privacy_loss_distribution as pld
+def _smallest(event: Any, delta: Fraction) -> float:
+    """Return the smaller epsilon of two: all events composed, or pure ones added to what the others come to.
 
-    match event:
-        case AnyPure(epsilon=epsilon):
-            return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), _INTERVAL)
-        case DiscreteLaplaceDpEvent():
-            return pld.from_discrete_laplace_mechanism(
-                event.noise_parameter, event.sensitivity, value_discretization_interval=_INTERVAL
-            )
-        case DiscreteGaussianEvent(sigma=sigma):
-            return pld.from_discrete_gaussian_mechanism(sigma, value_discretization_interval=_INTERVAL)
-        case LaplaceDpEvent():
-            return pld.from_laplace_mechanism(event.noise_multiplier, value_discretization_interval=_INTERVAL)
-        case GaussianDpEvent():
-            return pld.from_gaussian_mechanism(event.noise_multiplier, value_discretization_interval=_INTERVAL)
-    raise InputError(
-        f"PLD accounting knows no {type(event).__name__}; a mechanism may return a Laplace or Gaussian event"
-    )
+    A pure release adds its epsilon to every loss at most. That is never less than the composition of all, but for the
+    rounding of losses; it is what is left for pure epsilons that are too large for a distribution.
+    """
+    counts = _counted([event])
+    pure = {one: times for one, times in counts.items() if _pure_of(one) is not None}
+    rest = {one: times for one, times in counts.items() if one not in pure}
+    added = sum((Fraction(_pure_of(one) or 0) * times for one, times in pure.items()), Fraction(0))
+    fine = delta >= FINEST_DELTA
+
+    def epsilon(events: Mapping[Any, int]) -> float:
+        return float(distribution(events, fine=fine).get_epsilon_for_delta(float(delta))) if events else 0.0
+
+    smallest = epsilon(counts) if added <= LARGEST_PURE else math.inf
+    return min(smallest, float_above(added) + epsilon(rest)) if pure and rest else smallest
 
 
-def _distribution(event: Any) -> Any:
-    """Compose an event's parts."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    total = pld.identity(value_discretization_interval=_INTERVAL)
-    for single, times in _counted([event]).items():
-        total = total.compose(_single(single).self_compose(times))
-    return total
+def _any(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
+    """Return the event of any mechanism of a pure epsilon, else of a rho, else None."""
+    if epsilon is not None:
+        return AnyPure(float_above(epsilon))
+    return None if rho is None else AnyRho(float_above(rho))
 
 
-def _any_pure(epsilon: Fraction | None) -> Any | None:
-    return None if epsilon is None else AnyPure(float_above(epsilon))
-
-
-def _any_of(pure: ByRelation) -> Events:
-    """Return any mechanism of a pure epsilon."""
-    return Events(_any_pure(pure.add_or_remove_one), _any_pure(pure.replace_one), pure)
+def _any_of(pure: ByRelation, zcdp: ByRelation) -> Events:
+    """Return any mechanism of a pure epsilon, or of a rho."""
+    added, replaced = (_any(pure.under(relation), zcdp.under(relation)) for relation in Relation)
+    return Events(added, replaced, pure, zcdp)
 
 
 def _counted(events: Sequence[Any]) -> dict[Any, int]:
@@ -184,19 +171,26 @@ def _composed(events: Sequence[Any | None]) -> Any | None:
     known = [event for event in events if event is not None]
     if len(known) < len(events):
         return None
-    counts = sorted(_counted(known).items(), key=repr)
+    counts = sorted(_joined(_counted(known)).items(), key=repr)
     made = [one if times == 1 else dp_accounting.SelfComposedDpEvent(one, times) for one, times in counts]
     return made[0] if len(made) == 1 else dp_accounting.ComposedDpEvent(made) if made else dp_accounting.NoOpDpEvent()
 
 
-def _dominating(events: Sequence[Any | None], epsilon: Fraction | None) -> Any | None:
-    """Return the one event that dominates all, else any mechanism of that pure epsilon, else None."""
+def _joined(counts: Mapping[Any, int]) -> dict[Any, int]:
+    """Return the events with those that are known by a rho alone as one: rhos add up, without a loss."""
+    rhos = [event.rho * times for event, times in counts.items() if isinstance(event, AnyRho)]
+    others = {event: times for event, times in counts.items() if not isinstance(event, AnyRho)}
+    return {**others, AnyRho(math.fsum(rhos) * (1 + 2**-50)): 1} if rhos else others
+
+
+def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
+    """Return the one event that dominates all, else any mechanism of that pure epsilon, or of that rho, else None."""
     if events and None not in events:
         counted = [_counted([event]) for event in events]
         for event, strong in zip(events, counted, strict=True):
             if all(_dominates(strong, weak) for weak in counted):
                 return event
-    return _any_pure(epsilon)
+    return _any(epsilon, rho)
 
 
 def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:

@@ -20,6 +20,8 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DEVIATION = 1e4  # of a discrete Gaussian in PLD accounting, whose time grows with it
+MOST_SLACK = 1e-7  # of fine lattices: it is a part of delta
+_FURTHEST = 14  # standard deviations; a Gaussian is further away with a probability below 1e-42
 
 
 @final
@@ -28,6 +30,33 @@ class DiscreteGaussianEvent:
     """Discrete Gaussian noise on an integer that changes by 1: an event that dp-accounting has no class for."""
 
     sigma: float
+
+
+@final
+@attrs.frozen
+class FineGaussianEvent:
+    """Discrete Gaussian noise whose lattice is much finer than the noise is wide.
+
+    Discrete noise D and continuous noise that is rounded to the lattice, R, have nearly the same probabilities if both
+    have the standard deviation s, in lattice steps. With u uniform on [-1/2, 1/2] and the normal density g, R(k) is the
+    mean of g(k + u). That is g(k) times the mean of exp(-k u / s**2 - u**2 / (2 s**2)), which is at least
+    exp(-1 / (24 s**2)), by Jensen's inequality, and at most exp(k**2 / (24 s**4)), since sinh(x) / x <= exp(x**2 / 6).
+    D(k) is g(k) but for a factor of 1 + 3 exp(-2 pi**2 s**2), which is 1 in double precision for s > 2. So up to t s
+    steps away, for t > 1, the logarithms of D and R differ by at most t**2 / (24 s**2).
+
+    Less than 1e-42 of the mass lies beyond t = 14; for the noise of the other table, that plus the sensitivity over s.
+    Coordinates are independent, and only those that change matter: the slack is their number times the bound.
+
+    Attributes
+    ----------
+    noise_multiplier
+        The standard deviation over the l2 sensitivity.
+    slack
+        By how much logarithms of probabilities differ from those of continuous noise, for all coordinates together.
+    """
+
+    noise_multiplier: float
+    slack: float
 
 
 @final
@@ -97,16 +126,32 @@ class Gaussian(Mechanism):
         """Return one discrete Gaussian event a changed coordinate, where each is known to change by at most 1.
 
         Not the continuous Gaussian's event, which is no bound for integer noise: at standard deviation 0.5 ten
-        counts would be reported at epsilon 48.0 instead of 49.3 (delta = 1e-6).
+        counts would be reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). Where the lattice is fine, it is one
+        with a slack: for real answers, and large noise on integers.
         """
         changed = unit_changes(calibration.facts, relation)
         sigma = _lattice_deviation(calibration)
         if changed is None or sigma > LARGEST_DEVIATION:
-            return None
+            return _fine_event(calibration, relation, sigma)
         import dp_accounting
 
         event = DiscreteGaussianEvent(sigma)
         return event if changed == 1 else dp_accounting.SelfComposedDpEvent(event, changed)
+
+
+def _fine_event(calibration: Calibration, relation: Relation, sigma: float) -> FineGaussianEvent | None:
+    """Return the event of noise on a fine lattice; None where the lattice is not fine, or nothing is claimed."""
+    facts = calibration.facts
+    change = calibration.mechanism.change(facts).under(relation)
+    if change is None:
+        return None
+    moved = math.nextafter(math.sqrt(float_above(change)) / float(calibration.unit), math.inf)  # in lattice steps
+    most = math.floor(change) if facts.integer else None  # an integer that changes does so by 1
+    numbers = min((n for n in (facts.answer_length, most) if n is not None), default=0)
+    if not numbers or sigma < 2:
+        return None
+    slack = numbers * (_FURTHEST + moved / sigma) ** 2 / (24 * sigma**2)
+    return FineGaussianEvent(sigma / moved, slack) if slack <= MOST_SLACK and moved <= _FURTHEST * sigma else None
 
 
 def _lattice_deviation(calibration: Calibration) -> float:

@@ -1,0 +1,176 @@
+"""From events to dp-accounting's privacy loss distributions.
+
+Distributions live on multiples of an interval. dp-accounting's connect-the-dots (Doroshenko, Ghazi, Kamath, Kumar and
+Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between them: its
+error falls with the square of the interval. It needs differences of deltas, so below a delta of `FINEST_DELTA`, where
+these drown in the rounding of floating point, losses are rounded up instead.
+
+A bound on delta as a function of epsilon is enough to make a distribution that dominates (Zhu, Dong and Wang 2022,
+Proposition 8). `from_bound` does that, for what is known by such a bound alone:
+
+- **any mechanism of a rho**: delta is at most exp((a - 1) (a rho - epsilon)) (1 - 1/a)**a / (a - 1), at every order
+  a > 1 (Canonne, Kamath and Steinke 2020, Proposition 12);
+- **Gaussian noise on a fine lattice**: delta of the continuous Gaussian, and a little more (`FineGaussianEvent`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
+
+INTERVAL = 1e-3  # of privacy loss
+FINEST_DELTA = 1e-10  # at which differences of deltas in double precision still tell
+_DEVIATIONS = 8.5  # of a Gaussian loss, on each side: beyond lies less than 1e-17 of its mass
+_LARGEST_LOSS = 700.0  # of which the exponential is a number in double precision
+_FINE = 50.0  # the largest pure epsilon of an event for which rounding up to the interval matters
+
+
+@final
+@attrs.frozen
+class AnyPure:
+    """Any mechanism of a pure epsilon: the event that dominates them all (Kairouz, Oh and Viswanath 2015)."""
+
+    epsilon: float
+
+
+@final
+@attrs.frozen
+class AnyRho:
+    """Any mechanism of a rho in zCDP."""
+
+    rho: float
+
+
+def distribution(events: Mapping[Any, int], *, fine: bool) -> Any:
+    """Compose events, each with how often it occurs, into one of dp-accounting's distributions.
+
+    Parameters
+    ----------
+    events
+        Single events.
+    fine
+        Whether losses may be placed by connect-the-dots: for a delta from `FINEST_DELTA` on.
+
+    Raises
+    ------
+    InputError
+        If an event is of an unknown class.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    total = pld.identity(value_discretization_interval=INTERVAL)
+    for event, times in events.items():
+        total = total.compose(_single(event, fine).self_compose(times))
+    return total
+
+
+@functools.lru_cache(maxsize=256)
+def _single(event: Any, fine: bool) -> Any:
+    """Return the distribution of one event."""
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent, LaplaceDpEvent
+    from dp_accounting.pld import common, privacy_loss_distribution as pld
+
+    how: dict[str, Any] = {"value_discretization_interval": INTERVAL, "use_connect_dots": fine}
+    match event:
+        case AnyPure(epsilon=epsilon) if fine and epsilon <= _FINE:
+            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # it tells two answers, as they do
+        case AnyPure(epsilon=epsilon):
+            return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
+        case AnyRho(rho=rho):
+            return _of_rho(rho)
+        case DiscreteLaplaceDpEvent():
+            return pld.from_discrete_laplace_mechanism(event.noise_parameter, event.sensitivity, **how)
+        case DiscreteGaussianEvent(sigma=sigma):
+            return pld.from_discrete_gaussian_mechanism(sigma, **how)
+        case FineGaussianEvent():
+            return _of_fine_gaussian(event)
+        case LaplaceDpEvent():
+            return pld.from_laplace_mechanism(event.noise_multiplier, **how)
+        case GaussianDpEvent():
+            return pld.from_gaussian_mechanism(event.noise_multiplier, **how)
+    raise InputError(
+        f"PLD accounting knows no {type(event).__name__}; a mechanism may return a Laplace or Gaussian event"
+    )
+
+
+def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
+    """Return the distribution of a Gaussian's losses, larger by twice the slack, infinite with the slack's probability.
+
+    Let P and Q be the outputs of discrete noise on both sides, and P' and Q' those of rounded continuous noise, whose
+    probabilities differ by factors of exp(+-slack) at most. For f = (1 - e**epsilon Q / P)+, which is at most
+    f' = (1 - e**(epsilon - 2 slack) Q' / P')+, delta is the mean of f under P. As f' is between 0 and 1, the mean of
+    1 - f' under P is at least exp(-slack) times that under P'. So delta is at most
+    1 - exp(-slack) + exp(-slack) delta'(epsilon - 2 slack), where delta' is that of rounded continuous noise, which is
+    post-processing of continuous noise.
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    mean = 1 / event.noise_multiplier
+    low, high = (mean**2 / 2 + sign * _DEVIATIONS * mean for sign in (-1, 1))
+    first, last = math.floor(low / INTERVAL), math.ceil((high + 2 * event.slack) / INTERVAL)
+    epsilons = np.arange(first, last + 1) * INTERVAL - 2 * event.slack
+    deltas = ndtr(mean / 2 - epsilons / mean) - np.exp(epsilons + log_ndtr(-mean / 2 - epsilons / mean))
+    infinite = -math.expm1(-event.slack)
+    return from_bound(first, infinite + (1 - infinite) * np.clip(deltas, 0, 1))
+
+
+def _of_rho(rho: float) -> Any:
+    """Return a distribution that dominates every mechanism of a rho, by the smallest bound of many orders."""
+    furthest = rho + 2 * math.sqrt(40 * rho)  # there delta is below e**-40
+    last = math.ceil(min(furthest, _LARGEST_LOSS) / INTERVAL)
+    orders = 1 + np.geomspace(math.sqrt(1 / rho) / 8, 8 * math.sqrt(41 / rho), 64)
+    epsilons = np.arange(last + 1) * INTERVAL
+    deltas = np.ones(len(epsilons))
+    for order in orders:
+        log = (order - 1) * (order * rho - epsilons) + order * math.log1p(-1 / order) - math.log(order - 1)
+        deltas = np.minimum(deltas, np.exp(np.minimum(log, 0)))
+    mirrored = -np.expm1(-epsilons[:0:-1]) + np.exp(-epsilons[:0:-1]) * deltas[:0:-1]  # P and Q exchanged
+    return from_bound(-last, np.concatenate([mirrored, deltas]))
+
+
+def from_bound(first: int, deltas: NDArray[np.float64]) -> Any:
+    """Return a distribution whose delta is at least a mechanism's, from a bound on the mechanism's, in both directions.
+
+    A mechanism's delta is convex in e**epsilon, and 1 at e**epsilon = 0. So it is below the convex hull of its bounds,
+    and so is what lies between them.
+
+    Parameters
+    ----------
+    first
+        The smallest epsilon, in intervals; the others follow, an interval apart.
+    deltas
+        The bounds.
+    """
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
+
+    epsilons = np.arange(first, first + len(deltas))
+    hull = _convex(np.exp(epsilons * INTERVAL), np.minimum.accumulate(np.minimum(deltas, 1.0)))
+    return pld.PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+            INTERVAL, first, first + len(deltas) - 1, np.minimum.accumulate(hull)
+        )
+    )
+
+
+def _convex(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest convex function through (0, 1) that is at most y at x."""
+    kept: list[tuple[float, float]] = [(0.0, 1.0)]
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(kept) > 1 and _above(kept[-2], kept[-1], point):
+            kept.pop()
+        kept.append(point)
+    return np.asarray(np.interp(x, *np.array(kept).T))
+
+
+def _above(left: tuple[float, float], middle: tuple[float, float], right: tuple[float, float]) -> bool:
+    """Tell whether the middle point is on or above the line between the others."""
+    return (middle[1] - left[1]) * (right[0] - left[0]) >= (right[1] - left[1]) * (middle[0] - left[0])
