@@ -192,8 +192,8 @@ class StaysInPart(DiscreteLaplace):
 
     name = "stays-in-part"
 
-    def calibrate(self, facts, relation, *, in_parts=False):
-        return super().calibrate(facts, relation)
+    def calibrate(self, facts, relation, *, in_parts=False, **by):
+        return super().calibrate(facts, relation, **by)
 
 
 @attrs.frozen

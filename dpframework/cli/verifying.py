@@ -23,6 +23,7 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.run.miner import Example
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -55,6 +56,9 @@ def verify(
         int, number_option("Of this processor, that each example may take, about; what they leave out is said.")
     ] = 12,
     seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
+    rows_per_unit: Annotated[
+        int, number_option("The most rows of a privacy unit; a study file says whom it protects itself.")
+    ] = 1,
     record: Annotated[
         Path | None,
         path_option(
@@ -81,7 +85,7 @@ def verify(
         found, records = _of_mechanism(subject)
     else:
         amounts = {"replays": replays, "runs": runs, "seconds": seconds, "seed": seed}
-        found, records = _of_examples(subject, example, relation, amounts)
+        found, records = _of_examples(subject, example, relation, amounts, PrivacyUnit(rows=rows_per_unit))
     if record is not None:
         known.record(record, records)
     if as_json:
@@ -106,15 +110,15 @@ def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
 
 
 def _of_examples(
-    subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int]
+    subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int], unit: PrivacyUnit
 ) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import verify_examples
     from dpframework.verify.remembered import remembered
 
-    examples, relations = _examples(subject, example)
+    examples, relations, own = _examples(subject, example)
     with _progress() as tell:
         relations = relations if relation is None else (relation,)
-        found = verify_examples(subject, examples, relations=relations, tell=tell, **amounts)
+        found = verify_examples(subject, examples, relations=relations, tell=tell, unit=own or unit, **amounts)
     return found, remembered(found, examples)
 
 
@@ -129,12 +133,14 @@ def _mechanism(name: str) -> Any:
         ) from None
 
 
-def _examples(subject: str, wanted: str | None) -> tuple[Mapping[str, Example], tuple[Relation, ...]]:
-    """Return what is verified, and under which relations: a study's own, or both."""
-    relations = tuple(Relation)
+def _examples(
+    subject: str, wanted: str | None
+) -> tuple[Mapping[str, Example], tuple[Relation, ...], PrivacyUnit | None]:
+    """Return what is verified, under which relations, and for whom: a study's own; else both relations, and None."""
+    relations, unit = tuple(Relation), None
     if subject.endswith(".toml"):
         study = load_study(given_path(subject)).study
-        relations = (study.relation,)
+        relations, unit = (study.relation,), study.unit
         examples: Mapping[str, Example] = {
             name: Example(study.schema, miner, study.budget.delta) for name, miner in study.miners.items()
         }
@@ -149,10 +155,10 @@ def _examples(subject: str, wanted: str | None) -> tuple[Mapping[str, Example], 
         known = [*registry().miners, *registry().mechanisms]
         raise InputError(f"no miner or mechanism is named '{subject}'; {nearest(subject, known)}")
     if wanted is None:
-        return examples, relations
+        return examples, relations, unit
     if wanted not in examples:
         raise InputError(f"'{subject}' has no example '{wanted}'; {nearest(wanted, examples)}")
-    return {wanted: examples[wanted]}, relations
+    return {wanted: examples[wanted]}, relations, unit
 
 
 @contextlib.contextmanager

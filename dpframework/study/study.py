@@ -53,8 +53,7 @@ class Study:
         How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
         It is part of the plan. A study file's table is read so; a table that you read yourself should be.
     unit
-        The column whose values name whom the study protects, such as "patient_id", by default one row. It is no
-        attribute. The table is to be read with `unit=study.unit`.
+        The column that names whom the study protects, by default one row; read the table with `unit=study.unit`.
     rows_per_unit
         The most rows of one unit. Without `unit` that is the assumption 'rows-per-unit-asserted'.
 

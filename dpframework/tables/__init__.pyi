@@ -1,4 +1,5 @@
 from .blocks import Block as Block
+from .contributions import kept_rows as kept_rows
 from .engines import (
     Engine as Engine,
     InMemory as InMemory,

@@ -13,12 +13,12 @@ rows could stop would tell of them. An owner who asserts `data-fits-schema` is s
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.columns import Column
+from dpframework.tables.columns import as_column
 from dpframework.tables.ids import ids_of
 
 if TYPE_CHECKING:
@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 
 
-def kept_rows(ids: Column, unit: PrivacyUnit, *, policy: OutOfDomain, source: str, key: bytes) -> pl.Series:
+def kept_rows(
+    ids: Any, unit: PrivacyUnit, *, policy: OutOfDomain = OutOfDomain.CLAMP, source: str = "table", key: bytes
+) -> pl.Series:
     """Return the positions of the rows that a table keeps, in their order.
 
     Parameters
     ----------
     ids
-        The column that names each row's unit.
+        The column that names each row's unit, as `encode_column` takes one.
     unit
         Whom to protect, by how many rows.
     policy
@@ -50,7 +52,7 @@ def kept_rows(ids: Column, unit: PrivacyUnit, *, policy: OutOfDomain, source: st
     """
     import polars as pl
 
-    named = ids_of(ids)
+    named = ids_of(as_column(ids, f"{source}: the ids"))
     if policy is OutOfDomain.ERROR and named.null_count():
         raise DoesNotFit(f"{source}: the id column '{unit.id}' has missing values; each row needs an id")
     rows = pl.DataFrame({"id": named}).with_row_index("row").filter(pl.col("id").is_not_null())

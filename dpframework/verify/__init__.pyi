@@ -1,5 +1,6 @@
 from .answers import Answers as Answers
 from .assertions import (
+    assert_bounded as assert_bounded,
     assert_loses_as_claimed as assert_loses_as_claimed,
     assert_not_told_apart as assert_not_told_apart,
     assert_private as assert_private,
@@ -8,6 +9,10 @@ from .assertions import (
     assert_sensitivity_holds as assert_sensitivity_holds,
 )
 from .auditing import audit as audit
+from .bounding import (
+    BoundingReport as BoundingReport,
+    check_bounding as check_bounding,
+)
 from .conformance import (
     MechanismConformance as MechanismConformance,
     MinerConformance as MinerConformance,

@@ -51,7 +51,7 @@ class _WorstGate(WatchedGate):
         return output
 
     def _worst(self, charge: Charge, answer: Any, other: Any) -> Any:
-        mechanism, calibration = charge.step.mechanism, charge.calibration
+        mechanism, calibration = charge.calibration.mechanism, charge.calibration
         given = self.given.get(charge.path.removeprefix(SCOPE + "/"))
         if given is not None:
             return given(answer, calibration) if callable(given) else given

@@ -7,11 +7,13 @@ from typing import Any
 
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.answers import Answers
 from dpframework.verify.auditing import audit
+from dpframework.verify.bounding import BoundedReader, BoundingReport, bounded_columns, check_bounding
 from dpframework.verify.distinguishing import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
@@ -30,6 +32,7 @@ def assert_private(
     seed: int = 0,
     min_tightness: float = 0.0,
     witnesses: Sequence[Witness] = (),
+    unit: PrivacyUnit = ROW,
 ) -> AuditReport:
     """Fail if a replay audit finds that a miner does or loses more than its plan claims (see `audit`).
 
@@ -40,7 +43,7 @@ def assert_private(
     AssertionError
         With the smallest pair of tables found that shows it.
     """
-    report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed, witnesses=witnesses)
+    report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed, witnesses=witnesses, unit=unit)
     assert report.passed, "\n".join(map(str, report.violations))
     if not report.delta:
         _assert_tight(f"{miner.name} under {report.relation}", report.tightness, min_tightness, "replays or witnesses")
@@ -143,5 +146,20 @@ def assert_read_row_by_row(
         With the cells that show it.
     """
     report = check_reading(schema, readers=readers, tables=tables, seed=seed)
+    assert report.passed, str(report)
+    return report
+
+
+def assert_bounded(
+    schema: Schema, unit: PrivacyUnit, *, read: BoundedReader = bounded_columns, tables: int = 12
+) -> BoundingReport:
+    """Fail if one unit more adds more rows than it may, or changes which rows others keep (see `check_bounding`).
+
+    Raises
+    ------
+    AssertionError
+        With the table that shows it.
+    """
+    report = check_bounding(schema, unit, read=read, tables=tables)
     assert report.passed, str(report)
     return report

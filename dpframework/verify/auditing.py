@@ -18,11 +18,11 @@ import numpy as np
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.behaviour import MOST_ROWS, SMALL, Behaviour, number
 from dpframework.verify.findings import AuditReport, Violation
 from dpframework.verify.hunt import Hunt
-from dpframework.verify.many import largest_number
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
 from dpframework.verify.search import Found, labelled, shrunk
@@ -50,6 +50,7 @@ def audit(
     witnesses: Iterable[Witness] = (),
     tell: Callable[[str], None] = lambda what: None,
     seconds: float = math.inf,
+    unit: PrivacyUnit = ROW,
 ) -> AuditReport:
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
@@ -68,7 +69,7 @@ def audit(
     relation
         The neighbouring relation.
     delta
-        Above 0, what the plan claims at a delta is tested too; a plan without a pure claim is tested so anyway.
+        Above 0, what is claimed at a delta is tested too; without a pure claim it is anyway.
     replays
         How many to make, about.
     seed
@@ -82,6 +83,8 @@ def audit(
     seconds
         Of this processor, after which the search ends: for large schemas. Where they end it, the report says so, and
         depends on the machine.
+    unit
+        Whom the claim is to protect: neighbours differ by as many rows as one unit may have.
 
     Raises
     ------
@@ -89,10 +92,11 @@ def audit(
         If the miner has no finite claim under the relation, not even with a delta, or refuses the schema.
     """
     relation = Relation.parse(relation)
-    given = {} if accounting is None else {"accounting": accounting}
+    given: dict[str, Any] = {} if accounting is None else {"accounting": accounting}
     if replays < 100:
         raise InputError(f"replays is {replays}; an audit needs 100 or more")
-    subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), patience=Patience(seconds), **given)
+    given |= {"patience": Patience(seconds), "unit": unit}
+    subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), **given)
     subject.require_claim()
     shown = [witness for witness in witnesses if witness.relation is relation]
     return _Audit(subject, replays, seed, shown, tell).report()
@@ -106,8 +110,8 @@ class _Audit:
         self.subject, self.replays, self.seed = subject, replays, seed
         self.rng = np.random.default_rng(seed)
         self.behaviour = Behaviour(subject, self.rng, subject.patience.part(BEHAVIOUR))
-        self.most = largest_number(subject.schema, subject.relation)
-        if not changes(subject.universe, subject.relation):
+        self.most = subject.most
+        if not changes(subject.universe, subject.relation, subject.by):
             raise InputError("the schema allows one kind of row only; neighbours under replace-one are all alike")
         self.weighed, self.exhaustive = 0, -1
         self.witnesses, self.tell = witnesses, tell
@@ -211,10 +215,8 @@ class _Audit:
         """Keep the smallest tables on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
         shared = labelled(found.pair.shared)
-        one, other = (
-            (*shared, *(() if kind is None else ((len(shared) + k, kind),)))
-            for k, kind in enumerate((found.pair.one, found.pair.other))
-        )
+        one = (*shared, *labelled(found.pair.one, len(shared)))
+        other = (*shared, *labelled(found.pair.other, len(shared) + len(found.pair.one)))
 
         def shows(one: Rows, other: Rows) -> bool:
             return not self.subject.patience.over and enough(weigher.loss(one, other))

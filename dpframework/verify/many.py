@@ -15,7 +15,7 @@ import numpy as np
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.tables import Pair, Universe
+from dpframework.verify.tables import Change, Pair, Universe
 
 MANY = 70_000
 ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
@@ -26,11 +26,11 @@ REGULAR = 60  # rows up to which small tables are searched
 ROUNDING = 1e-6  # relative, of an answer that grows by the same amount with each row
 
 
-def largest_number(schema: Schema, relation: Relation) -> int:
-    """Return how many equal rows a table may have, at most `MANY`, by the schema's public facts on their number."""
+def largest_number(schema: Schema, relation: Relation, rows: int = 1) -> int:
+    """Return how many equal rows a table may have besides a unit's, at most `MANY`, by the schema's public facts."""
     if schema.rows is not None:
-        return schema.rows - (1 if relation is Relation.REPLACE_ONE else 0)
-    return min(MANY, schema.row_bound - 1) if schema.row_bound is not None else MANY
+        return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
+    return min(MANY, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else MANY
 
 
 def telling_kinds(universe: Universe) -> list[int]:
@@ -49,7 +49,7 @@ def telling_kinds(universe: Universe) -> list[int]:
 
 def pairs_of_many(
     universe: Universe,
-    changes: Sequence[tuple[int | None, int | None]],
+    changes: Sequence[Change],
     most: int,
     answer: Callable[[bytes], Any] | None = None,
 ) -> Iterator[Pair]:
@@ -68,9 +68,8 @@ def pairs_of_many(
     """
     kinds = telling_kinds(universe)
     for position, kind in enumerate(kinds):
-        its_own = [c for c in changes if kind in c and all(other is None or other in kinds for other in c)][
-            :MOST_CHANGES
-        ]
+        its_own = [c for c in changes if kind in c[0] + c[1] and all(other in kinds for other in c[0] + c[1])]
+        its_own = its_own[:MOST_CHANGES]
         ends = ENDS if position < AT_EVERY_END else ENDS[:2]
         sizes = [size for size in (*ends, most) if size <= most]
         if answer is not None and most > REGULAR:

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from dpframework.verify.patience import Patience
-from dpframework.verify.tables import Pair, Rows, Sizes, all_tables
+from dpframework.verify.tables import Change, Pair, Rows, Sizes, all_tables
 
 COPIES = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)  # of a row, that one move of the climb adds or drops
 FEW_KINDS = 4  # of rows, in exhaustive search
@@ -50,7 +50,7 @@ class Search:
 
     def __init__(
         self,
-        changes: Sequence[tuple[int | None, int | None]],
+        changes: Sequence[Change],
         kinds: int,
         sizes: Sizes,
         rng: np.random.Generator,
@@ -67,7 +67,7 @@ class Search:
         rows = self._rng.choice(few, size) if self._rng.random() < 0.5 else self._rng.integers(0, self._kinds, size)
         return Pair(bytes(rows.tolist()), *self._change())
 
-    def _change(self) -> tuple[int | None, int | None]:
+    def _change(self) -> Change:
         return self._changes[int(self._rng.integers(len(self._changes)))]
 
     def at_random(self, loss: Loss, number: int) -> Found:
@@ -77,14 +77,14 @@ class Search:
     def exhaustive(self, loss: Loss, number: int) -> Found:
         """Return the worst of all pairs of a few kinds of rows, up to as many rows as `number` pairs allow."""
         kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
-        among = [c for c in self._changes if all(kind is None or kind in kinds for kind in c)]
+        among = [c for c in self._changes if all(kind in kinds for unit in c for kind in unit)]
         tables = all_tables(kinds, range(self._sizes.least, self.sizes_covered(number) + 1))
         return self.worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
 
     def sizes_covered(self, number: int) -> int:
         """Return up to how many shared rows `exhaustive` tries every pair; -1 if `number` allows not even the least."""
         kinds = min(FEW_KINDS, self._kinds)
-        among = kinds if self._changes[0][0] is None else math.comb(kinds, 2)
+        among = sum(all(kind < kinds for unit in c for kind in unit) for c in self._changes)
         pairs = 0
         for size in range(self._sizes.least, self._sizes.most + 1):
             pairs += math.comb(size + kinds - 1, size) * among
@@ -110,7 +110,7 @@ class Search:
 
     def worst(self, loss: Loss, pairs: Iterable[Pair]) -> Found:
         """Return the worst of some given pairs."""
-        best = Found(Pair(b"", None, None), -math.inf)
+        best = Found(Pair(b"", b"", b""), -math.inf)
         for pair in pairs:
             self.tried += 1
             reached = loss(*pair.tables)
@@ -126,7 +126,7 @@ class Search:
         if move == 0:
             return Pair(rows, *self._change())
         if move == 1 and len(rows) + copies <= self._sizes.most:
-            own = [kind for kind in (pair.one, pair.other) if kind is not None]
+            own = pair.one + pair.other
             kind = own[int(rng.integers(len(own)))] if own and rng.random() < 0.3 else int(rng.integers(self._kinds))
             return attrs.evolve(pair, shared=rows + bytes((kind,)) * copies)
         if move == 2 and len(rows) - copies >= self._sizes.least:

@@ -15,11 +15,12 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
-from dpframework.verify.tables import Held, Pair, Rows, Sizes, SmallTables, Universe, changes
+from dpframework.verify.tables import Change, Held, Pair, Rows, Sizes, SmallTables, Universe, changes
 
 MOST_ROWS = 60
 TIGHT = 0.999  # of a declared change
@@ -148,6 +149,7 @@ def search_sensitivity(
     pairs: int = 3_000,
     seed: int = 0,
     seconds: float = math.inf,
+    rows: int = 1,
 ) -> SensitivityReport:
     """Look for the largest change of a query's answer between neighbours.
 
@@ -172,15 +174,17 @@ def search_sensitivity(
         Of the search.
     seconds
         Of this processor, after which it ends.
+    rows
+        Above 1, what the query declares for a privacy unit of so many rows (`Query.for_rows`) is searched.
     """
     relation, patience = Relation.parse(relation), Patience(seconds)
-    return _Searched(query, schema, relation, dict(inputs or {}), tuple(derived), pairs, seed, patience).report()
+    return _Searched(query, schema, relation, dict(inputs or {}), tuple(derived), pairs, seed, patience, rows).report()
 
 
-def declared_changes(query: Query, relation: Relation) -> dict[str, Fraction]:
-    """Return what a query declares under a relation, by the names of `Measured.norm`."""
+def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
+    """Return what a query declares for a unit of some rows under a relation, by the names of `Measured.norm`."""
     declared: dict[str, Fraction] = {}
-    for sensitivity in query.facts().sensitivities:
+    for sensitivity in query.facts().sensitivities if rows == 1 else query.for_rows(rows):
         change = sensitivity.change.under(relation)
         if change is not None:
             declared[sensitivity.norm.value] = change
@@ -230,16 +234,17 @@ class _Searched:
         pairs: int,
         seed: int,
         patience: Patience,
+        rows: int = 1,
     ) -> None:
         self.query, self.relation, self.inputs, self.derived, self.pairs = query, relation, inputs, derived, pairs
         self.universe = Universe(schema)
         self.engine = SmallTables(self.universe)
-        self.sizes = Sizes.of(schema, relation, MOST_ROWS)
-        self.most = largest_number(schema, relation)
-        self.changes = changes(self.universe, relation)
+        self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
+        self.most = largest_number(schema, relation, rows)
+        self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
         self.patience = patience
         self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed), patience)
-        self.declared = {norm: float(change) for norm, change in declared_changes(query, relation).items()}
+        self.declared = {norm: float(change) for norm, change in declared_changes(query, relation, rows).items()}
         self.largest: dict[str, tuple[float, Rows, Rows]] = dict.fromkeys(self.declared, (0.0, b"", b""))
         self.wrong: dict[str, str] = {}
         self.answers: dict[Rows, Any] = {}
@@ -316,7 +321,7 @@ class _Searched:
             suppress_health_check=list(HealthCheck),
         )
         @given(runs, st.sampled_from(self.changes))
-        def steer(repeated: list[tuple[int, int]], change: tuple[int | None, int | None]) -> None:
+        def steer(repeated: list[tuple[int, int]], change: Change) -> None:
             if self.patience.over:
                 return
             rows = b"".join(bytes((kind,)) * times for kind, times in repeated)

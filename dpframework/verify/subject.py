@@ -13,10 +13,12 @@ from dpframework.accountant import Accountant, AccountedPlan, PureAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
+from dpframework.verify.many import largest_number
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables import SmallTables, Universe
 
@@ -45,6 +47,8 @@ class Subject:
         The kinds of rows that its tables are made of; empty for those of the schema, or a sample of them.
     patience
         When its searches end early.
+    unit
+        Whom its claim is to protect: neighbours differ by one such unit.
     """
 
     miner: Miner
@@ -54,12 +58,23 @@ class Subject:
     accounting: type[Accountant[object]] = PureAccountant  # type: ignore[assignment]
     kinds: tuple[Mapping[str, Any], ...] = ()
     patience: Patience = attrs.field(factory=Patience)
+    unit: PrivacyUnit = ROW
 
     @functools.cached_property
     def plan(self) -> Plan:
         """The miner's plan, in a scope of its own as in a study."""
         root = sequential(sequential(self.miner.plan(self.schema), name=SCOPE))
-        return Plan(root, self.relation, PublicFacts.of(self.schema), Budget(1), self.schema)
+        return Plan(root, self.relation, PublicFacts.of(self.schema), Budget(1), self.schema, unit=self.unit)
+
+    @property
+    def by(self) -> UnitChange:
+        """What one unit does to the rows."""
+        return self.plan.unit_change
+
+    @property
+    def most(self) -> int:
+        """How many equal rows two neighbours may share."""
+        return largest_number(self.schema, self.relation, self.by.rows)
 
     @functools.cached_property
     def universe(self) -> Universe:
@@ -85,7 +100,7 @@ class Subject:
     def claim_at(self, delta: Fraction) -> Fraction | None:
         """Return the smallest epsilon that the plan claims at a delta, in any notion of loss; None if in none."""
         plan = self.plan
-        at_delta = AccountedPlan(plan.root, plan.relation, plan.facts, Budget(1, delta), plan.schema)
+        at_delta = AccountedPlan(plan.root, plan.relation, plan.facts, Budget(1, delta), plan.schema, unit=plan.unit)
         return next((total.epsilon for total in at_delta.totals().values()), None)
 
     @functools.cached_property

@@ -20,13 +20,16 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, cells_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.tables.table import Table, matrix_dtype
 
 Rows: TypeAlias = bytes
+Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
+MOST_MIXED = 300  # units of rows that differ
 
 
 @final
@@ -145,23 +148,19 @@ def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.
 @final
 @attrs.frozen
 class Pair:
-    """Two neighbouring tables: the rows they share, and the kind of one row more that each has, or None.
+    """Two neighbouring tables: the rows that they share, and the rows of one unit that each has besides.
 
-    One of the two kinds is None under add-or-remove-one, none under replace-one.
+    The first has none under add-or-remove-one.
     """
 
     shared: Rows
-    one: int | None
-    other: int | None
+    one: Rows
+    other: Rows
 
     @property
     def tables(self) -> tuple[Rows, Rows]:
-        """Both tables, the row more at the end."""
-        return _with(self.shared, self.one), _with(self.shared, self.other)
-
-
-def _with(rows: Rows, kind: int | None) -> Rows:
-    return rows if kind is None else rows + bytes((kind,))
+        """Both tables, a unit's rows at the end."""
+        return self.shared + self.one, self.shared + self.other
 
 
 @final
@@ -173,8 +172,8 @@ class Sizes:
     most: int
 
     @classmethod
-    def of(cls, schema: Schema, relation: Relation, most: int) -> Sizes:
-        """Return the sizes of tables that a claim must hold for, of at most `most` shared rows.
+    def of(cls, schema: Schema, relation: Relation, most: int, rows: int = 1) -> Sizes:
+        """Return the sizes of tables that a claim must hold for, of at most `most` shared rows, besides a unit's.
 
         Raises
         ------
@@ -182,23 +181,48 @@ class Sizes:
             If the schema's public number of rows is larger than that.
         """
         if schema.rows is not None:
-            # Under replace-one both tables have that number; under the other one of them has one row more.
-            shared = schema.rows - (1 if relation is Relation.REPLACE_ONE else 0)
+            # Under replace-one both tables have that number; under the other one of them has a unit's rows more.
+            shared = max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
             if shared > most:
                 raise InputError(
                     f"the schema has rows = {schema.rows}; to verify on small tables give one of {most} or fewer"
                 )
             return cls(shared, shared)
         if schema.max_rows is not None:
-            most = min(most, schema.max_rows - 1)
+            most = min(most, schema.max_rows - rows)
         return cls(0, max(most, 0))
 
 
-def changes(universe: Universe, relation: Relation) -> list[tuple[int | None, int | None]]:
-    """Return every way in which two neighbours differ."""
+def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) -> list[Change]:
+    """Return every way in which two neighbours differ by a row; of several rows, ways of all kinds.
+
+    First a unit whose rows are all equal: a change that adds up over rows is largest so. Then units of rows that
+    differ, which lie in different parts of a table: all of them if they are few, else some at random, always the same.
+    Where a unit in place of another may change the number of rows, there are such pairs too.
+    """
+    kinds = [bytes((kind,)) for kind in range(universe.kinds)]
+    alike = [kind * by.rows for kind in kinds]
+    mixed = _mixed(universe.kinds, by.rows)
     if relation is Relation.ADD_OR_REMOVE_ONE:
-        return [(None, kind) for kind in range(universe.kinds)]
-    return list(itertools.combinations(range(universe.kinds), 2))
+        return [(b"", unit) for unit in (*alike, *mixed)]
+    pairs = list(itertools.combinations(alike, 2))
+    if mixed:
+        others = [*mixed[1:], mixed[0]] if len(mixed) > 1 else []
+        pairs += [(one, other) for one, other in zip(mixed, others, strict=False) if one != other]
+        pairs += [(alike[k % len(alike)], unit) for k, unit in enumerate(mixed)]
+    return pairs + ([(b"", unit) for unit in (*alike, *mixed)] if by.resizes else [])
+
+
+def _mixed(kinds: int, rows: int) -> list[Rows]:
+    """Return units of so many rows that are not all equal."""
+    if rows == 1 or kinds == 1:
+        return []
+    if math.comb(kinds + rows - 1, rows) <= MOST_MIXED:
+        units = [bytes(unit) for unit in itertools.combinations_with_replacement(range(kinds), rows)]
+    else:
+        drawn = np.random.default_rng(rows).integers(0, kinds, (MOST_MIXED, rows))
+        units = [bytes(sorted(unit)) for unit in drawn.tolist()]
+    return list(dict.fromkeys(unit for unit in units if len(set(unit)) > 1))
 
 
 def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, Relation, exact
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner
-from dpframework.verify.many import largest_number, pairs_of_many
+from dpframework.verify.many import pairs_of_many
 from dpframework.verify.replay import Weigher, difference
 from dpframework.verify.search import Search
 from dpframework.verify.subject import Subject
@@ -134,7 +135,14 @@ class TailReport:
 
 
 def check_tail(
-    miner: Miner, schema: Schema, relation: Relation | str, *, delta: Amount = 0, runs: int = 2_000, seed: int = 0
+    miner: Miner,
+    schema: Schema,
+    relation: Relation | str,
+    *,
+    delta: Amount = 0,
+    runs: int = 2_000,
+    seed: int = 0,
+    unit: PrivacyUnit = ROW,
 ) -> TailReport:
     """Compare how often a miner's runs lose more than epsilon with what its plan claims.
 
@@ -152,13 +160,15 @@ def check_tail(
         How many transcripts to record and weigh.
     seed
         Of the tables and draws.
+    unit
+        Whom the claim is to protect: its tables differ by one such unit.
 
     Raises
     ------
     InputError
         If the miner has no finite claim with a delta under the relation.
     """
-    subject = Subject(miner, schema, Relation.parse(relation), delta=exact(delta, "delta"))
+    subject = Subject(miner, schema, Relation.parse(relation), delta=exact(delta, "delta"), unit=unit)
     return check_tail_of(subject, runs=runs, seed=seed)
 
 
@@ -220,8 +230,8 @@ def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tu
     A transcript is recorded on the first of two tables, with the claimed noise, for every pair anew: outputs that are
     forced upon tables far from their own would lose most on the largest tables, whatever a row changes there.
     """
-    sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS)
-    among = changes(subject.universe, subject.relation)
+    sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS, subject.by.rows)
+    among = changes(subject.universe, subject.relation, subject.by)
     search = Search(among, subject.universe.kinds, sizes, rng, subject.patience)
     seeds = [int(rng.integers(2**31)) for _ in range(RECORDED)]
 
@@ -235,9 +245,7 @@ def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tu
 
     tried = max(searched, 20)
     found = search.at_random(mean_loss, tried)
-    many = search.worst(
-        mean_loss, pairs_of_many(subject.universe, among, largest_number(subject.schema, subject.relation))
-    )
+    many = search.worst(mean_loss, pairs_of_many(subject.universe, among, subject.most))
     climbed = search.climb(mean_loss, found.pair, tried)
     one, other = max(climbed, many, key=lambda one: one.loss).pair.tables
     return (one, other) if mean_loss(one, other) >= mean_loss(other, one) else (other, one)

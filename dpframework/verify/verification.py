@@ -9,6 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.privacy import Relation
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
@@ -169,6 +170,7 @@ def verify_examples(
     seed: int = 0,
     seconds: float = math.inf,
     tell: Callable[[str], None] = lambda what: None,
+    unit: PrivacyUnit = ROW,
 ) -> Verification:
     """Run every check of the kit on some examples of a miner.
 
@@ -191,13 +193,15 @@ def verify_examples(
         depends on the machine.
     tell
         Called with what is about to be done, for progress.
+    unit
+        Whom the claims are to protect: replays are on tables that differ by one such unit.
 
     Raises
     ------
     InputError
         If a miner refuses its schema.
     """
-    verifying = _Verifying(replays, runs, seed, seconds, tell)
+    verifying = _Verifying(replays, runs, seed, seconds, tell, unit)
     for example_name, example in examples.items():
         for relation in relations:
             verifying.verify(example_name, example, relation)
@@ -208,15 +212,18 @@ def verify_examples(
 class _Verifying:
     """What has been found so far."""
 
-    def __init__(self, replays: int, runs: int, seed: int, seconds: float, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, replays: int, runs: int, seed: int, seconds: float, tell: Callable[[str], None], unit: PrivacyUnit
+    ) -> None:
         self._replays, self._runs, self._seed, self._seconds, self._tell = replays, runs, seed, seconds, tell
+        self._unit = unit
         self._audits: list[Audited] = []
         self._left_out: list[str] = []
         self._asking = _Asking(replays, seed, self._left_out, tell)
 
     def verify(self, name: str, example: Example, relation: Relation) -> None:
         """Replay one example under one relation, tell its worst pair of tables apart, and check what its runs ask."""
-        subject = Subject(example.miner, example.schema, relation, delta=example.delta)
+        subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=self._unit)
         where, patience = f"{name}, {subject.relation}", Patience(self._seconds)
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
@@ -231,6 +238,7 @@ class _Verifying:
             witnesses=example.witnesses,
             tell=lambda what: self._tell(f"replaying {where}: {what}"),
             seconds=patience.left * AUDIT,
+            unit=self._unit,
         )
         if report.cut_short:
             self._left_out.append(f"the replay audit of {where} ended after {report.replays:,} replays")
@@ -273,6 +281,7 @@ class _Asking:
     def _search(self, subject: Subject, asked: Asked, patience: Patience) -> SensitivityReport | None:
         """Search a query's sensitivity; or return what was found of one like it on the same schema, if anything."""
         facts, schema = asked.query.facts(), subject.schema.fingerprint
+        rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
         key = facts, subject.relation, schema
         alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
         if key not in self.sensitivities and len(alike) >= ALIKE:
@@ -288,6 +297,7 @@ class _Asking:
                 pairs=self._pairs,
                 seed=self._seed,
                 seconds=patience.left / 2,
+                rows=rows,
             )
             alike.append((schema, self.sensitivities[key]))
         return self.sensitivities[key]

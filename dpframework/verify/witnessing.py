@@ -45,7 +45,8 @@ class Witnessed:
 def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
     """Replay a witness: the larger loss of its outputs either way round.
 
-    A witness under another relation than the subject's shows nothing of it.
+    A witness under another relation than the subject's shows nothing of it. For a unit of several rows, the row that
+    the tables differ in comes as often; where the schema bounds the number of rows, as many shared ones are left out.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 
@@ -55,7 +56,10 @@ def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> W
         return bytes((list(kinds).index(key),))
 
     shared = b"".join(number(row) * times for row, times in witness.shared)
-    one, other = (shared if row is None else shared + number(row) for row in (witness.one, witness.other))
+    times, bound = subject.by.rows, subject.schema.row_bound
+    if times > 1 and bound is not None:
+        shared = shared[: max(bound - times, 0)]
+    one, other = (shared if row is None else shared + number(row) * times for row in (witness.one, witness.other))
     of_rows = attrs.evolve(subject, kinds=tuple(kinds.values()))
     found = []
     for here, there in ((one, other), (other, one)):

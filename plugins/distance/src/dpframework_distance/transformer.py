@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpframework.facts import InputError, Relation, Schema
+from dpframework.facts import InputError, PrivacyUnit, Relation, Schema
 from dpframework.study import Study
-from dpframework.tables import Table, table_from_columns, table_from_frame
+from dpframework.tables import Table, kept_rows, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.metric import CategoricalMetric, whole_numbers
 from dpframework_distance.miner import DPDilca
+
+#: What a fit's plan calls the column of groups.
+GROUPS = "the groups of the fit"
 
 
 class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -35,6 +39,8 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "replace-one" (`rows` in the schema is then the number of rows of the fit) or "add-or-remove-one".
     context, context_size
         See `DPDilca`.
+    rows_per_unit
+        The most rows of each of the `groups` that a fit is given; 1 without groups.
     random_state
         For experiments only: a seed makes the fit reproducible, and not private.
 
@@ -57,6 +63,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         relation: str = "add-or-remove-one",
         context: str = "max-dependency",
         context_size: int = 3,
+        rows_per_unit: int = 1,
         random_state: int | None = None,
     ) -> None:
         self.distances = distances
@@ -65,6 +72,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.relation = relation
         self.context = context
         self.context_size = context_size
+        self.rows_per_unit = rows_per_unit
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -73,7 +81,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> ValueEmbedding:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> ValueEmbedding:  # noqa: N803
         """Take the distances that were given, or learn them from the rows.
 
         Parameters
@@ -82,30 +90,54 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Rows: a `Table`, a dataframe or a mapping of columns with the schema's names, or an array of codes.
         y
             Not looked at.
+        groups
+            Whose each row is, shape (rows,): then the fit protects one of them with all of their rows, of which
+            `rows_per_unit` at most are used. A `Table` was read for its unit before, and takes none.
 
         Raises
         ------
         InputError
             If there is neither distances nor a schema, or the rows do not fit it.
         """
-        self.distances_ = self.distances if self.distances is not None else self._learned(X)
+        self.distances_ = self.distances if self.distances is not None else self._learned(X, groups)
         self.metric_ = CategoricalMetric(self.distances_)
         if self.distances is not None:
             self.metric_.encode(X)  # rows that do not fit are refused here, not by `transform` only
         self.n_features_in_ = len(self.metric_.attributes)
         return self
 
-    def _learned(self, rows: Any) -> LearnedDistances:
+    def _learned(self, rows: Any, groups: Any) -> LearnedDistances:
         if self.schema is None:
             raise InputError("give distances that were learned, or a schema to learn them by")
-        if isinstance(rows, np.ndarray | list | tuple):
-            rows = Table.from_codes(self.schema, whole_numbers(rows, len(self.schema)).T)
-        if not isinstance(rows, Table):
-            rows = (table_from_columns if isinstance(rows, dict) else table_from_frame)(rows, self.schema)
-        study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation))
+        table = self._table(self.schema, rows, groups)
+        whom: dict[str, Any] = {"unit": table.unit.id, "rows_per_unit": table.unit.rows}
+        study = Study(self.schema, epsilon=self.epsilon, relation=Relation.parse(self.relation), **whom)
         study.add("embedding", DPDilca(self.epsilon, context=self.context, context_size=self.context_size))
-        learned: LearnedDistances = study.run(rows, seed=self.random_state)["embedding"]
+        learned: LearnedDistances = study.run(table, seed=self.random_state)["embedding"]
         return learned
+
+    def _table(self, schema: Schema, rows: Any, groups: Any) -> Table:
+        """Return the rows of a fit as a table, bounded by their groups."""
+        unit = PrivacyUnit(None if groups is None else GROUPS, self.rows_per_unit)
+        if isinstance(rows, Table):
+            if groups is not None or unit.asserted:
+                raise InputError("a table was read for its unit before; give neither groups nor rows_per_unit with it")
+            return rows
+        if unit.asserted:
+            raise InputError(f"rows_per_unit is {unit.rows}, and nothing says whose a row is; give fit the groups")
+        key = secrets.token_bytes() if self.random_state is None else str(self.random_state).encode()
+        if isinstance(rows, np.ndarray | list | tuple):
+            codes = whole_numbers(rows, len(schema)).T
+            if groups is None:
+                return Table.from_codes(schema, codes)
+            if len(groups) != codes.shape[1]:
+                raise InputError(f"X has {codes.shape[1]} rows and groups has {len(groups)}; they must have as many")
+            kept = kept_rows(groups, unit, source="groups", key=key).to_numpy()
+            return Table.from_codes(schema, codes[:, kept], unit=unit)
+        if groups is None:
+            return (table_from_columns if isinstance(rows, dict) else table_from_frame)(rows, schema)
+        columns = {name: rows[name] for name in schema.names} | {GROUPS: groups}
+        return table_from_columns(columns, schema, unit=unit, key=key, source="X and groups")
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return rows as points, shape (rows, dimensions).

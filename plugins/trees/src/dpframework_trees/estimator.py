@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.facts import InputError, Relation, Schema, exact, positive
+from dpframework.facts import InputError, PrivacyUnit, Relation, Schema, exact, positive
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import table_from_columns
@@ -25,6 +25,9 @@ from dpframework_trees.dptree import DPTree
 from dpframework_trees.families import Family
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
+
+#: What a fit's plan calls the column of groups.
+GROUPS = "the groups of the fit"
 
 #: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
 _estimator = attrs.define(slots=False, eq=False, repr=False)
@@ -50,6 +53,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         nearest bound and makes others missing; "missing" makes all of them missing; "error" refuses them.
     relation
         The neighbouring relation of the claim.
+    rows_per_unit
+        The most rows of each of the `groups` that a fit is given; 1 without groups.
     accountant
         A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`; a fit beyond it
         is refused. None lets each fit stand for itself.
@@ -81,10 +86,11 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
     target: str | None = attrs.field(default=None, kw_only=True)
     out_of_domain: str = attrs.field(default="clamp", kw_only=True)
     relation: str = attrs.field(default=Relation.ADD_OR_REMOVE_ONE.value, kw_only=True)
+    rows_per_unit: int = attrs.field(default=1, kw_only=True)
     accountant: Accountant[Any] | None = attrs.field(default=None, kw_only=True)
     random_state: int | np.random.RandomState | None = attrs.field(default=None, kw_only=True)
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Fit a tree.
 
         Parameters
@@ -93,6 +99,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
             Dataframe or array, shape (rows, columns); numbers, Booleans and texts, missing where the schema allows.
         y
             Classes, shape (rows,).
+        groups
+            Whose each row is, shape (rows,): then the fit protects one of them with all of their rows, of which
+            `rows_per_unit` at most are used. Rows without a group are left out. By default one row is protected.
 
         Raises
         ------
@@ -109,19 +118,37 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         if len(classes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
         told = Columns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
+        unit, ids = self._unit(groups, len(classes))
         schema, target = told.with_class(columns, classes)
         names = [name for name in schema.names if name != target]
-        by_name = {**dict(zip(names, columns, strict=True)), target: texts(classes)}
-        table = table_from_columns(by_name, schema, out_of_domain=self.out_of_domain, source="X and y")
+        by_name = {**dict(zip(names, columns, strict=True)), target: texts(classes), **ids}
+        seed = self._seed()
+        key = None if seed is None else seed.to_bytes(4)
+        table = table_from_columns(
+            by_name, schema, out_of_domain=self.out_of_domain, unit=unit, key=key, source="X and y"
+        )
         self.classes_, self._order = ordered_classes(schema[target], classes.dtype)
-        study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema))
+        whom: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
+        study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema), **whom)
         study.add("tree", self._miner(target))
-        results = study.run(table, seed=self._seed(), accountant=self.accountant)
+        results = study.run(table, seed=seed, accountant=self.accountant)
         self._keep(results["tree"])
         self.plan_ = results.plan
         self.private_ = results.private and not chosen
         self.schema_ = schema
         return self
+
+    def _unit(self, groups: Any, rows: int) -> tuple[PrivacyUnit, dict[str, Any]]:
+        """Return whom a fit protects, and the column of their ids if there is one."""
+        unit = PrivacyUnit(None if groups is None else GROUPS, self.rows_per_unit)
+        if unit.asserted:
+            raise InputError(f"rows_per_unit is {unit.rows}, and nothing says whose a row is; give fit the groups")
+        if groups is None:
+            return unit, {}
+        ids = column_or_1d(groups)
+        if len(ids) != rows:
+            raise InputError(f"y has {rows} rows and groups has {len(ids)}; they must have as many")
+        return unit, {GROUPS: ids}
 
     def _keep(self, result: Any) -> None:
         """Keep what a fit found."""

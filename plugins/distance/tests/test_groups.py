@@ -1,0 +1,48 @@
+"""The embedding is told whose each row is: `groups`, as scikit-learn says it."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from dpframework_distance import ValueEmbedding
+
+import dpframework as dpf
+
+SCHEMA = dpf.Schema([dpf.Categorical(name, ["u", "v", "w"]) for name in "abc"])
+CODES = np.array([[k % 3, k % 3, k // 3 % 3] for k in range(90)])
+FRAME = pl.DataFrame({name: [SCHEMA[name].labels[c] for c in CODES[:, k]] for k, name in enumerate("abc")})
+GROUPS = [k // 9 for k in range(90)]
+
+
+@pytest.mark.parametrize(
+    "rows", [CODES, FRAME, {name: FRAME[name] for name in "abc"}], ids=["codes", "frame", "columns"]
+)
+def test_a_fit_protects_the_groups_that_it_is_given(rows, monkeypatch) -> None:
+    tables = []
+    run = dpf.Study.run
+    monkeypatch.setattr(
+        dpf.Study, "run", lambda study, table, **how: tables.append((study, table)) or run(study, table, **how)
+    )
+    embedding = ValueEmbedding(context_size=2, schema=SCHEMA, epsilon=100, rows_per_unit=4).fit(rows, groups=GROUPS)
+    assert embedding.transform(CODES).shape[0] == 90
+    ((study, table),) = tables
+    assert study.unit == table.unit == dpf.PrivacyUnit("the groups of the fit", 4)
+    assert table.codes.shape[1] == 40
+
+
+def test_groups_that_cannot_be_are_one_sentence() -> None:
+    with pytest.raises(dpf.InputError, match="X has 90 rows and groups has 3; they must have as many"):
+        ValueEmbedding(context_size=2, schema=SCHEMA).fit(CODES, groups=[1, 2, 3])
+    with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says whose a row is"):
+        ValueEmbedding(context_size=2, schema=SCHEMA, rows_per_unit=4).fit(CODES)
+    with pytest.raises(dpf.InputError, match="a table was read for its unit before"):
+        ValueEmbedding(context_size=2, schema=SCHEMA).fit(dpf.Table.from_codes(SCHEMA, CODES.T), groups=GROUPS)
+
+
+def test_a_table_says_whom_it_protects() -> None:
+    unit = dpf.PrivacyUnit("person", 2)
+    embedding = ValueEmbedding(context_size=2, schema=SCHEMA, epsilon=100).fit(
+        dpf.Table.from_codes(SCHEMA, CODES.T, unit=unit)
+    )
+    assert embedding.transform(CODES).shape[0] == 90
