@@ -79,10 +79,9 @@ def audit(
     witnesses
         Tables and outputs that are replayed first; those of the other relation are left out.
     tell
-        Called with what is being tried, for progress.
+        Called with what is tried.
     seconds
-        Of this processor, after which the search ends: for large schemas. Where they end it, the report says so, and
-        depends on the machine.
+        Of this processor, after which the search ends; the report then says so, and depends on the machine.
     unit
         Whom the claim is to protect: neighbours differ by as many rows as one unit may have.
 
@@ -92,14 +91,13 @@ def audit(
         If the miner has no finite claim under the relation, not even with a delta, or refuses the schema.
     """
     relation = Relation.parse(relation)
-    given: dict[str, Any] = {} if accounting is None else {"accounting": accounting}
+    given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit}
+    given |= {} if accounting is None else {"accounting": accounting}
     if replays < 100:
         raise InputError(f"replays is {replays}; an audit needs 100 or more")
-    given |= {"patience": Patience(seconds), "unit": unit}
     subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), **given)
     subject.require_claim()
-    shown = [witness for witness in witnesses if witness.relation is relation]
-    return _Audit(subject, replays, seed, shown, tell).report()
+    return _Audit(subject, replays, seed, [w for w in witnesses if w.relation is relation], tell).report()
 
 
 @final
