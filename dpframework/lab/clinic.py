@@ -8,7 +8,7 @@ prevalences of an outpatient clinic of internal medicine, and adult reference ra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import numpy as np
@@ -21,10 +21,14 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.schema import Schema
 from dpframework.tables.table import Table
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Floats: TypeAlias = "NDArray[np.float64]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 MOST_PATIENTS = 1_000_000
+MOST_VISITS = 9  # of a patient
 UNRECORDED = 0.04
 """Share of ill patients whose diagnosis is not in the record."""
 WRONGLY_RECORDED = 0.002
@@ -227,6 +231,60 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
     InputError
         If a number is out of range.
     """
+    generator, female, age, ill = _people(patients, seed)
+    values = _labs(age, female, ill, generator)
+    schema = clinic_schema()
+    codes = [(~female).astype(np.int64), np.searchsorted(_AGE_STARTS, age, side="right")]
+    codes += [_recorded(ill[name], generator).astype(np.int64) for name in DIAGNOSES]
+    codes += [np.searchsorted(lab.cuts, values[lab.name], side="right") for lab in _LABS]
+    return Table.from_codes(schema, np.stack(codes), values)
+
+
+def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
+    """Return a frame of the visits of synthetic patients: 1 to 9 each, the more the iller, in no order.
+
+    The column "patient_id" names the patient; the others are those of `clinic_schema`. Diagnoses are a patient's, and
+    laboratory values a visit's.
+
+    Parameters
+    ----------
+    patients
+        How many, from 1 to a million.
+    seed
+        Equal seeds give equal frames.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> sorted(clinic_visits(300)["patient_id"].value_counts()["count"].unique())
+    [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    import polars as pl
+
+    generator, female, age, ill = _people(patients, seed)
+    recorded = {name: _recorded(ill[name], generator) for name in DIAGNOSES}
+    more = generator.poisson(0.6 + 0.7 * sum(held.astype(float) for held in ill.values()), patients)
+    whose = np.repeat(np.arange(patients), 1 + np.minimum(more, MOST_VISITS - 1))
+    generator.shuffle(whose)
+    values = _labs(age[whose], female[whose], {name: held[whose] for name, held in ill.items()}, generator)
+    bands = np.array(_AGE_BANDS)[np.searchsorted(_AGE_STARTS, age, side="right")]
+    return pl.DataFrame(
+        {
+            "patient_id": [f"P{k:06}" for k in whose],
+            "sex": np.where(female, "female", "male")[whose],
+            "age": bands[whose],
+            **{name: held[whose] for name, held in recorded.items()},
+            **values,
+        }
+    )
+
+
+def _people(patients: int, seed: int) -> tuple[np.random.Generator, Flags, Floats, dict[str, Flags]]:
+    """Return who is female, how old they are and what they have, and the generator after that."""
     if not is_whole_number(patients, most=MOST_PATIENTS):
         raise InputError(f"patients must be a whole number from 1 to {MOST_PATIENTS}, not {patients!r}")
     if not is_whole_number(seed, 0):
@@ -234,13 +292,7 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
     generator = np.random.default_rng(seed)
     female = generator.random(patients) < 0.52
     age = np.clip(generator.normal(57, 17, patients), 18, 100)
-    ill = _illnesses(age, female, generator)
-    values = _labs(age, female, ill, generator)
-    schema = clinic_schema()
-    codes = [(~female).astype(np.int64), np.searchsorted(_AGE_STARTS, age, side="right")]
-    codes += [_recorded(ill[name], generator).astype(np.int64) for name in DIAGNOSES]
-    codes += [np.searchsorted(lab.cuts, values[lab.name], side="right") for lab in _LABS]
-    return Table.from_codes(schema, np.stack(codes), values)
+    return generator, female, age, _illnesses(age, female, generator)
 
 
 def _illnesses(age: Floats, female: Flags, generator: np.random.Generator) -> dict[str, Flags]:

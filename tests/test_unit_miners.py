@@ -1,0 +1,107 @@
+"""Every built-in miner under a privacy unit: on a table with 1 to 9 rows a person, what it costs, on both engines."""
+
+from __future__ import annotations
+
+import collections
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.lab.clinic import clinic_schema, clinic_visits
+from dpframework.plan.plan import Plan
+from dpframework.study.registry import registry
+from dpframework.verify.tables import Universe
+
+EXAMPLES = {
+    f"{name}, {label}": example
+    for name, brought in sorted(registry().miners.items())
+    for label, example in brought.component.examples().items()
+}
+ADD, REPLACE = dpf.Relation
+
+
+def study_of(example: Any, relation: dpf.Relation, unit: dpf.PrivacyUnit) -> dpf.Study:
+    allow = ["mcmc-converged", "real-arithmetic", "rows-per-unit-asserted"]
+    study = dpf.Study(
+        example.schema,
+        epsilon=10**6,
+        relation=relation,
+        delta=example.delta,
+        allow=allow,
+        unit=unit.id,
+        rows_per_unit=unit.rows,
+    )
+    study.add("own", example.miner)
+    return study
+
+
+def scales(plan: Plan) -> list[Fraction | None]:
+    found = [plan.calibration(step) for step in plan.steps()]
+    return [None if calibration is None else calibration.scale for calibration in found]
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+@pytest.mark.parametrize("label", EXAMPLES)
+def test_a_miner_costs_a_unit_what_it_costs_a_row_with_k_times_the_noise(label: str, relation: dpf.Relation) -> None:
+    """Its noise is k times as large (of Gaussian noise the variance k squared), or more where a unit may have fewer."""
+    example = EXAMPLES[label]
+    of_rows = study_of(example, relation, dpf.PrivacyUnit()).plan()
+    pure = dpf.PureAccountant(relation).total(of_rows)
+    for k in (2, 4):
+        plan = study_of(example, relation, dpf.PrivacyUnit("person", k)).plan()
+        assert dpf.PureAccountant(relation).total(plan) in (pure, None)
+        for step, small, large in zip(plan.steps(), scales(of_rows), scales(plan), strict=True):
+            if large is None:
+                assert small is None or (relation is REPLACE and example.schema.rows is None)
+            else:
+                assert small is not None
+                least = small * (k**2 if step.mechanism.norm.value == "squared-l2" else k)
+                assert large >= least
+                if relation is ADD or example.schema.rows is not None:
+                    assert large <= least * Fraction(101, 100), "what floating point may be off is paid for once a row"
+
+
+@pytest.mark.parametrize("label", EXAMPLES)
+def test_a_miner_runs_under_a_unit_on_both_engines(label: str) -> None:
+    example, unit = EXAMPLES[label], dpf.PrivacyUnit("person", 4)
+    relation = next((r for r in (ADD, REPLACE) if not study_of(example, r, unit).plan().refusals()), None)
+    if relation is None:
+        pytest.skip("the example has no claim for units, whose number of rows is not public")
+    universe = Universe(example.schema)
+    rows = example.schema.rows or min(60, example.schema.row_bound or 60)
+    kinds = np.random.default_rng(1).integers(0, universe.kinds, rows)
+    held = universe.table(bytes(kinds.tolist()))
+    table = dpf.Table(example.schema, held.codes, held.values, unit)
+    study = study_of(example, relation, unit)
+    found = [study.run(table, seed=5, engine=engine) for engine in (dpf.InMemory(), dpf.Threads(3))]
+    assert str(found[0]["own"]) == str(found[1]["own"])
+    assert found[0].plan.unit == unit
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_clinic_of_visits_is_studied_for_its_patients(k: int) -> None:
+    visits, schema = clinic_visits(400, seed=3), clinic_schema()
+    study = dpf.Study(schema, epsilon=5000, unit="patient_id", rows_per_unit=k)
+    study.add("visits", dpf.miner("count", epsilon=1000))
+    study.add("sex", dpf.miner("histogram", attribute="sex", epsilon=1000))
+    study.add("HbA1c", dpf.miner("quantile", attribute="HbA1c", epsilon=1000))
+    study.add("tree", dpf.miner("dp-id3", target="hypertension", max_depth=2, epsilon=1000))
+    study.add("pairs", dpf.miner("serenade-cs", min_support=50, epsilon=1000))
+    counts = collections.Counter(visits["patient_id"].to_list())
+    kept = sum(min(n, k) for n in counts.values())
+    results = study.run(dpf.table_from_frame(visits, schema, unit=study.unit))
+    assert abs(float(results["visits"].value) - kept) <= 1, "at this epsilon the noise is 0 but for e**-250"
+    assert results.plan.total() == dpf.PrivacyLoss(5000)
+
+
+def test_visits_have_1_to_9_rows_a_patient_and_fit_the_schema() -> None:
+    visits = clinic_visits(400)
+    assert sorted(visits["patient_id"].value_counts()["count"].unique().to_list()) == list(range(1, 10))
+    assert not dpf.tables.check_fit(visits, clinic_schema(), unit=dpf.PrivacyUnit("patient_id", 4))
+    assert visits.equals(clinic_visits(400))
+    assert not visits.equals(clinic_visits(400, seed=1))
+    one_a_patient = visits.select("patient_id", "sex", "age", "gout").unique()
+    assert one_a_patient.height == 400, "what is a patient's does not change from visit to visit"
