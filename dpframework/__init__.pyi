@@ -65,6 +65,7 @@ from .plan.nodes import (
     parallel as parallel,
     post as post,
     repeat as repeat,
+    sample as sample,
     sequential as sequential,
     step as step,
 )

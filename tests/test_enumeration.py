@@ -20,7 +20,15 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.accountant import PLDAccountant, PureAccountant, RDPAccountant, ZCDPAccountant
+from dpframework.accountant import (
+    AdditiveAccountant,
+    PLDAccountant,
+    PureAccountant,
+    RDPAccountant,
+    ZCDPAccountant,
+    composition,
+)
+from dpframework.facts import ByRelation
 from dpframework.mechanisms import (
     Calibration,
     DiscreteLaplace,
@@ -30,7 +38,7 @@ from dpframework.mechanisms import (
     Mechanism,
     PermuteAndFlip,
 )
-from dpframework.plan import Either, Node, Parallel, Post, Repeat, Sequential, Step
+from dpframework.plan import Either, Node, Parallel, Plan, Post, Repeat, Sample, Sequential, Step, walk
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])
 KINDS = tuple(itertools.product(range(2), range(3)))
@@ -88,6 +96,9 @@ class Oracle:
                 return max(self.value((Part(n, before, after), *rest), p, q) for n in node.parts)
             case Parallel():
                 return max(self.value((*split, *rest), p, q) for split in splits_of(node, before, after))
+            case Sample():
+                atoms = sampled_atoms(node, self.plan, before, after)
+                return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
         raise AssertionError(node)
 
 
@@ -104,6 +115,52 @@ def splits_of(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[Part,
             Part(child, *(tuple(row for row in rows if row[columns[name]] == code) for rows in (before, after)))
             for child, code in zip(children, codes, strict=True)
         )
+
+
+def sampled_atoms(node: Sample, plan: dpf.StudyPlan, before: Rows, after: Rows) -> Atoms:
+    """Return the probabilities of all that is put out from a sample, on both tables, those of one ratio added up."""
+    known = KEPT.setdefault(id(plan), (plan, {}))[1]
+    if (id(node), before, after) not in known:
+        one, other = (joint(node, plan, rows) for rows in (before, after))
+        likely = np.minimum(one, other) > RAREST
+        pairs = np.unique(np.round(np.log(one[likely] / other[likely]), 9), return_inverse=True)[1]
+        p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
+        known[id(node), before, after] = tuple(zip(p, q, strict=True))
+    return known[id(node), before, after]
+
+
+KEPT: dict[int, tuple[Any, dict[Any, Atoms]]] = {}  # of plans, by identity; they are kept so that it stays theirs
+
+
+def joint(node: Node, plan: dpf.StudyPlan, rows: Rows) -> Any:
+    """Return the probability of each list of outputs of a node: of a sample, averaged over all samples of the rows."""
+    match node:
+        case Step():
+            calibration = plan.calibration(node)
+            assert calibration is not None
+            answer = np.atleast_1d(answer_of(node.query, rows))
+            listed = range(len(answer)) if node.mechanism.selects else range(-FURTHEST, FURTHEST + 1)
+            made = [np.array(k) if node.mechanism.selects else np.array([k]) for k in listed]
+            return np.exp([node.mechanism.log_density(answer, k, calibration) for k in made])
+        case Sequential():
+            return functools.reduce(outer, (joint(part, plan, rows) for part in node.parts))
+        case Repeat():
+            return functools.reduce(outer, [joint(node.part, plan, rows)] * node.times)
+        case Parallel():
+            (parts,) = splits_of(node, rows, rows)
+            return functools.reduce(outer, (joint(part.node, plan, part.before) for part in parts))
+        case Sample():
+            rate, found = float(node.rate), 0.0
+            for kept in itertools.product((True, False), repeat=len(rows)):
+                drawn = tuple(row for row, own in zip(rows, kept, strict=True) if own)
+                chance = math.prod(rate if own else 1 - rate for own in kept)
+                found = found + chance * joint(node.part, plan, drawn)
+            return found
+    raise AssertionError(node)
+
+
+def outer(one: Any, other: Any) -> Any:
+    return np.outer(one, other).ravel()
 
 
 @functools.cache
@@ -374,3 +431,155 @@ def test_noise_that_differs_dominates_only_by_a_pure_epsilon(plan_of: Callable[.
     assert total is not None
     assert either is not None
     assert (total.epsilon or 0) < (either.epsilon or 0)
+
+
+# --- samples --------------------------------------------------------------------------------------------------------
+
+SAMPLED: dict[str, Node] = {
+    "sample": dpf.sample("0.3", noisy("n")),
+    "rare": dpf.sample("0.01", noisy("n", 2)),
+    "two from one sample": dpf.sample("0.3", dpf.sequential(noisy("n", "0.75"), noisy("m"))),
+    "gaussian": dpf.sample("0.3", dpf.step("n", dpf.queries.Count(), Gaussian("0.125"))),
+    "two gaussians": dpf.sample("0.2", dpf.repeat(2, dpf.step("n", dpf.queries.Count(), Gaussian("0.125")))),
+    "two samples": dpf.sequential(
+        dpf.sample("0.3", noisy("n"), name="one"), dpf.sample("0.6", noisy("m"), name="two"), noisy("k", "0.5")
+    ),
+    "sample of a sample": dpf.sample("0.5", dpf.sample("0.4", noisy("n"))),
+    "parts of a sample": dpf.sample("0.3", dpf.parallel(noisy("n"), by=A)),
+    "samples of parts": dpf.parallel(dpf.sample("0.3", noisy("n")), noisy("m", "0.25"), by=A),
+    "selection": dpf.sample("0.25", histogram("s", PermuteAndFlip(1))),
+}
+
+
+def sampled_plan(plan_of: Callable[..., dpf.StudyPlan], name: str, delta: str = "0") -> dpf.StudyPlan:
+    return plan_of(SAMPLED[name], SCHEMA, ADD, delta=delta)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLED if "gaussian" not in name])
+def test_the_pure_total_of_samples_is_the_largest_ratio(plan_of: Callable[..., dpf.StudyPlan], name: str) -> None:
+    plan = sampled_plan(plan_of, name)
+    total = plan.total().epsilon
+    assert total is not None
+    lost = largest_ratio(plan)
+    assert lost <= total + ROUNDING
+    assert name == "selection" or lost >= total * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("delta", ["1e-6", "0.01"])
+@pytest.mark.parametrize("name", SAMPLED)
+def test_totals_of_samples_with_a_delta_bound_what_is_lost(
+    plan_of: Callable[..., dpf.StudyPlan], name: str, delta: str
+) -> None:
+    plan, allowed = sampled_plan(plan_of, name, delta), float(delta)
+    totals = {found: float(loss.epsilon or 0) for found, loss in plan.totals().items()}
+    assert {"pld", "rdp", "zcdp"} <= set(totals)
+    for epsilon in totals.values():
+        assert delta_at(plan, epsilon) <= allowed * (1 + 1e-6) + RAREST
+    if name not in ("selection", "samples of parts") and totals["pld"]:
+        assert delta_at(plan, totals["pld"] - INTERVAL) > allowed
+    curve = RDPAccountant(ADD, delta=delta).amount_of(plan.root, plan)
+    for order in ORDERS:
+        assert renyi(plan, float(order)) <= float(curve.at(order).add_or_remove_one or 0) + ROUNDING
+    rho = ZCDPAccountant(ADD, delta=delta).total(plan)
+    assert rho is not None
+    assert all(renyi(plan, order) / order <= float(rho.rho or 0) + ROUNDING for order in (1.01, 2.0, 32.0))
+
+
+@pytest.mark.parametrize("rate", ["0.01", "0.3"])
+def test_sampled_gaussians_cost_what_dp_accounting_says(plan_of: Callable[..., dpf.StudyPlan], rate: str) -> None:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = dpf.step("n", dpf.queries.Count(), Gaussian("0.02"))
+    plan = plan_of(dpf.repeat(30, dpf.sample(rate, step)), SCHEMA, ADD, delta="1e-6")
+    direct = pld.from_discrete_gaussian_mechanism(
+        5.0, value_discretization_interval=1e-4, sampling_prob=float(rate), use_connect_dots=True
+    )
+    total = PLDAccountant(ADD, delta="1e-6").total(plan)
+    assert total is not None
+    expected = direct.self_compose(30).get_epsilon_for_delta(1e-6)
+    assert expected - 1e-3 <= float(total.epsilon or 0) <= expected + 5e-3
+
+
+class Claims(AdditiveAccountant):
+    """Pure accounting with another rule for samples, to be found wrong."""
+
+    name = "claims"
+
+    def amount(self, calibration: Calibration | None) -> ByRelation:
+        assert calibration is not None
+        return calibration.losses.pure
+
+    def loss(self, amount: ByRelation) -> dpf.PrivacyLoss | None:
+        epsilon = amount.under(self.relation)
+        return None if epsilon is None else dpf.PrivacyLoss(epsilon=epsilon)
+
+
+class RateTwice(Claims):
+    """A sample's rate applied to its releases, and again to the sample."""
+
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        return composition.sampled(composition.sampled(part, rate), rate)
+
+
+class EachAlone(Claims):
+    """Releases from one sample, counted as if each had a sample of its own."""
+
+    def amount_of(self, node: Node, plan: Plan) -> ByRelation:
+        if isinstance(node, Sample):
+            steps = [self.amount(plan.calibration(step)) for step in walk(node) if isinstance(step, Step)]
+            return self.sequential([composition.sampled(step, node.rate) for step in steps])
+        return super().amount_of(node, plan)
+
+
+class Linear(Claims):
+    """The rate times epsilon, which is what it is only in the limit of small epsilons."""
+
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        return part.map(lambda epsilon: rate * epsilon)
+
+
+class UnderReplaceOne(Claims):
+    """Amplification claimed under replace-one."""
+
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        return part.map(lambda epsilon: composition.amplified(epsilon, rate))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"), [(RateTwice, "sample"), (EachAlone, "two from one sample"), (Linear, "sample"), (Linear, "rare")]
+)
+def test_a_wrong_rule_for_samples_is_found(
+    plan_of: Callable[..., dpf.StudyPlan], wrong: type[Claims], name: str
+) -> None:
+    plan = sampled_plan(plan_of, name)
+    claimed, right = wrong(ADD).total(plan), PureAccountant(ADD).total(plan)
+    assert claimed is not None
+    assert right is not None
+    assert largest_ratio(plan) <= float(right.epsilon or 0) + ROUNDING
+    assert largest_ratio(plan) > float(claimed.epsilon or 0) * 1.01
+
+
+class IllAndRows(dpf.Query):
+    """How many rows have a = true, and twenty times how many rows there are: under replace-one that changes by 1."""
+
+    name = "ill-and-rows"
+    answer_length = 1
+    sensitivities = (dpf.Sensitivity("l1", None, 1, source="the number of rows does not change"),)
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        ill = block.codes("a")
+        return np.array([int(ill.sum()) + 20 * len(ill)])
+
+
+def test_amplification_under_replace_one_is_found_wrong_and_not_claimed(
+    plan_of: Callable[..., dpf.StudyPlan],
+) -> None:
+    """Whether the row is in the sample shows, and then its value is worth the whole epsilon."""
+    plan = plan_of(dpf.sample("0.3", dpf.step("n", IllAndRows(), DiscreteLaplace(1))), SCHEMA, REPLACE)
+    claimed = UnderReplaceOne(REPLACE).total(plan)
+    assert claimed is not None
+    assert largest_ratio(plan) > 1.5 * float(claimed.epsilon or 0)
+    assert plan.totals() == {}
+    assert [finding.code for finding in plan.check() if finding.severity == "error"] == ["DP023"]
+    with pytest.raises(dpf.PlanRefused, match="no valid total"):
+        plan.total()

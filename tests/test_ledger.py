@@ -635,6 +635,31 @@ def interrupted(ledger, journal, after=3, node=None):
     return seen.outputs
 
 
+def test_a_run_that_samples_is_not_resumed_but_made_again_from_its_journal_once_it_has_ended(ledger, journal):
+    node = dpf.sample("0.5", dpf.sequential(count("0.25", "n"), count("0.25", "k")))
+    stops = [True]
+
+    def mine(table):
+        sample = table.sampled()
+        made = [sample.release("n")]
+        if stops[0]:
+            raise KeyboardInterrupt
+        return [*made, sample.release("k")]
+
+    study = study_of(node, mine)
+    ledger.approve("people", study.plan(), by="b", runs=2)
+    with pytest.raises(dpf.RunStopped):
+        study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    stops[0] = False
+    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; its plan samples rows, and which rows it had drawn"):
+        study.run(never, ledger=ledger.run("people", journal=journal))
+    other = journal.with_name("other.journal")
+    results = study.run(TABLE, ledger=ledger.run("people", journal=other))
+    again = study.run(TABLE, ledger=ledger.run("people", journal=other))
+    assert again["m"] == results["m"]
+    ledger.verify()
+
+
 @pytest.mark.parametrize("after", [2, 3])
 def test_an_interrupted_run_goes_on_with_the_same_outputs_and_no_new_charge(ledger, journal, after):
     first = interrupted(ledger, journal, after)

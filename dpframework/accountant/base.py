@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
 from dpframework.facts.unit import ONE_ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sequential, Step
+from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.run.scope import Run
 
@@ -134,6 +134,17 @@ class Accountant(abc.ABC, Generic[A]):
     def loss(self, amount: A) -> PrivacyLoss | None:
         """Return an amount as a loss under the accountant's relation and delta; None if there is no valid claim."""
 
+    def sample(self, part: A, rate: Fraction) -> A:
+        """Bound releases from a sample that each row is in with probability `rate`, for one row added or removed.
+
+        By default nothing is claimed. Under replace-one nothing may be.
+        """
+        return self.amount(None)
+
+    def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
+        """Compose releases from a sample; rows are drawn one by one, which says nothing of units of several."""
+        return self.sample(part, rate) if plan.unit.rows == 1 else self.amount(None)
+
     def repeat(self, part: A, times: int) -> A:
         """Compose the same part several times."""
         return self.sequential([part] * times)
@@ -157,6 +168,8 @@ class Accountant(abc.ABC, Generic[A]):
                 return self.sequential([])
             case Repeat():
                 return self.repeat(self.amount_of(node.part, plan), node.times)
+            case Sample():
+                return self.over_sample(self.amount_of(node.part, plan), node.rate, plan)
         parts = [self.amount_of(child, plan) for child in node.children]
         match node:
             case Sequential():

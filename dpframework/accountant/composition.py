@@ -16,10 +16,13 @@ under replace-one the larger of the largest R and the two largest A together: wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dpframework.facts.privacy import NOTHING, ByRelation
+from dpframework.facts.privacy import NOTHING, ByRelation, rounded_up
+
+_LARGEST = 500  # of an epsilon that is amplified: beyond, its exponential is no double
 
 
 def _sum(amounts: Iterable[Fraction | None]) -> Fraction | None:
@@ -66,6 +69,34 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
         return ByRelation(_largest(entering), None)
     moving = sum(sorted((a for a in entering if a is not None), reverse=True)[:2], Fraction(0))
     return ByRelation(_largest(entering), max(staying, moving))
+
+
+def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
+    """Return what releases of a pure epsilon cost from a sample that each row is in with a probability: amplified.
+
+    With S the outputs on a sample that the row is in, and N on the same sample without it, the neighbours' outputs are
+    distributed as q S + (1 - q) N and N, averaged over the sample of the other rows. S is at most e**epsilon N, so the
+    first is at most 1 + q (e**epsilon - 1) times the second; and N is at most that times the first, since S is at least
+    e**-epsilon N, and 1 / (1 - q (1 - e**-epsilon)) is less (Balle, Barthe and Gaboardi 2018, Theorem 8).
+
+    Under replace-one the sample with one row and the one with the other, and those without, are no such pairs: there
+    nothing is claimed.
+
+    Examples
+    --------
+    >>> half = sampled(ByRelation(Fraction(1), Fraction(1)), Fraction(1, 2))
+    >>> round(float(half.add_or_remove_one), 6), half.replace_one
+    (0.620115, None)
+    """
+    epsilon = part.add_or_remove_one
+    return ByRelation(None if epsilon is None else amplified(epsilon, rate), None)
+
+
+def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
+    """Return log(1 + rate (e**epsilon - 1)), rounded up; it is never more than epsilon."""
+    if epsilon > _LARGEST or epsilon == 0:
+        return epsilon
+    return min(epsilon, rounded_up(math.log1p(float(rate) * math.expm1(float(epsilon)))))
 
 
 def repeat(part: ByRelation, times: int) -> ByRelation:

@@ -50,6 +50,15 @@ class AnyRho:
     rho: float
 
 
+@final
+@attrs.frozen
+class SampledEvent:
+    """Events, each with how often it occurs, on one sample that each row is in with probability `rate`."""
+
+    rate: float
+    events: tuple[tuple[Any, int], ...]
+
+
 def distribution(events: Mapping[Any, int], *, fine: bool) -> Any:
     """Compose events, each with how often it occurs, into one of dp-accounting's distributions.
 
@@ -85,6 +94,8 @@ def _single(event: Any, fine: bool) -> Any:
             return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # it tells two answers, as they do
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
+        case SampledEvent():
+            return _of_sample(event, fine)
         case AnyRho(rho=rho):
             return _of_rho(rho)
         case DiscreteLaplaceDpEvent():
@@ -137,6 +148,40 @@ def _of_rho(rho: float) -> Any:
     return from_bound(-last, np.concatenate([mirrored, deltas]))
 
 
+def _of_sample(event: SampledEvent, fine: bool) -> Any:
+    """Return the distribution of events on a sample, under add-or-remove.
+
+    Let P and Q dominate the events: P with the row, Q without. On a sample the pair q P + (1 - q) Q, Q dominates for a
+    row that is removed, and the reverse for one that is added (Zhu, Dong and Wang 2022, Theorem 11). A hockey stick of
+    the first pair at x = e**epsilon is q times that of P and Q at 1 + (x - 1) / q, or 1 - x where that is not positive.
+    Of the reverse pair it is r = 1 - (1 - q) x times that of Q and P at q x / r, or 0 where r is not positive.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    whole = distribution(dict(event.events), fine=fine)
+    rate, last = event.rate, _furthest(whole)
+    epsilons = np.arange(-last, last + 1) * INTERVAL
+    least = np.maximum(-np.expm1(epsilons), 0)  # whatever the events are
+    removed, added = least.copy(), least.copy()
+    inside = np.expm1(epsilons) > -rate
+    removed[inside] = rate * whole.get_delta_for_epsilon(np.log1p(np.expm1(epsilons[inside]) / rate))
+    rest = rate - (1 - rate) * np.expm1(epsilons)
+    inside = rest > 0
+    inner = math.log(rate) + epsilons[inside] - np.log(rest[inside])
+    added[inside] = rest[inside] * whole.get_delta_for_epsilon(inner)
+    removed, added = np.maximum(removed, least), np.maximum(added, least)
+    return pld.PrivacyLossDistribution(_pmf(-last, removed), _pmf(-last, added))
+
+
+def _furthest(whole: Any) -> int:
+    """Return an epsilon, in intervals, beyond which a distribution has next to no delta but that of infinite losses."""
+    low = whole.get_delta_for_epsilon(_LARGEST_LOSS)
+    furthest = 1.0
+    while furthest < _LARGEST_LOSS and whole.get_delta_for_epsilon(furthest) > low + 1e-16:
+        furthest *= 1.5
+    return math.ceil(min(furthest, _LARGEST_LOSS) / INTERVAL)
+
+
 def from_bound(first: int, deltas: NDArray[np.float64]) -> Any:
     """Return a distribution whose delta is at least a mechanism's, from a bound on the mechanism's, in both directions.
 
@@ -150,14 +195,19 @@ def from_bound(first: int, deltas: NDArray[np.float64]) -> Any:
     deltas
         The bounds.
     """
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    return pld.PrivacyLossDistribution(_pmf(first, deltas))
+
+
+def _pmf(first: int, deltas: NDArray[np.float64]) -> Any:
+    """Return probabilities of losses, by connect-the-dots on the convex hull of bounds."""
+    from dp_accounting.pld import pld_pmf
 
     epsilons = np.arange(first, first + len(deltas))
     hull = _convex(np.exp(epsilons * INTERVAL), np.minimum.accumulate(np.minimum(deltas, 1.0)))
-    return pld.PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-            INTERVAL, first, first + len(deltas) - 1, np.minimum.accumulate(hull)
-        )
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        INTERVAL, first, first + len(deltas) - 1, np.minimum.accumulate(hull)
     )
 
 

@@ -18,7 +18,7 @@ import attrs
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, distribution
+from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, SampledEvent, distribution
 from dpframework.accountant.pure import UNCLAIMED
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above, float_above
 from dpframework.mechanisms.base import Calibration
@@ -95,6 +95,14 @@ class PLDAccountant(Accountant[Events]):
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
         """Bound by any mechanism of the pure epsilon, or of the rho, which compose as for one row."""
         return _any_of(composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts]))
+
+    def sample(self, part: Events, rate: Fraction) -> Events:
+        """Return the event of the whole part on a sample; without one, any mechanism of its amplified epsilon."""
+        pure, zcdp = composition.sampled(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
+        if part.add_or_remove_one is None:
+            return Events(None, None, pure, zcdp)
+        counts = sorted(_counted([part.add_or_remove_one]).items(), key=repr)
+        return Events(SampledEvent(float(rate), tuple(counts)), None, pure, zcdp)
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""

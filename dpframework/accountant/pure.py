@@ -50,6 +50,10 @@ class PureAccountant(AdditiveAccountant):
         """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""
         return composition.parallel(parts)
 
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        """Amplify (see `composition.sampled`)."""
+        return composition.sampled(part, rate)
+
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's epsilon under each relation."""
         return UNCLAIMED if calibration is None else calibration.losses.pure

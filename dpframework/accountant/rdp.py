@@ -93,8 +93,26 @@ class Repeated:
         return composition.repeat(self.part.at(order), self.times)
 
 
+@attrs.frozen
+class Sampled:
+    """What a part loses on a sample: no more than on all rows, nor than any mechanism of its amplified epsilon.
+
+    The divergence of mixtures with the same weights is at most the largest of theirs (van Erven and Harremoes 2014,
+    Theorem 13). Mechanisms of an epsilon have a rho of epsilon**2 / 2.
+    """
+
+    part: Curve
+    pure: ByRelation
+    zcdp: ByRelation
+
+    def at(self, order: Fraction) -> ByRelation:
+        """Return the smallest of the three."""
+        bounds = self.part.at(order).add_or_remove_one, OneRelease(self.pure, self.zcdp).at(order).add_or_remove_one
+        return ByRelation(min((bound for bound in bounds if bound is not None), default=None), None)
+
+
 #: A bound on the Renyi divergence, under both relations, as a function of the order.
-Curve: TypeAlias = OneRelease | Composed | Spread | Repeated
+Curve: TypeAlias = OneRelease | Composed | Spread | Sampled | Repeated
 
 
 NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
@@ -103,7 +121,7 @@ NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
 def _composed(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
     """Return what a curve's releases lose together in one of the two notions alone."""
     match curve:
-        case OneRelease() | Spread():
+        case OneRelease() | Spread() | Sampled():
             one: ByRelation = getattr(curve, notion)
             return one
         case Composed():
@@ -146,6 +164,14 @@ class RDPAccountant(Accountant[Curve]):
     def parallel(self, parts: Sequence[Curve]) -> Curve:
         """See `composition.parallel`."""
         return Composed(composition.parallel, tuple(parts))
+
+    def sample(self, part: Curve, rate: Fraction) -> Curve:
+        """Bound by the part's own loss, and by its amplified epsilon."""
+        pure = composition.sampled(_composed(part, "pure"), rate)
+        if pure.add_or_remove_one is None:
+            rho = _composed(part, "zcdp").add_or_remove_one
+            return Sampled(part, pure, ByRelation(rho, None))
+        return Sampled(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
 
     def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
         """See `Spread`."""

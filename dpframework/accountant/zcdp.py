@@ -34,6 +34,10 @@ class ZCDPAccountant(AdditiveAccountant):
         """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""
         return composition.parallel(parts)
 
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        """Return the part's own rho: no theorem makes it smaller, and divergences of mixtures are no larger."""
+        return ByRelation(part.add_or_remove_one, None)
+
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's rho under each relation."""
         return UNCLAIMED if calibration is None else calibration.losses.zcdp

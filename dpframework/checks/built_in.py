@@ -32,6 +32,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP020", "accountant that fails", budget.accountant_fails),
     Check("DP021", "assertion about the rows", claims.asserted_rows),
     Check("DP022", "what was verified", verified.verified_code),
+    Check("DP023", "sample without a claim", claims.sample_without_claim),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

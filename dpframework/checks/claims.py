@@ -8,6 +8,7 @@ from dpframework.checks.base import Severity
 from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.plan.nodes import Sample, walk
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
 
 INFERRED = "schema-inferred-from-data"
@@ -161,3 +162,20 @@ def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 _ENDS = "a table of which it is false ends the run, which tells that, and uses up its approval"
+
+
+def sample_without_claim(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find samples where no theorem says what they cost."""
+    if not any(isinstance(node, Sample) for node in walk(plan.root)):
+        return
+    if plan.relation is Relation.REPLACE_ONE:
+        yield (
+            Severity.ERROR,
+            "the plan samples rows, and under replace-one nothing is known of what a sample costs; use "
+            "add-or-remove-one, or release from all rows",
+        )
+    elif plan.unit.rows > 1:
+        yield (
+            Severity.ERROR,
+            f"the plan samples rows one by one, and protects {plan.unit}; release from all rows, or protect one row",
+        )

@@ -178,6 +178,18 @@ def rounded_down(value: float) -> Fraction:
     return below // unit * unit
 
 
+def rounded_up(value: float) -> Fraction:
+    """Return a rational of at most nine significant digits just above a positive number computed in floating point.
+
+    Examples
+    --------
+    >>> rounded_up(2 / 3)
+    Fraction(666666667, 1000000000)
+    """
+    unit = Fraction(10) ** (math.floor(math.log10(value)) - 8)
+    return math.ceil(rational_above(value) / unit) * unit
+
+
 def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho of zCDP that costs at most epsilon at delta, in closed form; there may be a larger one.
 

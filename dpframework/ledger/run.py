@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
@@ -27,6 +28,7 @@ from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, Records, refused as _refused
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.plan.nodes import Sample, walk
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
@@ -234,6 +236,15 @@ class LedgerRun(Observer):
             raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
         self._ended = recorded.end is not None
         self._charged, self._kept = list(recorded.charges), dict(journal.releases())
+        if (
+            self._kept
+            and not self._ended
+            and self._plan is not None
+            and any(isinstance(node, Sample) for node in walk(self._plan.root))
+        ):
+            raise PlanRefused(
+                f"run {self.id} cannot be resumed; its plan samples rows, and which rows it had drawn is kept nowhere"
+            )
         self.before = len(self._kept)
         # Releases are made one at a time: only the last charge may lack its output.
         paths = [kept.path for kept in self._kept.values()]
@@ -370,6 +381,11 @@ class JournaledGate(Gate):
         plain, trace = _untraced(rows)
         parts = super().split(plain, cut)
         return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
+
+    def sample(self, rows: Rows, rate: Fraction) -> Rows:
+        """Sample, and trace; a run that drew one is not resumed, so that it is never drawn again."""
+        plain, trace = _untraced(rows)
+        return Traced(super().sample(plain, rate), fingerprint(trace, "sample", rate))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Derive, and trace."""

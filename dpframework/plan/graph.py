@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpframework.facts.privacy import decimal_text
 from dpframework.plan.nodes import (
     Either,
     FromRelease,
@@ -11,6 +12,7 @@ from dpframework.plan.nodes import (
     Parallel,
     Post,
     Repeat,
+    Sample,
     Sequential,
     Step,
     uses,
@@ -27,6 +29,8 @@ def label_of(node: Node) -> str:
             return f"{node.name}: post-processing"
         case Repeat():
             return f"repeat {node.times} times"
+        case Sample():
+            return f"sample at rate {decimal_text(node.rate)}"
         case Parallel():
             return f"parallel over {_parts_text(node)}"
         case Sequential():

@@ -18,7 +18,7 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.privacy import exact_or_none
+from dpframework.facts.privacy import Amount, decimal_text, exact, exact_or_none
 from dpframework.mechanisms.base import Mechanism
 from dpframework.queries.base import Query
 
@@ -38,6 +38,8 @@ class FromRelease:
 #: What makes the parts of a parallel: a public cut, or a release.
 Parts: TypeAlias = "Cut | FromRelease"
 
+
+_FINEST_RATE = 10**9  # of which one is the smallest step of a sample's rate
 
 #: The pattern of a character that a name in a plan may hold.
 NAME_CHARACTER = "[A-Za-z0-9 ._=+-]"
@@ -170,6 +172,33 @@ class Repeat(Node):
         return (self.part,)
 
 
+@final
+@attrs.frozen
+class Sample(Node):
+    """A part on a random sample: each row is in it with probability `rate`, by private randomness.
+
+    The sample is drawn once for all releases below, and is itself never released. It is a scope of its own.
+
+    Attributes
+    ----------
+    part
+        What is released from the sample.
+    rate
+        The probability.
+    name
+        Tells apart several samples of one scope.
+    """
+
+    part: Node
+    rate: Fraction
+    name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The one part."""
+        return (self.part,)
+
+
 def step(
     name: str,
     query: Query,
@@ -243,6 +272,31 @@ def repeat(times: int, part: Node) -> Repeat:
     return Repeat(repeated, times)
 
 
+def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
+    """Plan releases from a random sample of the rows, which `table.sampled(name)` draws.
+
+    Each row is in the sample with probability `rate`, whatever becomes of the others. Under add-or-remove-one that
+    costs less than releases from all rows do (see `composition.sampled`); there is no claim under replace-one.
+
+    Raises
+    ------
+    InputError
+        If the rate is not above 0 and below 1, or has more than nine digits.
+
+    Examples
+    --------
+    >>> from dpframework.mechanisms import DiscreteLaplace
+    >>> from dpframework.queries import Count
+    >>> sample(0.1, step("rows", Count(), DiscreteLaplace(1))).rate
+    Fraction(1, 10)
+    """
+    chance = exact(rate, "rate")
+    if not 0 < chance < 1 or chance.denominator > _FINEST_RATE:
+        raise InputError(f"rate is {decimal_text(chance)}; a number between 0 and 1 of at most nine digits is needed")
+    (sampled,) = _nodes("sample", (part,))
+    return Sample(sampled, chance, name)
+
+
 def post(name: str, uses: Iterable[str]) -> Post:
     """Mark post-processing of the named steps: it costs nothing."""
     return Post(name, _names(uses))
@@ -260,8 +314,8 @@ def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:
 def distinct(node: Node) -> Node:
     """Return a copy in which every node occurs once, so that each place of a shared step is a step of its own."""
     match node:
-        case Repeat():
-            return Repeat(distinct(node.part), node.times)
+        case Repeat() | Sample():
+            return attrs.evolve(node, part=distinct(node.part))
         case Sequential() | Either() | Parallel():
             return attrs.evolve(node, parts=tuple(distinct(part) for part in node.parts))
     return attrs.evolve(node)
@@ -275,10 +329,10 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def within_scope(node: Node) -> Iterator[Node]:
-    """Yield the nodes of one scope: down to, and including, named sequentials and parallels, not into them."""
+    """Yield the nodes of one scope: down to, and including, named sequentials, parallels and samples, not into them."""
     yield node
     for child in node.children:
-        if isinstance(child, Parallel) or (isinstance(child, Sequential) and child.name is not None):
+        if isinstance(child, Parallel | Sample) or (isinstance(child, Sequential) and child.name is not None):
             yield child
         else:
             yield from within_scope(child)
@@ -299,7 +353,9 @@ def uses(node: Node) -> Iterator[tuple[Node, Node]]:
         if not isinstance(scope, Sequential):
             continue
         inside = tuple(within_scope(scope))
-        named = {str(n.name): n for n in inside if isinstance(n, Step | Post | Sequential | Parallel) and n.name}
+        named = {
+            str(n.name): n for n in inside if isinstance(n, Step | Post | Sequential | Parallel | Sample) and n.name
+        }
         for user in inside:
             for name in uses_of(user):
                 if name in named and named[name] is not user:
@@ -308,13 +364,16 @@ def uses(node: Node) -> Iterator[tuple[Node, Node]]:
 
 def scopes(node: Node, path: str = "") -> Iterator[tuple[str, tuple[Node, ...]]]:
     """Yield (path, nodes) of every scope of a plan, from the top."""
-    own = tuple(within_scope(node)) if not isinstance(node, Parallel) else (node,)
+    alone = isinstance(node, Parallel | Sample)
+    own = (node,) if alone else tuple(within_scope(node))
     yield path, own
-    for inner in own[1:] if not isinstance(node, Parallel) else own:
+    for inner in own if alone else own[1:]:
         if isinstance(inner, Parallel):
             label = inner.name or "parts"
             for k, child in enumerate(inner.parts):
                 suffix = "" if len(inner.parts) == 1 else f" {k + 1}"
                 yield from scopes(child, f"{path}/{label}{suffix}".lstrip("/"))
+        elif isinstance(inner, Sample):
+            yield from scopes(inner.part, f"{path}/{inner.name or 'sample'}".lstrip("/"))
         elif isinstance(inner, Sequential) and inner.name is not None:
             yield from scopes(inner, f"{path}/{inner.name}".lstrip("/"))

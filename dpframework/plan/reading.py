@@ -15,7 +15,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
-from dpframework.plan.nodes import FromRelease, Node, Parts, Post, Step, either, parallel, repeat, sequential
+from dpframework.plan.nodes import FromRelease, Node, Parts, Post, Step, either, parallel, repeat, sample, sequential
 from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts, hash_of
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
 
@@ -64,6 +64,8 @@ def _read_node(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]
             return Post(form["name"], form["uses"])
         case "repeat":
             return repeat(form["times"], read(form["part"]))
+        case "sample":
+            return sample(form["rate"], read(form["part"]), name=form["name"])
         case "parallel":
             return parallel(*map(read, form["parts"]), by=_read_parts(form["by"]), name=form["name"])
         case "sequential":

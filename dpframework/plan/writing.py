@@ -12,7 +12,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Parts, Post, Repeat, Sequential, Step
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Parts, Post, Repeat, Sample, Sequential, Step
 from dpframework.queries.base import Query, Sensitivity
 
 
@@ -92,6 +92,9 @@ def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None], 
             return {"kind": "post", "name": node.name, "uses": list(node.uses)}
         case Repeat():
             return {"kind": "repeat", "times": node.times, "part": node_to_dict(node.part, calibration, rows)}
+        case Sample():
+            part = node_to_dict(node.part, calibration)
+            return {"kind": "sample", "name": node.name, "rate": str(node.rate), "part": part}
         case Parallel():
             parts = [node_to_dict(part, calibration, rows) for part in node.parts]
             return {"kind": "parallel", "name": node.name, "by": _parts(node.by), "parts": parts}

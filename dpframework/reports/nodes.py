@@ -15,7 +15,7 @@ import attrs
 from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import readable
 from dpframework.plan.graph import label_of
-from dpframework.plan.nodes import Node, Parallel, Post, Repeat, Step, uses, walk
+from dpframework.plan.nodes import Node, Parallel, Post, Repeat, Sample, Step, uses, walk
 from dpframework.plan.plan import Plan
 from dpframework.reports.losses import loss_of
 from dpframework.reports.steps import StepRow, rows_of_steps
@@ -105,6 +105,8 @@ def _times(node: Node, position: int) -> str:
     match node:
         case Repeat():
             return f"{node.times} times"
+        case Sample():
+            return "on the sample"
         case Parallel() if len(node.parts) == 1:
             return "once a part" if node.number is None else f"once in each of {node.number} parts"
         case Parallel():

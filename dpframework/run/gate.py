@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
@@ -72,6 +74,14 @@ class Gate:
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Return the rows of each part of a cut (private side only)."""
         return self._guarded("a partition", lambda: self.engine.split(rows, cut))
+
+    def sample(self, rows: Rows, rate: Fraction) -> Rows:
+        """Return a sample of the rows, each with the same probability, exactly (private side only)."""
+
+        def drawn(number: int) -> NDArray[np.bool_]:
+            return np.asarray(self.randomness.integers(rate.denominator, number) < rate.numerator)
+
+        return self._guarded("a sample", lambda: self.engine.sample(rows, drawn))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Return the rows with one more attribute (private side only)."""

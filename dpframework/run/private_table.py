@@ -86,6 +86,22 @@ class PrivateTable:
         scopes = self._scope.partition(cut, name)
         return [PrivateTable(self.schema, rows, scope, self._gate) for rows, scope in zip(parts, scopes, strict=True)]
 
+    def sampled(self, name: str | None = None) -> PrivateTable:
+        """Draw a random sample of the rows, as planned by `sample`; nobody sees which rows are in it.
+
+        Parameters
+        ----------
+        name
+            The name of the planned sample, where a scope has several.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan holds no such sample here, or it was drawn before.
+        """
+        scope, rate = self._scope.sample(name)
+        return PrivateTable(self.schema, self._gate.sample(self._rows, rate), scope, self._gate)
+
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:
         if isinstance(by, str):
             return self.schema[by]

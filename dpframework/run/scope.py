@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from fractions import Fraction
 
 import attrs
 
@@ -13,7 +14,17 @@ from dpframework.facts.privacy import PrivacyLoss
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step, within_scope
 from dpframework.plan.plan import Plan
-from dpframework.run.state import Composition, OnceState, ParallelState, SequentialState, State, StepState, T, state_of
+from dpframework.run.state import (
+    Composition,
+    OnceState,
+    ParallelState,
+    SampleState,
+    SequentialState,
+    State,
+    StepState,
+    T,
+    state_of,
+)
 
 
 @attrs.frozen
@@ -106,6 +117,20 @@ class Scope:
                 Scope(self._run, child, state, f"{self._path}/{label} {k + 1}".lstrip("/"))
                 for k, (child, state) in enumerate(zip(children, taken.parts, strict=True))
             ]
+
+    def sample(self, name: str | None) -> tuple[Scope, Fraction]:
+        """Return the scope of a planned sample and its rate, once.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the scope plans no such sample, or it was drawn before.
+        """
+        with self._run.lock:
+            taken = self._take(SampleState, name, "a sample" if name is None else f"sample '{name}'")
+            taken.made = True
+            path = f"{self._path}/{taken.node.name or 'sample'}".lstrip("/")
+            return Scope(self._run, taken.node.part, taken.part, path), taken.node.rate
 
     def _take(self, kind: type[T], name: str | None, what: str, cut: Cut | None = None) -> T:
         """Return the first state of that name that is not made yet, committing the run to its branch."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sequential, Step
+from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
 
 Commit: TypeAlias = Callable[[], None]
@@ -35,6 +36,9 @@ class Composition(Protocol):
 
     def over_parts(self, parts: Sequence[Any], plan: Plan) -> Any:
         """Compose releases from disjoint rows, for the plan's privacy unit."""
+
+    def over_sample(self, part: Any, rate: Fraction, plan: Plan) -> Any:
+        """Compose releases from a sample."""
 
     def loss(self, amount: Any) -> PrivacyLoss | None:
         """Return an amount as a loss."""
@@ -148,6 +152,23 @@ class ParallelState(OnceState):
         return composition.over_parts(parts, plan) if parts else composition.sequential([])
 
 
+class SampleState(OnceState):
+    """A sample, drawn or not, with the state of what is released from it."""
+
+    def __init__(self, node: Sample) -> None:
+        self.node = node
+        self.part = state_of(node.part)
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield itself, if named so or no name is asked."""
+        if isinstance(self, kind) and name in (None, self.node.name):
+            yield self, []
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Return what the releases from the sample cost."""
+        return composition.over_sample(self.part.charged(composition, plan), self.node.rate, plan)
+
+
 def _found_at(state: State, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
     """Search a state that may itself be a named scope."""
     if isinstance(state, SequentialState) and state.name is not None:
@@ -166,6 +187,8 @@ def state_of(node: Node) -> State:
             return EitherState(node)
         case Repeat():
             return RepeatState(node)
+        case Sample():
+            return SampleState(node)
         case Parallel():
             return ParallelState(node)
         case Sequential() | Post():

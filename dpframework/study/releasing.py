@@ -16,8 +16,9 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
-from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sequential, Step, walk
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
 from dpframework.run.private_table import PrivateTable
+from dpframework.tables.engines import Engine
 
 #: What stands for the miner of releases that have none.
 PLANNED = "add_plan"
@@ -46,6 +47,18 @@ def _choices(node: Node) -> Iterator[str]:
             yield f"something must give '{part.name}' the releases that it uses"
         elif isinstance(part, Parallel) and isinstance(part.by, FromRelease):
             yield f"something must make parts from {part.by}"
+
+
+def require_samples(root: Node, engine: Engine) -> None:
+    """Refuse an engine that draws no samples for a plan with one, before anything is read.
+
+    Raises
+    ------
+    InputError
+        If it is one.
+    """
+    if type(engine).sample is Engine.sample and any(isinstance(node, Sample) for node in walk(root)):
+        raise InputError(f"engine '{engine.name}' draws no samples, and the plan has one; use another engine")
 
 
 def released(node: Node, table: PrivateTable) -> Any:
@@ -103,6 +116,8 @@ def _by_name(node: Node, table: PrivateTable) -> dict[str, Any]:
         case Repeat():
             times = [_by_name(node.part, table) for _ in range(node.times)]
             return {key: [found[key] for found in times] for key in times[0]}
+        case Sample():
+            return {node.name or "sample": released(node.part, table.sampled(node.name))}
         case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
             parts = table.partition(by, name=node.name)
             children = node.parts * len(parts) if len(node.parts) == 1 else node.parts

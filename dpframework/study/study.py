@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, final
+
+import attrs
 
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened, PlanRefused
@@ -26,7 +29,7 @@ from dpframework.study.accuracy import epsilon_for
 from dpframework.study.data import require_read_for
 from dpframework.study.making import Share
 from dpframework.study.registry import registry
-from dpframework.study.releasing import planned_form, released, require_no_choice
+from dpframework.study.releasing import planned_form, released, require_no_choice, require_samples
 from dpframework.study.results import Results
 from dpframework.study.shares import Shares
 from dpframework.study.stopping import ended_by, stopped, told
@@ -198,14 +201,9 @@ class Study:
 
     def with_epsilon(self, epsilon: Amount) -> Study:
         """Return a study with another budget and the same steps."""
-        own = self.budget
-        made = Study(self.schema, epsilon=epsilon, relation=self.relation, delta=own.delta, allow=own.allow)
-        made.out_of_domain = self.out_of_domain
-        for name, node in self._nodes.items():
-            if name in self._shares or name in self._miners:
-                made.add(name, self._shares.get(name) or self._miners[name])
-            else:
-                made.add_plan(name, node.parts[0])
+        made = copy.copy(self)
+        made.budget, made._settled = attrs.evolve(self.budget, epsilon=epsilon), False
+        made._nodes, made._miners, made._shares = dict(self._nodes), dict(self._miners), dict(self._shares)
         return made
 
     def _settle(self) -> None:
@@ -227,8 +225,7 @@ class Study:
         )
 
     def _plan_of(self, nodes: Iterable[Node], **more: Any) -> StudyPlan:
-        facts = PublicFacts.of(self.schema)
-        root, policy = sequential(*nodes), self.out_of_domain
+        root, facts, policy = sequential(*nodes), PublicFacts.of(self.schema), self.out_of_domain
         more |= {"out_of_domain": policy, "unit": self.unit}
         return StudyPlan(root, self.relation, facts, self.budget, self.schema, **more)
 
@@ -255,7 +252,9 @@ class Study:
         counted_by = engine or InMemory()
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
-        code = PlannedCode(sequential(*self._nodes.values()), used)
+        root = sequential(*self._nodes.values())
+        require_samples(root, counted_by)
+        code = PlannedCode(root, used)
         return self._plan_of(self._nodes.values(), miners=miners, code=code)
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
@@ -320,7 +319,7 @@ class Study:
                 require_no_choice(name, node)
         randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
         engine = engine or InMemory()
-        budget = accountant or self.accountant(plan)
+        budget = accountant or plan.accountant()
         budget.require_fit(plan)
         if ledger is None:
             return self._made(plan, table, budget, engine, randomness, observers, None)

@@ -63,6 +63,18 @@ class Engine(abc.ABC):
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Return the same rows with one more attribute: the cell of each row."""
 
+    def sample(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
+        """Return a handle of a sample; `drawn` tells which of a number of rows are in it, anew each time.
+
+        By default it is refused: an engine whose rows are elsewhere must say how private randomness gets there.
+
+        Raises
+        ------
+        InputError
+            If the engine draws no samples.
+        """
+        raise InputError(f"engine '{self.name}' draws no samples; run the study with another engine")
+
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """Evaluate a counting function on every block and add up, in 64 bits.
 
@@ -108,6 +120,10 @@ class _Blocks(Engine):
             for k, part in enumerate(parts):
                 part.append(block.at(block.index[order[edges[k] : edges[k + 1]]]))
         return parts
+
+    def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
+        """See `Engine`."""
+        return [block.at(block.index[drawn(block.rows)]) for block in rows]
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, final
 
 import attrs
@@ -21,7 +22,7 @@ from dpframework.queries import PiecewiseScores
 from dpframework.run.scope import Charge
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
-from dpframework.verify.transcript import Event, Extended, Made, Parted, Transcript, WatchedGate, run_through
+from dpframework.verify.transcript import Drawn, Event, Extended, Made, Parted, Transcript, WatchedGate, run_through
 
 NEARLY = 0.98  # of the largest loss of one release: as good
 MOST_POSITIONS = 12  # of a selection; of more, those whose scores lose most, and some others
@@ -69,12 +70,17 @@ class _WorstGate(WatchedGate):
         near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
         return tried[int(near[self.rng.integers(len(near))])][1]
 
+    def kept(self, rows: Held, rate: Fraction) -> Held:
+        return Held(rows.rows, rows.derived, 0)  # all: the row that tells most is in the sample
+
     def happened(self, event: Event) -> None:
         self.events.append(event)
         source = self.others[event.rows]
         match event:
             case Parted():
                 self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
+            case Drawn():
+                self.others[event.result] = Held(source.rows, source.derived, event.result)
             case Extended():
                 self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
 

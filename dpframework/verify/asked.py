@@ -16,7 +16,7 @@ from dpframework.verify.answers import Answers, made_up
 from dpframework.verify.samplers import probes, serves
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows
-from dpframework.verify.transcript import Extended, Made, Parted, record
+from dpframework.verify.transcript import Drawn, Extended, Made, Parted, record
 
 
 @final
@@ -43,6 +43,8 @@ def queries_asked(subject: Subject) -> Iterator[Asked]:
             match event:
                 case Parted():
                     derived.update(dict.fromkeys(event.parts, before))
+                case Drawn():
+                    derived[event.result] = before
                 case Extended():
                     derived[event.result] = (*before, (event.attribute, event.cases))
                 case Made():

@@ -69,7 +69,7 @@ class Hunt:
         self._subject, self._rng, self._most, self._allowed, self._tell = subject, rng, most, allowed, tell
         self._claim, self._enough = float(claim), TIGHT * float(claim)
         self._changes = changes(subject.universe, subject.relation, subject.by)
-        sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS, subject.by.rows)
+        sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS), subject.by.rows)
         self._search = Search(self._changes, subject.universe.kinds, sizes, rng, subject.patience)
         self._chosen = 0
         self.exhaustive = -1

@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
+import numpy as np
 
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
 from dpframework.verify.sameness import same
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Held, Rows
+from dpframework.verify.tables import Held, Rows, samples_of
 from dpframework.verify.transcript import (
     Diverged,
+    Drawn,
     Event,
     Extended,
     Made,
@@ -96,7 +98,17 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
         return Replayed(-math.inf, f"it ends before '{transcript.events[gate.position[0]]}'")
     if any(map(math.isnan, gate.densities)):
         return Replayed(-math.inf, "a mechanism's log-density is not a number")
-    return Replayed(math.fsum(gate.densities), _difference(outcome, transcript.outcome))
+    return Replayed(_log_density(subject, transcript, gate.densities, rows), _difference(outcome, transcript.outcome))
+
+
+def _log_density(subject: Subject, transcript: Transcript, densities: Sequence[float], rows: Rows) -> float:
+    """Add up log-densities; of releases from samples over all samples. Not a number if these are too many."""
+    if not any(isinstance(event, Drawn) for event in transcript.events):
+        return math.fsum(densities)
+    try:
+        return math.fsum(Weigher(subject, transcript).densities(rows))
+    except TooManySamplesError:
+        return math.nan
 
 
 def _difference(outcome: Outcome, recorded: Outcome) -> str | None:
@@ -113,6 +125,10 @@ def _difference(outcome: Outcome, recorded: Outcome) -> str | None:
 def _text(result: Any) -> str:
     """Return what a reader sees of a result, as text and as JSON, without addresses in memory."""
     return re.sub(r" at 0x[0-9a-f]+", "", f"{result} {to_json_safe(result)}")
+
+
+class TooManySamplesError(Exception):
+    """A table has more samples than can be added up."""
 
 
 @final
@@ -136,11 +152,28 @@ class Weigher:
         self._remembered = 0
 
     def densities(self, rows: Rows) -> list[float]:
-        """Return the log-density of each release, in order; of one that cannot be evaluated -inf."""
-        held: dict[int, Held] = {0: self._subject.engine.hold(rows)}
+        """Return the log-density of each release, in order; of one that cannot be evaluated -inf.
+
+        Releases from a sample are one, whose density is the mean over all samples.
+
+        Raises
+        ------
+        TooManySamplesError
+            If these are too many.
+        """
+        return self._densities({0: self._subject.engine.hold(rows)}, 0)
+
+    def _densities(self, held: dict[int, Held], first: int) -> list[float]:
+        """Return the log-densities, from one event on, of releases from some rows and what is made of them."""
         densities = []
-        for known, event in zip(self._known, self._events, strict=True):
+        for number in range(first, len(self._events)):
+            known, event = self._known[number], self._events[number]
+            if event.rows not in held:
+                continue  # from a sample, or not from this one
             source = held[event.rows]
+            if isinstance(event, Drawn):
+                densities.append(self._over_samples(event, source, number + 1))
+                continue
             key = (source.rows, len(source.derived)) if source.derived else source.rows
             found = known.get(key)
             if found is None:
@@ -153,6 +186,17 @@ class Weigher:
             else:
                 held[event.result] = found
         return densities
+
+    def _over_samples(self, event: Drawn, source: Held, first: int) -> float:
+        """Return the logarithm of the mean density, over all samples, of all that is released from one."""
+        samples = samples_of(source.rows, event.rate)
+        if samples is None:
+            raise TooManySamplesError
+        logs = [
+            chance + math.fsum(self._densities({event.result: Held(rows, source.derived, 0)}, first))
+            for chance, rows in samples
+        ]
+        return float(np.logaddexp.reduce(logs))
 
     def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
         """Keep what some rows gave, as long as all that is kept is little."""
@@ -179,8 +223,14 @@ class Weigher:
                 return engine.derive(held, event.attribute, event.cases)
 
     def loss(self, one: Rows, other: Rows) -> float:
-        """Return the realised privacy loss between two tables: infinite if only one of them can give the outputs."""
-        return difference(self.densities(one), self.densities(other))
+        """Return the realised privacy loss between two tables: infinite if only one of them can give the outputs.
+
+        Where samples are too many to add up, nothing is known, and 0 is returned.
+        """
+        try:
+            return difference(self.densities(one), self.densities(other))
+        except TooManySamplesError:
+            return 0.0
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> float:

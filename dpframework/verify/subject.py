@@ -14,13 +14,13 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
-from dpframework.plan.nodes import sequential
+from dpframework.plan.nodes import Sample, sequential, walk
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
 from dpframework.verify.many import largest_number
 from dpframework.verify.patience import Patience
-from dpframework.verify.tables import SmallTables, Universe
+from dpframework.verify.tables import SAMPLED_ROWS, SmallTables, Universe
 
 SCOPE = "audited"
 USUAL_DELTA = Fraction(1, 10**6)  # of a plan without a pure claim, whose example carries no delta
@@ -75,6 +75,10 @@ class Subject:
     def most(self) -> int:
         """How many equal rows two neighbours may share."""
         return largest_number(self.schema, self.relation, self.by.rows)
+
+    def most_rows(self, usual: int) -> int:
+        """Return how many rows its tables may have: few where it samples them, so that all samples can be added up."""
+        return min(usual, SAMPLED_ROWS) if any(isinstance(node, Sample) for node in walk(self.plan.root)) else usual
 
     @functools.cached_property
     def universe(self) -> Universe:

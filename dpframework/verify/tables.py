@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -30,6 +31,8 @@ Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
 MOST_MIXED = 300  # units of rows that differ
+MOST_SAMPLES = 512  # of one table that are added up
+SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be added up
 
 
 @final
@@ -232,6 +235,22 @@ def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
             yield bytes(rows)
 
 
+def samples_of(rows: Rows, rate: Fraction) -> list[tuple[float, Rows]] | None:
+    """Return every sample of a table without regard to order, with the logarithm of its probability.
+
+    None where there are too many to add up.
+    """
+    counts = [(kind, rows.count(kind)) for kind in dict.fromkeys(rows)]
+    if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
+        return None
+    here, away, found = math.log(rate), math.log1p(-rate), []
+    for kept in itertools.product(*(range(number + 1) for _, number in counts)):
+        ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
+        chance = math.log(ways) + sum(kept) * here + (len(rows) - sum(kept)) * away
+        found.append((chance, b"".join(bytes((kind,)) * k for (kind, _), k in zip(counts, kept, strict=True))))
+    return found
+
+
 @final
 class Held:
     """Rows on the small-table engine: a handle that remembers what was derived."""
@@ -284,6 +303,11 @@ class SmallTables(Engine):
         cells = cells_of(by, rows.block(self.universe))
         kinds = np.frombuffer(rows.rows, dtype=np.uint8)
         return [Held(kinds[cells == k].tobytes(), rows.derived, 0) for k in range(number_of_parts(by))]
+
+    def sample(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
+        """See `Engine`."""
+        kinds = np.frombuffer(rows.rows, dtype=np.uint8)
+        return Held(kinds[drawn(len(kinds))].tobytes(), rows.derived, 0)
 
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
         """See `Engine`."""

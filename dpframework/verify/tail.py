@@ -230,7 +230,7 @@ def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tu
     A transcript is recorded on the first of two tables, with the claimed noise, for every pair anew: outputs that are
     forced upon tables far from their own would lose most on the largest tables, whatever a row changes there.
     """
-    sizes = Sizes.of(subject.schema, subject.relation, MOST_ROWS, subject.by.rows)
+    sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS), subject.by.rows)
     among = changes(subject.universe, subject.relation, subject.by)
     search = Search(among, subject.universe.kinds, sizes, rng, subject.patience)
     seeds = [int(rng.integers(2**31)) for _ in range(RECORDED)]

@@ -7,6 +7,7 @@ import copy
 import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -16,6 +17,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import ReleaseRefused
+from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
@@ -75,7 +77,21 @@ class Extended:
         return f"derived {self.attribute.name}"
 
 
-Event: TypeAlias = "Made | Parted | Extended"
+@final
+@attrs.frozen(eq=False)
+class Drawn:
+    """A sample: its rate, the rows that it was drawn from, and the number that its rows got."""
+
+    rate: Fraction
+    rows: int
+    result: int
+
+    def __str__(self) -> str:
+        """Write the rate."""
+        return f"a sample at rate {decimal_text(self.rate)}"
+
+
+Event: TypeAlias = "Made | Parted | Extended | Drawn"
 
 
 @final
@@ -96,7 +112,7 @@ class Transcript:
     Attributes
     ----------
     events
-        Releases, partitions and derivations, in order.
+        Releases, partitions, derivations and samples, in order.
     outcome
         How the run ended.
     refused
@@ -139,7 +155,7 @@ class WatchedGate(Gate):
         raise NotImplementedError
 
     def happened(self, event: Event) -> None:
-        """Take note of a partition or a derivation."""
+        """Take note of a partition, a derivation or a sample."""
         raise NotImplementedError
 
     def split(self, rows: Held, cut: Cut) -> list[Held]:
@@ -151,6 +167,19 @@ class WatchedGate(Gate):
         self.counter[0] += len(parts)
         self.happened(Parted(cut, rows.number, range(first, first + len(parts))))
         return parts
+
+    def sample(self, rows: Held, rate: Fraction) -> Held:
+        """Draw a sample, numbering it."""
+        drawn = self.kept(rows, rate)
+        self.counter[0] += 1
+        drawn.number = self.counter[0]
+        self.happened(Drawn(rate, rows.number, drawn.number))
+        return drawn
+
+    def kept(self, rows: Held, rate: Fraction) -> Held:
+        """Return the rows of a sample."""
+        kept: Held = super().sample(rows, rate)
+        return kept
 
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
         """Derive, numbering the result."""

@@ -10,7 +10,7 @@ import attrs
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.plan.nodes import FromRelease, Parallel, Post, Repeat, Step
+from dpframework.plan.nodes import FromRelease, Parallel, Post, Repeat, Sample, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
 from dpframework.reports.difference.sides import Side, own_content
 from dpframework.reports.difference.wording import changed, from_to, words
@@ -26,6 +26,8 @@ def changed_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
             found = list(changed({"uses": before.uses}, {"uses": after.uses}))
         case Repeat(), Repeat():
             found = list(changed({"times": before.times}, {"times": after.times}))
+        case Sample(), Sample():
+            found = list(changed({"rate": before.rate}, {"rate": after.rate}))
         case Parallel(), Parallel():
             found = list(_changed_parts(before, after))
         case _ if type(before) is not type(after):

@@ -1,0 +1,245 @@
+"""Releases from random samples: planned, run, refused, written, and audited by replays that add up over samples."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpframework as dpf
+from dpframework.accountant import AdditiveAccountant, composition
+from dpframework.facts import ByRelation
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.plan import Plan, Sample, Step, walk
+from dpframework.reports import drawing
+from dpframework.run.gate import Gate
+from dpframework.run.miner import Example
+from dpframework.verify import audit
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
+RATE = Fraction(3, 10)
+TINY = 1e-7  # the probability of a false failure
+
+
+@attrs.frozen
+class Sampler(dpf.Miner):
+    """Release two counts from one sample, and one from another."""
+
+    name = "sampler"
+    epsilon: float = 1.0
+    rate: float = 0.3
+
+    def plan(self, schema):
+        towns = dpf.queries.Histogram(schema["town"])
+        noise = dpf.mechanisms.DiscreteLaplace(self.epsilon)
+        first = dpf.sequential(dpf.step("towns", towns, noise), dpf.step("rows", dpf.queries.Count(), noise))
+        second = dpf.parallel(dpf.step("rows", dpf.queries.Count(), noise), by=schema["ill"], name="ill")
+        return dpf.sequential(dpf.sample(self.rate, first, name="one"), dpf.sample(self.rate, second, name="two"))
+
+    def mine(self, table):
+        one, two = table.sampled("one"), table.sampled("two")
+        parts = two.partition("ill", name="ill")
+        return one.release("towns").tolist(), [part.release("rows") for part in parts], one.release("rows")
+
+    @classmethod
+    def examples(cls):
+        return {"usual": Example(SCHEMA, cls())}
+
+
+def study(node: dpf.Node, **options: Any) -> dpf.Study:
+    made = dpf.Study(SCHEMA, epsilon=1000, **options)
+    made.add_plan("planned", node)
+    return made
+
+
+def count(name: str = "rows", epsilon: Any = 1) -> Step:
+    return dpf.step(name, dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(epsilon))
+
+
+def table(rows: int) -> dpf.Table:
+    return dpf.Table.from_codes(SCHEMA, [[k % 2 for k in range(rows)], [k % 3 for k in range(rows)]])
+
+
+# --- running --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Threads(3)], ids=["memory", "threads"])
+def test_a_sample_holds_each_row_with_its_rate_and_is_drawn_anew(engine: dpf.Engine) -> None:
+    """Counts with noise that never shows: binomial in each sample, and independent of one another's."""
+    seen = []
+    for seed in range(300):
+        node = dpf.repeat(2, dpf.sample(RATE, dpf.sequential(count("rows", 60), count("again", 60))))
+        made = study(node).run(table(50), seed=seed, engine=engine)["planned"]["sample"]
+        assert all(sample["rows"] == sample["again"] for sample in made)  # one sample for all that is below
+        seen.append([sample["rows"] for sample in made])
+    first, second = np.array(seen).T
+    for counts in (first, second):
+        assert stats.binomtest(int(counts.sum()), 300 * 50, float(RATE)).pvalue > TINY
+        assert stats.chisquare(*_binned(counts)).pvalue > TINY
+    assert abs(stats.pearsonr(first, second).statistic) < 0.3  # |r| of 300 independent pairs: 3e-7
+    assert (first != second).mean() > 0.5
+
+
+def _binned(counts: Any) -> tuple[Any, Any]:
+    edges = [-1, 12, 14, 15, 16, 18, 50]
+    chances = np.diff(stats.binom.cdf(edges, 50, float(RATE)))
+    return np.histogram(counts, bins=np.array(edges) + 0.5)[0], 300 * chances
+
+
+def test_a_private_run_samples_too() -> None:
+    made = study(dpf.sample("0.5", count("rows", 60))).run(table(200))
+    assert 50 < made["planned"]["sample"] < 150  # 7 standard deviations
+
+
+def test_a_sample_is_drawn_once_and_only_if_planned() -> None:
+    node = dpf.sequential(dpf.sample(RATE, count("rows")), count("all"))
+    plan = study(node).plan()
+    run = dpf.PureAccountant("add-or-remove-one").open(plan)
+    gate = Gate(dpf.InMemory(), SeededRandomness(1))
+    private = dpf.PrivateTable(SCHEMA, gate.load(table(9)), run.scope(), gate).scope("planned")
+    with pytest.raises(dpf.ReleaseRefused, match="sample 'other' in 'planned' is not in the plan"):
+        private.sampled("other")
+    with pytest.raises(dpf.ReleaseRefused, match="step 'rows' in 'planned' is not in the plan"):
+        private.release("rows")  # from all rows, it is not planned
+    sample = private.sampled()
+    with pytest.raises(dpf.ReleaseRefused, match="a sample in 'planned' was made before"):
+        private.sampled()
+    with pytest.raises(dpf.ReleaseRefused, match=r"step 'all' in .* is not in the plan"):
+        sample.release("all")
+    sample.release("rows")
+    private.release("all")
+    assert "rows" not in repr(sample)
+    assert run.spent == plan.total()
+
+
+def test_what_a_sample_costs() -> None:
+    plan = study(dpf.sample("0.1", dpf.sequential(count("a"), count("b")))).plan()
+    expected = np.log1p(0.1 * np.expm1(2))
+    assert float(plan.total().epsilon or 0) == pytest.approx(expected, rel=1e-8)
+    assert float(plan.total().epsilon or 0) >= expected
+    assert "sample at rate 0.1  [epsilon ~0.494]" in drawing.tree(plan)
+    huge = study(dpf.sample("0.1", count("a", 900))).plan()
+    assert huge.total().epsilon == 900  # more than a double's exponential: nothing is gained
+
+
+@pytest.mark.parametrize("rate", [0, 1, "1.5", "0.12345678901", float("nan"), "half"])
+def test_rates_that_cannot_be_used(rate: object) -> None:
+    with pytest.raises(dpf.InputError, match="rate is"):
+        dpf.sample(rate, count())  # type: ignore[arg-type]
+
+
+def test_a_plan_with_samples_is_written_and_read() -> None:
+    plan = study(Sampler().plan(SCHEMA)).plan()
+    again = dpf.StudyPlan.from_json(plan.to_json())
+    assert again == plan
+    assert again.total() == plan.total()
+    form = json.loads(plan.to_json())
+    assert '"kind": "sample"' in json.dumps(form)
+    assert '"rate": "3/10"' in json.dumps(form)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"relation": "replace-one"}, "DP023 error: the plan samples rows, and under replace-one nothing is known"),
+        ({"rows_per_unit": 3, "allow": ["rows-per-unit-asserted"]}, "DP023 error: the plan samples rows one by one"),
+    ],
+)
+def test_where_no_theorem_holds_the_plan_is_refused(options: Any, sentence: str) -> None:
+    made = study(dpf.sample(RATE, count()), delta="1e-6", **options)
+    with pytest.raises(dpf.PlanRefused, match=sentence):
+        made.run(lambda: pytest.fail("the table was read"))
+    assert made.plan().totals() == {}
+
+
+def test_an_engine_that_draws_no_samples_is_refused_before_anything_is_read() -> None:
+    class Far(dpf.Engine):
+        name = "far"
+
+        def load(self, table: dpf.Table) -> Any:
+            raise AssertionError
+
+        map = split = derive = load
+
+    with pytest.raises(dpf.InputError, match="engine 'far' draws no samples"):
+        study(dpf.sample(RATE, count())).run(lambda: pytest.fail("the table was read"), engine=Far())
+    with pytest.raises(dpf.InputError, match="engine 'far' draws no samples"):
+        study(dpf.sample(RATE, count())).plan(Far())
+
+
+# --- auditing -------------------------------------------------------------------------------------------------------
+
+
+class Claims(AdditiveAccountant):
+    """Pure accounting with another rule for samples, to be found wrong."""
+
+    name = "claims"
+    amount, loss = dpf.PureAccountant.amount, dpf.PureAccountant.loss
+
+
+class RateTwice(Claims):
+    """A sample's rate applied to its releases, and again to the sample."""
+
+    def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
+        return composition.sampled(composition.sampled(part, rate), rate)
+
+
+class EachAlone(Claims):
+    """Releases from one sample, counted as if each had a sample of its own."""
+
+    def amount_of(self, node: dpf.Node, plan: Plan) -> ByRelation:
+        if isinstance(node, Sample):
+            steps = [self.amount(plan.calibration(step)) for step in walk(node) if isinstance(step, Step)]
+            return self.sequential([composition.sampled(step, node.rate) for step in steps])
+        return super().amount_of(node, plan)
+
+
+def test_replays_add_up_over_samples_and_come_near_the_claim() -> None:
+    report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=1500)
+    assert report.passed, str(report)
+    assert report.tightness >= 0.9
+
+
+@pytest.mark.parametrize("wrong", [RateTwice, EachAlone])
+def test_a_wrong_claim_about_samples_is_caught_by_replays(wrong: Any) -> None:
+    report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=1500, accounting=wrong)
+    assert not report.passed
+    assert any("claims" in str(violation) for violation in report.violations)
+
+
+@attrs.frozen
+class Reuses(Sampler):
+    """Plan two samples, and release from all rows what was planned for the second one."""
+
+    name = "reuses"
+
+    def mine(self, table):
+        one = table.sampled("one")
+        return one.release("towns").tolist(), one.partition("ill", name="ill")
+
+
+def test_a_sample_that_is_used_for_another_is_refused() -> None:
+    report = audit(Reuses(), SCHEMA, "add-or-remove-one", seed=1, replays=300)
+    assert not report.passed
+
+
+@attrs.frozen
+class Tells(Sampler):
+    """Tell of a sample what no release tells."""
+
+    name = "tells"
+
+    def mine(self, table):
+        one = table.sampled("one")
+        rows = one._rows.block(one._gate.engine.universe).rows
+        return one.release("rows"), rows
+
+
+def test_a_sample_that_is_told_is_caught() -> None:
+    report = audit(Tells(), SCHEMA, "add-or-remove-one", seed=1, replays=300)
+    assert not report.passed
