@@ -14,10 +14,10 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.accountant import PLDAccountant
-from dpframework.accountant.distributions import AnyRho, distribution
+from dpframework.accountant.distributions import AnyRho, SampledEvent, distribution
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
-from dpframework.mechanisms.gaussian import FineGaussianEvent
+from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 from dpframework.plan import Step
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
@@ -194,3 +194,17 @@ def test_a_k_means_in_zcdp_beside_pure_releases_fits_a_budget_of_2(plan_of: Call
     assert totals["rdp"] <= 1.818
     assert totals["pld"] < totals["rdp"]
     assert not plan.refusals()
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.9])
+def test_a_sample_s_distribution_is_that_of_mixtures_in_both_directions(rate: float) -> None:
+    sigma = 2.0
+    points = np.arange(-60, 62)
+    p, q = (np.exp(-((points - shift) ** 2) / (2 * sigma**2)) for shift in (1, 0))
+    p, q = p / p.sum(), q / q.sum()
+    mixed = rate * p + (1 - rate) * q
+    claimed = distribution({SampledEvent(rate, ((DiscreteGaussianEvent(sigma), 1),)): 1}, fine=True)
+    for epsilon in (-1.0, -0.2, 0.0, 0.01, 0.1, 0.4, 1.0):
+        for pmf, one, other in ((claimed._pmf_remove, mixed, q), (claimed._pmf_add, q, mixed)):
+            lost, said = delta_of_pair(one, other, epsilon), float(pmf.get_delta_for_epsilon(epsilon))
+            assert lost - 1e-9 <= said <= lost + 1e-6

@@ -465,8 +465,9 @@ def test_the_pure_total_of_samples_is_the_largest_ratio(plan_of: Callable[..., d
     assert name == "selection" or lost >= total * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("delta", ["1e-6", "0.01"])
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize(
+    ("name", "delta"), [*((name, "1e-6") for name in SAMPLED), ("sample", "0.01"), ("gaussian", "0.01")]
+)
 def test_totals_of_samples_with_a_delta_bound_what_is_lost(
     plan_of: Callable[..., dpf.StudyPlan], name: str, delta: str
 ) -> None:
@@ -478,11 +479,12 @@ def test_totals_of_samples_with_a_delta_bound_what_is_lost(
     if name not in ("selection", "samples of parts") and totals["pld"]:
         assert delta_at(plan, totals["pld"] - INTERVAL) > allowed
     curve = RDPAccountant(ADD, delta=delta).amount_of(plan.root, plan)
-    for order in ORDERS:
-        assert renyi(plan, float(order)) <= float(curve.at(order).add_or_remove_one or 0) + ROUNDING
     rho = ZCDPAccountant(ADD, delta=delta).total(plan)
     assert rho is not None
-    assert all(renyi(plan, order) / order <= float(rho.rho or 0) + ROUNDING for order in (1.01, 2.0, 32.0))
+    for order in ORDERS[::2]:
+        lost = renyi(plan, float(order))
+        assert lost <= float(curve.at(order).add_or_remove_one or 0) + ROUNDING
+        assert lost / float(order) <= float(rho.rho or 0) + ROUNDING
 
 
 @pytest.mark.parametrize("rate", ["0.01", "0.3"])

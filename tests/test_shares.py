@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -216,6 +217,37 @@ def test_the_total_decides_and_not_the_search(monkeypatch):
     monkeypatch.setattr(shares_module.Shares, "total", heard)
     assert study.plan().total().epsilon <= Fraction(3, 5)
     assert any(total is not None and total > Fraction(3, 5) for total in totals)  # it did try more than there is
+
+
+def test_what_a_wrong_search_finds_is_refused(monkeypatch):
+    monkeypatch.setattr(shares_module, "_last_that_fits", lambda over: 10**7)
+    with pytest.raises(dpf.InputError, match="the parameters that were found cost more than the shares may spend"):
+        histograms(30, "0.02", delta=DELTA).plan()
+
+
+@pytest.mark.parametrize("last", [1, 2, 700, 10**6 - 1, 10**6, 10**6 + 1, 1234567, 999 * 10**6])
+def test_the_last_number_of_steps_that_fits_is_found(last):
+    """However totals grow beyond it: by little, by much, or to none at all."""
+    for over in (
+        lambda steps: 1e-12 * (steps - last),
+        lambda steps: -1.0 if steps <= last else 1e-9,
+        lambda steps: -1e-9 if steps <= last else math.inf,
+        lambda steps: float((steps - last) ** 3),
+    ):
+        if last < 2**-10 * 10**6:
+            with pytest.raises(dpf.InputError, match="no parameters were found"):
+                shares_module._last_that_fits(over)
+        else:
+            assert shares_module._last_that_fits(over) == last
+
+
+def test_a_way_to_spend_that_makes_more_noise_is_not_taken(monkeypatch):
+    plain = histograms(100, "0.01").plan()
+    monkeypatch.setattr(shares_module.Shares, "_other_way", lambda self, name: (1, Fraction(1, 10**5)))
+    study = histograms(100, "0.01", delta=DELTA)
+    assert all(miner.rho is None for miner in study.miners.values())
+    found, usual = noise(study.plan()), noise(plain)
+    assert all(found[path] <= usual[path] for path in found)
 
 
 def test_a_share_runs_and_spends_what_was_planned():

@@ -84,6 +84,11 @@ class Shares:
         found = self.made(ways, scale)
         if ways != plain and not self._no_noisier(found, first):
             found = self.made(plain, self._largest(plain, allowed))
+        total = self.total(nodes_of(found))
+        if total is None or total > allowed:
+            raise InputError(
+                "the parameters that were found cost more than the shares may spend; give an epsilon instead"
+            )
         return found
 
     def first(self) -> Found:
