@@ -93,6 +93,14 @@ def test_every_choice_of_rows_is_about_as_likely() -> None:
     assert all(abs(n - 200) < 6.5 * (2000 * 0.1 * 0.9) ** 0.5 for n in found.values())
 
 
+def test_units_do_not_all_keep_the_rows_of_the_same_places() -> None:
+    """Of each of 30 units' five rows one is kept: not the same one of all."""
+    schema = dpf.Schema([dpf.Categorical("row", [f"r{k}" for k in range(5)])])
+    frame = pl.DataFrame({"person": [f"p{k // 5}" for k in range(150)], "row": [f"r{k % 5}" for k in range(150)]})
+    table = dpf.table_from_frame(frame, schema, unit=dpf.PrivacyUnit("person"), key=KEY)
+    assert set(table.codes[0].tolist()) == set(range(5))
+
+
 @pytest.mark.parametrize("missing", [None, "", "  "])
 def test_a_row_without_an_id_is_left_out_and_stops_no_run(missing: str | None) -> None:
     rows = [("a", "r0"), (missing, "r1"), ("a", "r2"), (missing, "r3")]

@@ -100,6 +100,20 @@ def test_the_divergence_of_a_unit_bounds_what_its_rows_lose(name: str, relation:
             assert lost == pytest.approx(float(claimed), rel=1e-4)
 
 
+def test_under_replace_one_parts_cost_one_notion_at_each_order() -> None:
+    """Rows of one part may be replaced and added: the smaller notion of either need not be the smaller of both."""
+    node = dpf.parallel(dpf.sequential(noisy("n", "0.5"), noisy("m", 2)), by=SCHEMA["a"])
+    plan = planned(node, REPLACE, TWO, delta="1e-6")
+    curve = RDPAccountant(REPLACE, delta="1e-6").amount_of(plan.root, plan)
+    pure = PureAccountant(REPLACE).amount_of(plan.root, plan).replace_one
+    rho = ZCDPAccountant(REPLACE, delta="1e-6").amount_of(plan.root, plan).replace_one
+    assert pure is not None
+    assert rho is not None
+    for order in ORDERS:
+        assert curve.at(order).replace_one == min(pure, order * rho)
+    assert curve.at(Fraction(3)).replace_one == Fraction(5, 2), "not 35/16, the smaller notion for each release"
+
+
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_three_rows_spread_over_parts_lose_no_more_than_all_in_one(relation: dpf.Relation) -> None:
     three = dpf.PrivacyUnit("person", 3)
