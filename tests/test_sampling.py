@@ -19,7 +19,7 @@ from dpframework.plan import Plan, Sample, Step, walk
 from dpframework.reports import drawing
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Example
-from dpframework.verify import audit
+from dpframework.verify import MinerConformance, audit
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 RATE = Fraction(3, 10)
@@ -203,6 +203,10 @@ def test_replays_add_up_over_samples_and_come_near_the_claim() -> None:
     report = audit(Sampler(), SCHEMA, "add-or-remove-one", seed=1, replays=1500)
     assert report.passed, str(report)
     assert report.tightness >= 0.9
+
+
+class TestSampler(MinerConformance):
+    miner = Sampler
 
 
 @pytest.mark.parametrize("wrong", [RateTwice, EachAlone])
