@@ -279,7 +279,7 @@ CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     "exponential": (Exponential(1), VOTES, Fraction(13, 10), 6_000),
     "permute-and-flip": (PermuteAndFlip(1), VOTES, Fraction(13, 10), 6_000),
     "exponential-interval": (ExponentialInterval(1), VOTES, Fraction(13, 10), 6_000),
-    "above-threshold": (AboveThreshold(1, threshold=4), VOTES, Fraction(13, 10), 20_000),
+    "above-threshold": (AboveThreshold(2, threshold=5), VOTES, Fraction(13, 10), 4_000),
 }
 
 

@@ -122,10 +122,10 @@ class Calibration:
         if not self.facts.integer:
             with np.errstate(over="ignore"):
                 steps = np.rint(array.astype(np.float64) / float(self.unit))
-            return np.asarray(steps.clip(-LARGEST_REAL, LARGEST_REAL).astype(np.int64))
+            return np.asarray(np.minimum(np.maximum(steps, -LARGEST_REAL), LARGEST_REAL).astype(np.int64))
         if array.dtype.kind == "u":
             return np.asarray(np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64))
-        return np.asarray(array.astype(np.int64).clip(-LARGEST_INTEGER, LARGEST_INTEGER))
+        return np.asarray(np.minimum(np.maximum(array.astype(np.int64), -LARGEST_INTEGER), LARGEST_INTEGER))
 
 
 @attrs.frozen

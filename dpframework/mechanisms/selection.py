@@ -197,7 +197,8 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
     chosen
         A position in [0, m).
     """
-    others = np.exp(np.delete(scaled, chosen))
+    others = np.exp(scaled)
+    others[chosen] = 0.0
     others = others[others > NEGLIGIBLE]
     halvings = 0 if len(others) < 40 else math.ceil(math.log2(others.sum() + 1)) + 6
     edges = [0.0, *(2.0**-k for k in range(halvings, -1, -1))]

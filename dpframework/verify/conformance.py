@@ -230,6 +230,8 @@ class MechanismConformance:
         What to draw from, for mechanisms with answers of a type of their own; None for the kit's probes.
     answers
         Pairs of answers to compare claims on, for such mechanisms; None for the kit's.
+    draws
+        From each probe, by each source of randomness; more while the scale is undecided.
     min_tightness
         How near the losses must come to what is claimed, as for a miner.
     """
@@ -237,6 +239,7 @@ class MechanismConformance:
     mechanisms: ClassVar[Sequence[Mechanism]]
     probes: ClassVar[Sequence[Probe] | None] = None
     answers: ClassVar[Sequence[Answers] | None] = None
+    draws: ClassVar[int] = 2_000
     min_tightness: ClassVar[float] = MIN_TIGHTNESS
 
     @classmethod
@@ -247,7 +250,7 @@ class MechanismConformance:
 
     def test_it_draws_what_it_states(self, mechanism: Mechanism) -> None:
         """See `check_sampler`."""
-        assert_samples_as_stated(mechanism, given=self.probes)
+        assert_samples_as_stated(mechanism, given=self.probes, draws=self.draws)
 
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
         """See `check_losses`; without answers of its own kind, `verify` compares those of a miner's queries."""

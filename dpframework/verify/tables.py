@@ -5,6 +5,7 @@ A table is a `bytes` value, one byte a row: the row's kind. Such tables are made
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,12 +89,17 @@ class Universe:
     def block(self, rows: Rows) -> Block:
         """Return a table's rows as a block."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
-        # a part is some rows of a block: a query that reads the others too must show it here
-        block = np.repeat(kinds, 2)
-        block[::2] = (kinds + 1) % self.kinds
-        raw = _Gathered(self._values, block)
+        matrix = self._beside_another.take(kinds, axis=1).reshape(len(self.codes), 2 * len(kinds))
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
-        return Block(self.schema, np.ascontiguousarray(self.codes[:, block]), raw, index)
+        return Block(self.schema, matrix, _BesideAnother(self._values, kinds), index)
+
+    @functools.cached_property
+    def _beside_another(self) -> NDArray[Any]:
+        """Each kind of row behind one of another kind, shape (attributes, kinds, 2).
+
+        A part is some rows of a block: a query that reads the others too must show it.
+        """
+        return np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
 
     def table(self, rows: Rows) -> Table:
         """Return a table as a study takes it."""
@@ -118,14 +124,15 @@ class Universe:
 
 
 @final
-class _Gathered(Mapping[str, NDArray[np.float64]]):
-    """Columns of which some rows are taken when they are asked for: most queries read few of them."""
+class _BesideAnother(Mapping[str, NDArray[np.float64]]):
+    """Columns of raw values, made when they are asked for: most queries read few of them."""
 
-    def __init__(self, columns: Mapping[str, NDArray[np.float64]], rows: NDArray[np.integer]) -> None:
-        self._columns, self._rows = columns, rows
+    def __init__(self, columns: Mapping[str, NDArray[np.float64]], kinds: NDArray[np.integer]) -> None:
+        self._columns, self._kinds = columns, kinds
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        return np.asarray(self._columns[name][self._rows])
+        column = self._columns[name]
+        return np.stack([np.roll(column, -1)[self._kinds], column[self._kinds]], axis=1).ravel()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)

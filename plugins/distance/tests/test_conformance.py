@@ -46,7 +46,7 @@ QUERIES = {
 
 class TestDPDilca(MinerConformance):
     miner = DPDilca
-    replays = 2_500
+    replays = 1_500
     # the published sensitivities are twice what is needed; of many targets' choices not all lose most on one table
     min_tightness: ClassVar = {
         "max-dependency-published": 0.7,
@@ -60,7 +60,7 @@ class TestDPDilca(MinerConformance):
 
 
 class TestQueries(QueryConformance):
-    pairs = 900
+    pairs = 500
     queries = QUERIES
     min_tightness: ClassVar = {
         # one choice of two attributes, or of one target: two candidates share most of their entropies

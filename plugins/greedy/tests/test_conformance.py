@@ -64,17 +64,18 @@ FEW_ROWS = 0.25
 
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
-    replays = 1_000
+    replays = 700
     min_tightness: ClassVar = dict.fromkeys(("default", "jaccard", "shared"), FEW_ROWS)
 
 
 class TestSerenadeES(MinerConformance):
     miner = SerenadeES
-    replays = 1_000
+    replays = 700
     min_tightness: ClassVar = dict.fromkeys(("default", "jaccard", "shared", "pairs", "extensions"), FEW_ROWS)
 
 
 class TestQueries(QueryConformance):
+    pairs = 600
     # the pool's lowest index to be surpassed is 0.6: a rise of 0.4, where 0.5 is declared for any index
     min_tightness: ClassVar = {"extensions, surplus": 0.75}
     queries: ClassVar = {

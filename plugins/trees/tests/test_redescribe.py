@@ -75,6 +75,7 @@ def pair_answer(rows: int = 40) -> tuple[TreePairScores, PairData]:
 
 class TestWalkOverPairs(MechanismConformance):
     mechanisms: ClassVar = [MarkovChainPairs(2, 400)]
+    draws = 1_000
     probes: ClassVar = [Probe(pair_answer()[0].facts(), lambda scale: pair_answer()[1])]
 
 

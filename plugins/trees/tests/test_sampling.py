@@ -327,9 +327,11 @@ def probe(depth: int) -> Probe:
 class TestSamplers(MechanismConformance):
     mechanisms = (ExactTrees(1), ExactTrees("0.2"), MarkovChainTrees(1, 500))
     probes = (probe(1), probe(2))
+    draws = 1_000
 
 
 class TestQueries(QueryConformance):
+    pairs = 600
     queries: ClassVar = {
         "leaves": (LeavesByClass(CLASS, 4), SCHEMA, {"tree": CompleteTree(TESTS, np.array([0, 2, 3]))}),
         "trees": (TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, 2), SCHEMA, {}),

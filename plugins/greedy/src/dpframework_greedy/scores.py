@@ -248,6 +248,7 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
     return np.asarray((more / (either + 1) - less / np.maximum(either, 1)).max(axis=0))
 
 
+@functools.lru_cache(maxsize=64)
 def _all_changes(score: Score) -> Changes:
     """Take the maxima over all supports, block by block, until what is left cannot reach them."""
     turned = _turned(score)
