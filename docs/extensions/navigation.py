@@ -7,6 +7,7 @@ READERS = {
         "tutorial-analyst",
         "basics",
         "budgets",
+        "units",
         "redescriptions",
         "distances",
         "study-format",
