@@ -31,7 +31,7 @@ from dpframework.tables.table import Table, matrix_dtype
 Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
-MOST_MIXED = 300  # units of rows that differ
+MOST_MIXED = 40  # units of rows that differ: more would crowd out those of equal rows, which mostly lose most
 MOST_SAMPLES = 512  # of one table that are added up
 SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be added up
 
