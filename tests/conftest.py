@@ -84,6 +84,21 @@ def ledger(tmp_path: Path) -> dpf.Ledger:
 
 
 @pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that writes a study file beside the schema of some people, whose data is not there."""
+    from people import SCHEMA_FILE
+
+    (tmp_path / "people.schema.toml").write_text(SCHEMA_FILE)
+
+    def written(text: str) -> Path:
+        path = tmp_path / "study.toml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+@pytest.fixture
 def journal(tmp_path: Path) -> Path:
     """Return where the journal of a run may be."""
     return tmp_path / ".out.unfinished"

@@ -27,7 +27,6 @@ from dpframework.verify.assertions import assert_private
 from dpframework.verify.conformance import MinerConformance
 
 REPLAYS = 1_500  # of each audit
-TIGHT = 0.9  # no claim is loose
 
 
 class TestCount(MinerConformance):
@@ -37,28 +36,25 @@ class TestCount(MinerConformance):
     min_tightness: ClassVar = {"rows": 0.0}
 
 
-class TestHistogram(MinerConformance):
+class Tight(MinerConformance):
+    replays = REPLAYS
+    min_tightness = 0.9  # no claim is loose
+
+
+class TestHistogram(Tight):
     miner = HistogramMiner
-    replays = REPLAYS
-    min_tightness = TIGHT
 
 
-class TestCrosstab(MinerConformance):
+class TestCrosstab(Tight):
     miner = CrosstabMiner
-    replays = REPLAYS
-    min_tightness = TIGHT
 
 
-class TestSum(MinerConformance):
+class TestSum(Tight):
     miner = SumMiner
-    replays = REPLAYS
-    min_tightness = TIGHT
 
 
-class TestMean(MinerConformance):
+class TestMean(Tight):
     miner = MeanMiner
-    replays = REPLAYS
-    min_tightness = TIGHT
 
 
 class TestQuantile(MinerConformance):

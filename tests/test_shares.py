@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 from noisy_mode import NoisyMode
-from people import SCHEMA_FILE
+from people import study_file
 
 import dpframework as dpf
 from dpframework.cli import main
@@ -278,12 +278,9 @@ def test_without_a_valid_total_the_checks_say_why():
     assert "DP002" in {finding.code for finding in study.plan().check()}
 
 
-STUDY = """
-[data]
-path = "people.csv"
-schema = "people.schema.toml"
-[privacy]
-epsilon = 1.0
+STUDY = study_file(
+    "1.0",
+    """
 [[step]]
 name = "ill"
 miner = "histogram"
@@ -294,18 +291,8 @@ name = "ages"
 miner = "histogram"
 share = 0.6
 params = { attribute = "age" }
-"""
-
-
-@pytest.fixture
-def write(tmp_path):
-    (tmp_path / "people.schema.toml").write_text(SCHEMA_FILE)
-
-    def written(text):
-        (tmp_path / "study.toml").write_text(text)
-        return tmp_path / "study.toml"
-
-    return written
+""",
+)
 
 
 @pytest.mark.parametrize(

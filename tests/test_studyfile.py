@@ -59,18 +59,6 @@ def registry():
     return Registry([Here("here", "plugin", "dpframework")])
 
 
-@pytest.fixture
-def write(tmp_path):
-    (tmp_path / "people.schema.toml").write_text(SCHEMA_FILE)
-
-    def written(text):
-        path = tmp_path / "study.toml"
-        path.write_text(text)
-        return path
-
-    return written
-
-
 def test_a_study_is_read_without_its_data(write, registry):
     file = load_study(write(STUDY), registry)
     assert not file.data.folder.joinpath("people.csv").exists()

@@ -244,19 +244,7 @@ def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
     """Return a frame of the visits of synthetic patients: 1 to 9 each, the more the iller, in no order.
 
     The column "patient_id" names the patient; the others are those of `clinic_schema`. Diagnoses are a patient's, and
-    laboratory values a visit's.
-
-    Parameters
-    ----------
-    patients
-        How many, from 1 to a million.
-    seed
-        Equal seeds give equal frames.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
+    laboratory values a visit's. Parameters and errors are those of `clinic_table`.
 
     Examples
     --------
