@@ -75,7 +75,6 @@ class TestSerenadeES(MinerConformance):
 
 
 class TestQueries(QueryConformance):
-    pairs = 600
     # the pool's lowest index to be surpassed is 0.6: a rise of 0.4, where 0.5 is declared for any index
     min_tightness: ClassVar = {"extensions, surplus": 0.75}
     queries: ClassVar = {
