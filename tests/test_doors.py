@@ -14,6 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
+from dpframework.cli.shared import say
 from dpframework.ledger import chain
 from dpframework.plan.plan import hash_of
 
@@ -123,6 +124,8 @@ def test_what_an_error_quotes_cannot_steer_the_terminal(folder, capsys):
     said = sentence(capsys, "check", "study.toml")
     assert "\\x1b[2J\\u202etree" in said
     assert said.rstrip("\n").isprintable()
+    say("half a \ud800 character")
+    assert capsys.readouterr().err == "half a \\ud800 character\n"
 
 
 def test_a_name_that_is_too_long_for_a_plot(folder, capsys):

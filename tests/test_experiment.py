@@ -231,6 +231,8 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('epsilon = [0.1, "1/3"]', "epsilon = -1", "epsilon is -1.0; it cannot be negative"),
         ('epsilon = [0.1, "1/3"]', "", "method 'tree': has no epsilon; give the experiment epsilon = [...]"),
         ("repetitions = 2", "repetitions = 0", "repetitions must be a whole number from 1 on"),
+        ("repetitions = 2", "repetitions = 1_000_000_000_000", "has more than 100,000 cells; take fewer"),
+        ("folds = 2", "folds = 1_000_000_000_000", "has more than 100,000 cells; take fewer"),
         ("folds = 2", "folds = 1", "folds must be a whole number from 2 on"),
         ('path = "people.csv"', 'path = "people.csv"\nparams = {}', "data 'people': without a generator, there can be"),
         ('path = "people.csv"', 'pth = "people.csv"', "data 'people': unknown key 'pth'; did you mean 'path'?"),

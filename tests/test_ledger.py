@@ -742,9 +742,14 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         ("UPDATE release SET output = '7' WHERE number = 1", "is damaged; the run stays charged"),
         ("UPDATE release SET number = 9 WHERE number = 1", "is damaged; the run stays charged"),
         (f"UPDATE release SET output = '{lacking}', digest = digest(number, path, origin, '{lacking}')", "installed"),
+        (
+            "UPDATE owner SET key = 'zz', digest = digest(ledger, data_set, plan, run, 'zz')",
+            "is damaged; the run stays",
+        ),
+        ("UPDATE owner SET key = '', digest = digest(ledger, data_set, plan, run, '')", "is damaged"),
     ):
         connection = sqlite3.connect(journal, isolation_level=None)
-        connection.create_function("digest", 4, lambda *columns: digest_of(columns))
+        connection.create_function("digest", -1, lambda *columns: digest_of(columns))
         connection.execute(statement)
         connection.close()
         refused(text)

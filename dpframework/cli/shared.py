@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REFUSED = 1
 BAD_INPUT = 2
 PIPE_WIDTH = 120
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class _PlainFlags:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.sqlite import connect, explained, meaning
 from dpframework.ledger.values import from_json, to_json
+from dpframework.tables.contributions import KEY_BYTES
 
 WHAT = "journal of a run"
 
@@ -55,7 +57,7 @@ class Owner:
     data_set: str
     plan: str
     run: str
-    key: str  # in hex: what the rows of each privacy unit are chosen by
+    key: bytes  # what the rows of each privacy unit are chosen by
 
 
 @final
@@ -114,12 +116,15 @@ class Journal:
             return None
         if len(rows) > 1:
             raise damaged(self.path)
-        return Owner(*self._whole(rows[0]))
+        ledger, data_set, plan, run, key = self._whole(rows[0])
+        if not (isinstance(key, str) and re.fullmatch(f"[0-9a-f]{{{2 * KEY_BYTES}}}", key)):
+            raise damaged(self.path)
+        return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
 
     def claim(self, owner: Owner) -> None:
         """Write down whose releases it will hold."""
         with explained(self.path, WHAT):
-            columns = attrs.astuple(owner)
+            columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
             self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
 
     def keep(self, number: int, path: str, origin: str, output: str) -> None:

@@ -160,7 +160,7 @@ class LedgerRun(Observer):
                 }
                 if self._journal is not None and self._journal.owner is None:
                     # First, so that a run that was charged is always found again.
-                    self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key.hex()))
+                    self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
                 self._disposable = False
                 transaction.append("run", content)
             elif recorded.end is None:
@@ -198,7 +198,7 @@ class LedgerRun(Observer):
         owner = None if self._journal is None else self._journal.owner
         if self._journal is not None and owner is not None:
             self._require_owner(owner)
-            self.id, self.key = owner.run, bytes.fromhex(owner.key)
+            self.id, self.key = owner.run, owner.key
             recorded = data_set.runs.get(self.id)
             if recorded is not None:
                 self._take_up(recorded, self._journal)

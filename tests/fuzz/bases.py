@@ -77,6 +77,24 @@ miner = "dp-dilca"
 epsilon = 1
 params = { context_size = 1 }
 """,
+    "units": BEGIN
+    + """
+[privacy]
+epsilon = 1
+delta = 1e-6
+unit = "id"
+rows_per_unit = 2
+[[step]]
+name = "ages"
+miner = "histogram"
+share = 0.5
+params = { attribute = "age", bins = [0, 50, 100] }
+[[step]]
+name = "earned"
+miner = "mean"
+share = 0.5
+params = { attribute = "income" }
+""",
     "redescriptions": """
 [data]
 left = "left.csv"
@@ -172,6 +190,7 @@ class Bases:
     plans: dict[str, dict[str, Any]]
     entries: list[tuple[str, Any]]
     results: dict[str, Any]
+    verified: dict[str, Any]
     left: Fraction
 
 
@@ -207,6 +226,8 @@ def made(folder: Path) -> Bases:
     registry().observers.append(_Interrupting())
     assert command("run", "trees.toml", "--out", "out", "--ledger", "begun.ledger", *on) == 130
     registry().observers.pop()
+    few = ("--replays", "100", "--runs", "0", "--seconds", "1", "--record", "verified.json")
+    assert command("verify", "histogram", *few) == 0
     with Chain("used.ledger").reading() as transaction:
         entries = [(entry.kind, dict(entry.content)) for entry in transaction.read()]
     return Bases(
@@ -217,5 +238,6 @@ def made(folder: Path) -> Bases:
         {name: json.loads(Path(f"{name}.json").read_text()) for name in STUDIES},
         entries,
         json.loads(Path("ran/results.json").read_text()),
+        json.loads(Path("verified.json").read_text()),
         dpf.Ledger("begun.ledger").data_set("people").left,
     )

@@ -195,6 +195,14 @@ def results(draw: Draw, bases: Bases) -> list[Door]:
     return [_reporting(draw, "ran"), door("ledger", "verify", "used.ledger", "--results", "ran")]
 
 
+def verified(draw: Draw, bases: Bases) -> list[Door]:
+    Path("verified.json").write_bytes(_either(draw, Path("verified.json").read_bytes(), json_of, bases.verified))
+    doors = [door("check", f"{draw.choice(('units', 'trees'))}.toml", "--verified", "verified.json")]
+    if _now_and_then(draw):
+        doors.append(door("ledger", "approve", "used.ledger", "trees.toml", *ON, "--by", "me", *doors[0].arguments[2:]))
+    return doors
+
+
 def experiment(draw: Draw, bases: Bases) -> list[Door]:
     whole = Path("experiment.toml").read_bytes()
     Path("experiment.toml").write_bytes(_either(draw, whole, toml_of, bases.experiment))
@@ -206,7 +214,7 @@ def data(draw: Draw, bases: Bases) -> list[Door]:
     text = csv_of(rows).encode("utf-8", "surrogatepass")
     if draw.once_in(3):
         text = broken(draw, text, more=[SECRET.encode()])
-    name = draw.choice(("trees", "distances", "redescriptions"))
+    name = draw.choice(("trees", "distances", "redescriptions", "units"))
     if name == "redescriptions":
         Path(draw.choice(("left.csv", "right.csv"))).write_bytes(text)
     else:
@@ -271,6 +279,7 @@ KINDS: dict[str, tuple[Callable[[Draw, Bases], list[Door]], int]] = {
     "ledger": (ledger, 3),
     "journal": (journal, 1),
     "results": (results, 1),
+    "verified": (verified, 1),
     "experiment": (experiment, 1),
     "data": (data, 2),
     "parquet": (parquet, 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,6 +90,7 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
     return experiment
 
 
+MOST_CELLS = 100_000
 _DEFAULT_RELATION = Relation.ADD_OR_REMOVE_ONE
 
 
@@ -98,9 +100,11 @@ def _require_whole(experiment: Experiment) -> None:
         if method.miner is not None and method.epsilon is None and not experiment.epsilon:
             raise InputError(f"method '{method.name}': has no epsilon; give the experiment epsilon = [...]")
     columns = ("data", "method", *experiment.grid_names(), "epsilon", "repetition", "fold")
-    cells = list(experiment.cells())
+    cells = list(itertools.islice(experiment.cells(), MOST_CELLS + 1))
     if not cells:
         raise InputError("has no cell: no method is run on any data set")
+    if len(cells) > MOST_CELLS:
+        raise InputError(f"has more than {MOST_CELLS:,} cells; take fewer repetitions, folds, epsilons or parameters")
     every = [(cell, experiment.coordinates(cell)) for cell in cells]
     for summary in experiment.summaries:
         where = f"{summary.kind} '{summary.name}': "

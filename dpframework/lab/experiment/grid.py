@@ -43,15 +43,15 @@ def seed_of(*parts: Any) -> int:
     return int(digest(*parts)[:32], 16)
 
 
-def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return the fixed parameters with every combination of those of a grid, the last key varying fastest.
+def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the fixed parameters with every combination of those of a grid, the last key varying fastest.
 
     Examples
     --------
-    >>> combinations({"target": "ill"}, {"max_depth": [1, 2]})
+    >>> list(combinations({"target": "ill"}, {"max_depth": [1, 2]}))
     [{'target': 'ill', 'max_depth': 1}, {'target': 'ill', 'max_depth': 2}]
     """
-    return [{**params, **dict(zip(grid, chosen, strict=True))} for chosen in itertools.product(*grid.values())]
+    return ({**params, **dict(zip(grid, chosen, strict=True))} for chosen in itertools.product(*grid.values()))
 
 
 def filled(form: Any, values: Mapping[str, Any], where: str) -> Any:
@@ -343,7 +343,7 @@ class Experiment:
     def _runs(self, method: Method) -> Iterator[tuple[int, int | None]]:
         repetitions = min(self.repetitions, method.repetitions or self.repetitions)
         folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
-        return itertools.product(range(1, repetitions + 1), folds)
+        return ((repetition, fold) for repetition in range(1, repetitions + 1) for fold in folds)
 
     def grid_names(self) -> tuple[str, ...]:
         """Return the names of the parameters that vary, those of data first: each is a coordinate."""
