@@ -348,6 +348,19 @@ def test_what_was_found_before_a_miner_fails_is_kept_with_what_was_spent(error):
     assert [charge.path for charge in caught.value.results.charges] == ["mode/mode", "bad/count"]
 
 
+def test_a_plan_tells_and_from_or_in_a_miner_s_parameters():
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall")])
+    parts = [dpf.Equals("ill", "true"), dpf.Equals("tall", "true")]
+    written = []
+    for kind, word in ((dpf.And, "and"), (dpf.Or, "or")):
+        study = dpf.Study(schema, epsilon=1)
+        study.add("both", dpf.miner("count", where=kind(parts), epsilon=1))
+        (miner,) = study.plan().content()["miners"].values()
+        written.append(miner["parameters"]["where"])
+        assert list(written[-1]) == [word]
+    assert written[0]["and"] == written[1]["or"]
+
+
 def test_the_hash_binds_miners_and_their_parameters():
     plans = [tree_plan("tall"), tree_plan("hiv")]
     assert plans[0].hash != plans[1].hash

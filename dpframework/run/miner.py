@@ -11,6 +11,7 @@ from typing import Any, ClassVar, final
 
 import attrs
 
+from dpframework.facts.descriptions import Description
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
@@ -160,7 +161,12 @@ class Miner(abc.ABC):
 
 
 def _written(value: Any) -> Any:
-    """Return a parameter JSON-safe: numbers exactly, values by what they hold, what is no value by its type."""
+    """Return a parameter JSON-safe: numbers exactly, values by what they hold, what is no value by its type.
+
+    Descriptions are written as such: what two of them hold may be the same where one says "and", the other "or".
+    """
+    if isinstance(value, Description):
+        return value.to_dict()
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Mapping):
