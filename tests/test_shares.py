@@ -322,6 +322,15 @@ def test_a_study_file_with_a_wrong_share_is_one_sentence(write, capsys, old, new
     assert not (path.parent / "out").exists()  # and there is no data file, which nobody has looked for
 
 
+def test_shares_of_an_absurd_epsilon_add_up_and_nothing_is_searched(monkeypatch):
+    monkeypatch.setattr(shares_module.Shares, "_searched", lambda *_: pytest.fail("searched"))
+    study = dpf.Study(COLOURS, epsilon=2**63, delta=DELTA)
+    for k in range(2):
+        study.add(f"step {k}", dpf.share("0.5", "histogram", attribute=f"colour {k}"))
+    study.plan()
+    assert [miner.epsilon for miner in study.miners.values()] == [2**62, 2**62]
+
+
 def test_a_study_file_s_shares_are_planned(write, capsys):
     assert main(["plan", str(write(STUDY)), "--json"]) == 0
     form = json.loads(capsys.readouterr().out)

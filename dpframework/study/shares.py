@@ -30,6 +30,7 @@ from dpframework.study.making import Share
 
 _STEPS = 10**6  # of the scale, up to the study's epsilon
 _DOUBLINGS = 10  # of the scale, up or down
+_MOST_SEARCHED = 500  # of epsilon: beyond, no notion tells less than what adds up, and takes long to say so
 _MOST_WAYS = 8  # of spending that are compared: which of the small shares are spent in another way
 _EQUAL = 1e-9  # relative: noise that differs by rounding
 
@@ -79,16 +80,21 @@ class Shares:
         if others is None or self.total(nodes_of(first)) is None:
             return first
         allowed = self._allowed(others)
-        plain = self._plain()
-        ways, scale = self._best(allowed)
-        found = self.made(ways, scale)
-        if ways != plain and not self._no_noisier(found, first):
-            found = self.made(plain, self._largest(plain, allowed))
+        found = first if self.budget.epsilon > _MOST_SEARCHED else self._searched(allowed, first)
         total = self.total(nodes_of(found))
         if total is None or total > allowed:
             raise InputError(
                 "the parameters that were found cost more than the shares may spend; give an epsilon instead"
             )
+        return found
+
+    def _searched(self, allowed: Fraction, first: Found) -> Found:
+        """Return the miners whose total is all that is allowed, or nearly."""
+        plain = self._plain()
+        ways, scale = self._best(allowed)
+        found = self.made(ways, scale)
+        if ways != plain and not self._no_noisier(found, first):
+            found = self.made(plain, self._largest(plain, allowed))
         return found
 
     def first(self) -> Found:
