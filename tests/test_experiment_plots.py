@@ -59,6 +59,11 @@ def test_six_panels_are_a_small_file_in_the_colours_of_the_lines() -> None:
     assert drawn("Accuracy", panels=6, lines=5) == content
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_character_that_no_font_has_is_drawn_without_a_word() -> None:
+    assert drawn("before \0 after", panels=1, lines=1)
+
+
 def test_a_long_title_or_legend_takes_nothing_from_the_panel() -> None:
     def height_of_the_panel(content: bytes) -> int:
         dark = (pixels(content) < 64).all(axis=2).sum(axis=0)  # the frame's sides are the highest dark lines

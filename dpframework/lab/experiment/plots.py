@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,9 @@ def _small(figure: Any) -> bytes:
     from PIL import Image  # matplotlib requires it
 
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=DPI)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # a name's odd character is a box
+        figure.savefig(drawn, format="png", dpi=DPI)
     # Of Pillow's methods, the one that keeps the colours of thin lines; without dithering, which would make it large.
     few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
     small = io.BytesIO()
