@@ -29,7 +29,9 @@ from test_enumeration import (
 import dpframework as dpf
 from dpframework.accountant import Accountant, PLDAccountant, PureAccountant, RDPAccountant, ZCDPAccountant
 from dpframework.accountant.base import Accountant as Base
+from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
+from dpframework.mechanisms.laplace import _LatticeLaplace
 
 SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # of both values of one attribute, and all of the other
 TWO = dpf.PrivacyUnit("person", 2)
@@ -221,7 +223,7 @@ def test_a_query_may_declare_better_but_not_in_parts(relation: dpf.Relation) -> 
 
 
 def test_a_mechanism_without_a_parameter_that_is_known_has_no_claim_for_several_rows() -> None:
-    class Odd(DiscreteLaplace.__mro__[1]):  # type: ignore[misc,name-defined]
+    class Odd(_LatticeLaplace):
         name = "odd"
 
         def for_rows(self, rows: int) -> Mechanism | None:
@@ -235,7 +237,7 @@ def test_a_mechanism_without_a_parameter_that_is_known_has_no_claim_for_several_
 
 
 def test_other_accountants_pay_for_each_part_that_rows_may_spread_over() -> None:
-    class Plain(PureAccountant.__mro__[1]):  # type: ignore[misc,name-defined]
+    class Plain(AdditiveAccountant):
         name = "plain"
         of_units = True
         amount = PureAccountant.amount

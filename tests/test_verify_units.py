@@ -15,7 +15,9 @@ import pytest
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant, composition
+from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip
+from dpframework.mechanisms.laplace import _LatticeLaplace
 from dpframework.plan.plan import Plan
 from dpframework.queries import Count, Histogram, Query
 from dpframework.tables.reading import table_from_columns
@@ -89,7 +91,7 @@ def test_a_claim_for_rows_is_no_claim_for_units(
 
 
 @attrs.frozen
-class Forgets(DiscreteLaplace.__mro__[1]):  # type: ignore[misc,name-defined]
+class Forgets(_LatticeLaplace):
     """A mechanism that counts k once: it takes a unit's rows for one row."""
 
     name = "forgets"
@@ -137,7 +139,7 @@ def test_a_mechanism_that_counts_k_once_claims_k_times_as_much() -> None:
         assert plan.plan().total() == dpf.PrivacyLoss(k)
 
 
-class OneRowSpreads(PureAccountant.__mro__[1]):  # type: ignore[misc,name-defined]
+class OneRowSpreads(AdditiveAccountant):
     """Charges parts as if the unit's rows beyond the first were never there."""
 
     name = "one-row-spreads"

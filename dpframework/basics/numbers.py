@@ -99,7 +99,7 @@ class SumMiner(_NumberMiner):
         from dpframework.results import Estimate
 
         released, calibration = float(table.release("sum")), table.calibration("sum")
-        within = calibration.mechanism.preview(calibration).within
+        within = calibration.preview.within
         return Estimate(f"sum of {self.attribute}", released, released - within, released + within)
 
     @classmethod
@@ -182,7 +182,7 @@ class MeanMiner(_NumberMiner):
 def _of_sum(table: PrivateTable, centre: float, rows: int) -> tuple[float, float, float]:
     """Return the mean from the sum of differences to a centre, with its interval."""
     mean, calibration = centre + float(table.release("sum")) / rows, table.calibration("sum")
-    within = calibration.mechanism.preview(calibration).within / rows
+    within = calibration.preview.within / rows
     return mean, mean - within, mean + within
 
 
@@ -248,7 +248,7 @@ class QuantileMiner(_NumberMiner):
         from dpframework.results import QuantileEstimate
 
         scores, calibration = self._scores(table.schema), table.calibration("quantile")
-        rows = calibration.mechanism.preview(calibration).within
+        rows = calibration.preview.within
         return QuantileEstimate(self.attribute, scores.quantile, table.release("quantile"), rows, scores.step)
 
     @classmethod

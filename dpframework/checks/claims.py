@@ -8,7 +8,7 @@ from dpframework.checks.base import Severity
 from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
-from dpframework.plan.nodes import Sample, walk
+from dpframework.plan.nodes import samples
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
 
 INFERRED = "schema-inferred-from-data"
@@ -166,7 +166,7 @@ _ENDS = "a table of which it is false ends the run, which tells that, and uses u
 
 def sample_without_claim(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find samples where no theorem says what they cost."""
-    if not any(isinstance(node, Sample) for node in walk(plan.root)):
+    if not samples(plan.root):
         return
     if plan.relation is Relation.REPLACE_ONE:
         yield (

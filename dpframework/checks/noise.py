@@ -15,7 +15,7 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
         calibration = plan.calibration(step)
         if step.threshold is None or calibration is None:
             continue
-        within = calibration.mechanism.preview(calibration).within
+        within = calibration.preview.within
         if within > step.threshold:
             yield (
                 Severity.WARNING,
@@ -33,7 +33,7 @@ def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
         calibration = plan.calibration(step)
         if calibration is None or not step.mechanism.selects or not calibration.facts.integer:
             continue
-        expected = calibration.mechanism.preview(calibration).expected
+        expected = calibration.preview.expected
         if math.isfinite(expected) and expected > rows:
             yield (
                 Severity.WARNING,

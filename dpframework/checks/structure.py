@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity, placed_scopes
 from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
-from dpframework.plan.nodes import FromRelease, Parallel, Post, Sample, Sequential, Step, uses_of
+from dpframework.plan.nodes import FromRelease, Named, Parallel, Post, Sequential, Step, uses_of
 from dpframework.plan.plan import Plan
 from dpframework.queries.base import Declared
 
@@ -58,9 +58,7 @@ def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find names that two nodes of one scope share."""
     for place, nodes in placed_scopes(plan):
         own = nodes[1:] if nodes and isinstance(nodes[0], Sequential) else nodes
-        names = Counter(
-            str(n.name) for n in own if isinstance(n, Step | Post | Sequential | Parallel | Sample) and n.name
-        )
+        names = Counter(str(n.name) for n in own if isinstance(n, Named) and n.name)
         for name, times in names.items():
             if times > 1:
                 yield (
@@ -104,7 +102,7 @@ def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find uses of a release that is not in the scope."""
     for place, nodes in placed_scopes(plan):
-        known = {n.name for n in nodes if isinstance(n, Step | Post | Sequential | Parallel | Sample) and n.name}
+        known = {n.name for n in nodes if isinstance(n, Named) and n.name}
         for node in nodes:
             if isinstance(node, Step | Post):
                 for name in node.uses:

@@ -58,6 +58,8 @@ from .shortening import (
     shortened as shortened,
 )
 from .unit import (
+    GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,
     UnitChange as UnitChange,
+    unit_of_groups as unit_of_groups,
 )

@@ -173,9 +173,8 @@ def rounded_down(value: float) -> Fraction:
     >>> rounded_down(2 / 3)
     Fraction(333333333, 500000000)
     """
-    below = Fraction(value) * (1 - Fraction(1, 2**40))
-    unit = Fraction(10) ** (math.floor(math.log10(value)) - 8)
-    return below // unit * unit
+    unit = last_digit(value, 9)
+    return Fraction(value) * (1 - Fraction(1, 2**40)) // unit * unit
 
 
 def rounded_up(value: float) -> Fraction:
@@ -186,8 +185,19 @@ def rounded_up(value: float) -> Fraction:
     >>> rounded_up(2 / 3)
     Fraction(666666667, 1000000000)
     """
-    unit = Fraction(10) ** (math.floor(math.log10(value)) - 8)
+    unit = last_digit(value, 9)
     return math.ceil(rational_above(value) / unit) * unit
+
+
+def last_digit(value: float | Fraction, digits: int) -> Fraction:
+    """Return what the last of so many significant digits of a positive number counts.
+
+    Examples
+    --------
+    >>> last_digit(0.0123, 2)
+    Fraction(1, 1000)
+    """
+    return Fraction(10) ** (math.floor(math.log10(value)) + 1 - digits)
 
 
 def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:

@@ -78,6 +78,21 @@ class PrivacyUnit:
         if self.id in schema.names:
             raise InputError(f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more")
 
+    def require_joined_by(self, ids: str | None, where: str = "") -> None:
+        """Refuse two views that are joined by other ids than the unit's; `where` begins the sentence.
+
+        Raises
+        ------
+        InputError
+            If there are no ids that join the rows, or they are not the unit's.
+        """
+        if self.id not in (None, ids):
+            by = "position" if ids is None else f"'{ids}'"
+            raise InputError(
+                f"{where}the rows of two views are joined by {by}, and cannot be told apart by the unit '{self.id}'; "
+                f"join them by '{self.id}', or protect one row"
+            )
+
     def __str__(self) -> str:
         """Say whom it is."""
         if self.is_row:
@@ -92,6 +107,23 @@ class PrivacyUnit:
 
 
 ROW = PrivacyUnit()
+
+#: What a fit's plan calls the column of its groups.
+GROUPS = "the groups of the fit"
+
+
+def unit_of_groups(groups: object, rows: int) -> PrivacyUnit:
+    """Return whom a fit protects that is given groups, or None, as scikit-learn calls what tells whose a row is.
+
+    Raises
+    ------
+    InputError
+        If there are no groups, and several rows of a unit.
+    """
+    unit = PrivacyUnit(None if groups is None else GROUPS, rows)
+    if unit.asserted:
+        raise InputError(f"rows_per_unit is {rows}, and nothing says whose a row is; give fit the groups")
+    return unit
 
 
 @final

@@ -28,7 +28,7 @@ from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, Records, refused as _refused
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.plan.nodes import Sample, walk
+from dpframework.plan.nodes import samples
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
@@ -236,12 +236,7 @@ class LedgerRun(Observer):
             raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
         self._ended = recorded.end is not None
         self._charged, self._kept = list(recorded.charges), dict(journal.releases())
-        if (
-            self._kept
-            and not self._ended
-            and self._plan is not None
-            and any(isinstance(node, Sample) for node in walk(self._plan.root))
-        ):
+        if self._kept and not self._ended and self._plan is not None and samples(self._plan.root):
             raise PlanRefused(
                 f"run {self.id} cannot be resumed; its plan samples rows, and which rows it had drawn is kept nowhere"
             )

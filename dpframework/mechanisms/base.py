@@ -93,6 +93,11 @@ class Calibration:
         """The variance of the noise of each number released (see `Mechanism.variance`)."""
         return self.mechanism.variance(self)
 
+    @property
+    def preview(self) -> Preview:
+        """How far a release will probably be from the exact answer (see `Mechanism.preview`)."""
+        return self.mechanism.preview(self)
+
     def on_lattice(self, answer: Any) -> NDArray[np.int64]:
         """Return a real or integer answer as lattice points, in its own shape.
 

@@ -199,6 +199,10 @@ class Sample(Node):
         return (self.part,)
 
 
+#: The nodes that may have a name.
+Named: TypeAlias = Step | Post | Sequential | Parallel | Sample
+
+
 def step(
     name: str,
     query: Query,
@@ -328,6 +332,11 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
+def samples(node: Node) -> bool:
+    """Tell whether a random sample is drawn anywhere below."""
+    return any(isinstance(below, Sample) for below in walk(node))
+
+
 def within_scope(node: Node) -> Iterator[Node]:
     """Yield the nodes of one scope: down to, and including, named sequentials, parallels and samples, not into them."""
     yield node
@@ -353,9 +362,7 @@ def uses(node: Node) -> Iterator[tuple[Node, Node]]:
         if not isinstance(scope, Sequential):
             continue
         inside = tuple(within_scope(scope))
-        named = {
-            str(n.name): n for n in inside if isinstance(n, Step | Post | Sequential | Parallel | Sample) and n.name
-        }
+        named = {str(n.name): n for n in inside if isinstance(n, Named) and n.name}
         for user in inside:
             for name in uses_of(user):
                 if name in named and named[name] is not user:

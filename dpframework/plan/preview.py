@@ -9,7 +9,7 @@ from dpframework.plan.plan import Plan
 def previews(plan: Plan) -> dict[str, Preview]:
     """Return the predicted error of each step with a valid claim, by its path."""
     return {
-        path: calibration.mechanism.preview(calibration)
+        path: calibration.preview
         for path, step in plan.placed_steps()
         if (calibration := plan.calibration(step)) is not None
     }

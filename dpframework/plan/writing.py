@@ -93,7 +93,7 @@ def node_to_dict(node: Node, calibration: Callable[[Step], Calibration | None], 
         case Repeat():
             return {"kind": "repeat", "times": node.times, "part": node_to_dict(node.part, calibration, rows)}
         case Sample():
-            part = node_to_dict(node.part, calibration)
+            part = node_to_dict(node.part, calibration, rows)
             return {"kind": "sample", "name": node.name, "rate": str(node.rate), "part": part}
         case Parallel():
             parts = [node_to_dict(part, calibration, rows) for part in node.parts]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.privacy import Amount, positive
+from dpframework.facts.privacy import Amount, last_digit, positive
 from dpframework.plan.plan import Plan
 from dpframework.plan.preview import previews
 from dpframework.run.miner import Miner
@@ -118,7 +118,7 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
             break
         low = high = low / 2
     low = low / 2 if low == high else low
-    unit = _unit(high)
+    unit = last_digit(high, _DIGITS)
     below, above = math.floor(low / unit), math.ceil(high / unit)
     while above - below > 1:
         middle = (below + above) // 2
@@ -126,12 +126,9 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
     return above * unit
 
 
-def _unit(value: Fraction) -> Fraction:
-    return Fraction(10) ** (math.floor(math.log10(value)) + 1 - _DIGITS)
-
-
 def _rounded_up(value: Fraction) -> Fraction:
-    return math.ceil(value / _unit(value)) * _unit(value)
+    unit = last_digit(value, _DIGITS)
+    return math.ceil(value / unit) * unit
 
 
 def _wanted(shares: Shares, step: str, within: Amount, rows: int | None) -> _Wanted:

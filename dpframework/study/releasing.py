@@ -16,7 +16,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
-from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, samples, walk
 from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
 
@@ -57,7 +57,7 @@ def require_samples(root: Node, engine: Engine) -> None:
     InputError
         If it is one.
     """
-    if type(engine).sample is Engine.sample and any(isinstance(node, Sample) for node in walk(root)):
+    if type(engine).sample is Engine.sample and samples(root):
         raise InputError(f"engine '{engine.name}' draws no samples, and the plan has one; use another engine")
 
 

@@ -233,7 +233,7 @@ def noise(plan: Plan) -> dict[str, float]:
         try:
             sizes[path] = math.sqrt(calibration.variance)
         except InputError:  # it adds no noise to numbers
-            size = step.mechanism.preview(calibration).expected * (2 if isinstance(step.mechanism, Exponential) else 1)
+            size = calibration.preview.expected * (2 if isinstance(step.mechanism, Exponential) else 1)
             if math.isfinite(size):
                 sizes[path] = size
     return sizes

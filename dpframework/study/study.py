@@ -221,13 +221,12 @@ class Study:
             self.budget,
             others,
             lambda name, miner: sequential(self._planned(name, miner), name=name),
-            lambda nodes: self._plan_of(nodes),
+            lambda nodes: self._plan_of(sequential(*nodes)),
         )
 
-    def _plan_of(self, nodes: Iterable[Node], **more: Any) -> StudyPlan:
-        root, facts, policy = sequential(*nodes), PublicFacts.of(self.schema), self.out_of_domain
-        more |= {"out_of_domain": policy, "unit": self.unit}
-        return StudyPlan(root, self.relation, facts, self.budget, self.schema, **more)
+    def _plan_of(self, root: Node, **more: Any) -> StudyPlan:
+        more |= {"out_of_domain": self.out_of_domain, "unit": self.unit}
+        return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema, **more)
 
     def plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan of the whole study: static, no data has been read.
@@ -254,8 +253,7 @@ class Study:
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
         root = sequential(*self._nodes.values())
         require_samples(root, counted_by)
-        code = PlannedCode(root, used)
-        return self._plan_of(self._nodes.values(), miners=miners, code=code)
+        return self._plan_of(root, miners=miners, code=PlannedCode(root, used))
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan, if its checks pass.

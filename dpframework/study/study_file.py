@@ -26,7 +26,6 @@ from dpframework.study.data import Data, require_views
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.tables.table import Table
-from dpframework.tables.views import require_same_ids
 
 _TABLES = ("data", "privacy", "step")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
@@ -102,7 +101,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)
         if len(data.files) > 1:
-            require_same_ids(study.unit, data.id, "[privacy] ")
+            study.unit.require_joined_by(data.id, "[privacy] ")
         for step in steps:
             _add(study, step, registry or installed())
     return StudyFile(path, attrs.evolve(data, out_of_domain=study.out_of_domain), study)

@@ -15,11 +15,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.columns import as_column
-from dpframework.tables.ids import ids_of
+from dpframework.tables.ids import ids_of, require_all
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,8 +52,8 @@ def kept_rows(
     import polars as pl
 
     named = ids_of(as_column(ids, f"{source}: the ids"))
-    if policy is OutOfDomain.ERROR and named.null_count():
-        raise DoesNotFit(f"{source}: the id column '{unit.id}' has missing values; each row needs an id")
+    if policy is OutOfDomain.ERROR:
+        require_all(named, f"{source}: the id column '{unit.id}'")
     rows = pl.DataFrame({"id": named}).with_row_index("row").filter(pl.col("id").is_not_null())
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("id"), of=pl.len().over("id"))
     few, many = rows.filter(pl.col("of") <= unit.rows), rows.filter(pl.col("of") > unit.rows)

@@ -21,7 +21,7 @@ from dpframework.tables.columns import Column, as_column
 from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
 from dpframework.tables.ids import ids_of
 from dpframework.tables.sources import Source, open_source
-from dpframework.tables.views import require_same_ids, sides_of
+from dpframework.tables.views import sides_of
 
 SHOWN = 5
 
@@ -105,7 +105,7 @@ def check_fit(
         if unit.id is not None:
             rows = _rows_of_units(source, unit, found)
     else:
-        require_same_ids(unit, id)
+        unit.require_joined_by(id)
         sources = open_source(data), open_source(right)
         counts = [_examined(s, side, found) for s, side in zip(sources, sides_of(schema), strict=True)]
         rows = _joined_rows(sources, id, counts, found)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpframework.facts.canonical import of_id
+from dpframework.facts.errors import DoesNotFit
 from dpframework.tables.columns import Column, is_textual
 
 if TYPE_CHECKING:
@@ -30,6 +31,18 @@ def ids_of(column: Column) -> pl.Series:
     )
     distinct = odd.unique().drop_nulls()
     return series.replace(distinct, pl.Series([of_id(text) for text in distinct.to_list()], dtype=pl.String))
+
+
+def require_all(ids: pl.Series, what: str) -> None:
+    """Refuse ids of which some are missing; `what` they are begins the sentence.
+
+    Raises
+    ------
+    DoesNotFit
+        If some are.
+    """
+    if ids.null_count():
+        raise DoesNotFit(f"{what} has missing values; each row needs an id")
 
 
 def _digits(number: float) -> str:

@@ -13,7 +13,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
-from dpframework.tables.ids import ids_of
+from dpframework.tables.ids import ids_of, require_all
 from dpframework.tables.reading import encoded_table
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
@@ -57,29 +57,13 @@ def read_two_views(
     DoesNotFit
         If the rows break what the schema or the policy says of them.
     """
-    require_same_ids(unit, id)
+    unit.require_joined_by(id)
     policy = OutOfDomain.parse(out_of_domain)
     left_names, right_names = ([attribute.name for attribute in side] for side in sides_of(schema))
     left, right = open_source(left_path), open_source(right_path)
     columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
     return encoded_table(schema, columns, sources, policy, unit)
-
-
-def require_same_ids(unit: PrivacyUnit, id: str | None, where: str = "") -> None:  # noqa: A002
-    """Refuse a unit of other ids than those that join two views; `where` begins the sentence.
-
-    Raises
-    ------
-    InputError
-        If there are no ids that join the rows, or they are not the unit's.
-    """
-    if unit.id not in (None, id):
-        by = "position" if id is None else f"'{id}'"
-        raise InputError(
-            f"{where}the rows of two views are joined by {by}, and cannot be told apart by the unit '{unit.id}'; "
-            f"join them by '{unit.id}', or protect one row"
-        )
 
 
 def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
@@ -160,8 +144,7 @@ def _matched(left: pl.Series, right: pl.Series) -> pl.DataFrame:
 
 
 def _require_ids(ids: pl.Series, what: str) -> None:
-    if ids.null_count():
-        raise DoesNotFit(f"{what} has missing values; each row needs an id")
+    require_all(ids, what)
     if ids.n_unique() < len(ids):
         raise DoesNotFit(f"{what} holds an id twice; each must differ")
 

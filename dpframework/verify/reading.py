@@ -80,8 +80,8 @@ class ReadingReport:
 
     @property
     def passed(self) -> bool:
-        """Whether one row changed nothing of others."""
-        return len(self.violations) == 0
+        """Whether nothing was found."""
+        return not self.violations
 
     def __str__(self) -> str:
         """Write a line, and one for each violation."""

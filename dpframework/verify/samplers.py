@@ -372,7 +372,7 @@ class _Sample:
             return  # its preview is not about numbers near the answer's
         from scipy.stats import binom
 
-        within = self.mechanism.preview(self.calibration).within
+        within = self.calibration.preview.within
         answer = np.asarray(self.answer, dtype=np.float64).ravel()
         if self.mechanism.selects:
             errors = answer.max() - answer[[int(output) for output in self.outputs]]

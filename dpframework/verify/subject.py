@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
-from dpframework.plan.nodes import Sample, sequential, walk
+from dpframework.plan.nodes import samples, sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
@@ -78,7 +78,7 @@ class Subject:
 
     def most_rows(self, usual: int) -> int:
         """Return how many rows its tables may have: few where it samples them, so that all samples can be added up."""
-        return min(usual, SAMPLED_ROWS) if any(isinstance(node, Sample) for node in walk(self.plan.root)) else usual
+        return min(usual, SAMPLED_ROWS) if samples(self.plan.root) else usual
 
     @functools.cached_property
     def universe(self) -> Universe:

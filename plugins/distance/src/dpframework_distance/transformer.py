@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpframework.facts import InputError, PrivacyUnit, Relation, Schema
+from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.study import Study
 from dpframework.tables import Table, kept_rows, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.metric import CategoricalMetric, whole_numbers
 from dpframework_distance.miner import DPDilca
-
-#: What a fit's plan calls the column of groups.
-GROUPS = "the groups of the fit"
 
 
 class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -118,13 +115,11 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _table(self, schema: Schema, rows: Any, groups: Any) -> Table:
         """Return the rows of a fit as a table, bounded by their groups."""
-        unit = PrivacyUnit(None if groups is None else GROUPS, self.rows_per_unit)
         if isinstance(rows, Table):
-            if groups is not None or unit.asserted:
+            if groups is not None or PrivacyUnit(rows=self.rows_per_unit).asserted:
                 raise InputError("a table was read for its unit before; give neither groups nor rows_per_unit with it")
             return rows
-        if unit.asserted:
-            raise InputError(f"rows_per_unit is {unit.rows}, and nothing says whose a row is; give fit the groups")
+        unit = unit_of_groups(groups, self.rows_per_unit)
         key = secrets.token_bytes() if self.random_state is None else str(self.random_state).encode()
         if isinstance(rows, np.ndarray | list | tuple):
             codes = whole_numbers(rows, len(schema)).T

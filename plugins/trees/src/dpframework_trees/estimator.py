@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.facts import InputError, PrivacyUnit, Relation, Schema, exact, positive
+from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, exact, positive, unit_of_groups
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import table_from_columns
@@ -25,9 +25,6 @@ from dpframework_trees.dptree import DPTree
 from dpframework_trees.families import Family
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
-
-#: What a fit's plan calls the column of groups.
-GROUPS = "the groups of the fit"
 
 #: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
 _estimator = attrs.define(slots=False, eq=False, repr=False)
@@ -140,9 +137,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
 
     def _unit(self, groups: Any, rows: int) -> tuple[PrivacyUnit, dict[str, Any]]:
         """Return whom a fit protects, and the column of their ids if there is one."""
-        unit = PrivacyUnit(None if groups is None else GROUPS, self.rows_per_unit)
-        if unit.asserted:
-            raise InputError(f"rows_per_unit is {unit.rows}, and nothing says whose a row is; give fit the groups")
+        unit = unit_of_groups(groups, self.rows_per_unit)
         if groups is None:
             return unit, {}
         ids = column_or_1d(groups)
