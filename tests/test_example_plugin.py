@@ -83,20 +83,8 @@ def study(tmp_path) -> Path:
         '[[attribute]]\nname = "colour"\nkind = "categorical"\nvalues = ["red", "green", "blue"]\n'
     )
     (tmp_path / "study.toml").write_text(
-        textwrap.dedent("""
-            [data]
-            path = "colours.csv"
-            schema = "colours.schema.toml"
-
-            [privacy]
-            epsilon = 1.0
-
-            [[step]]
-            name = "favourite"
-            miner = "noisy-mode"
-            epsilon = 1.0
-            params = { attribute = "colour" }
-        """)
+        'data = { path = "colours.csv", schema = "colours.schema.toml" }\nprivacy = { epsilon = 1.0 }\n'
+        '[[step]]\nname = "favourite"\nminer = "noisy-mode"\nepsilon = 1.0\nparams = { attribute = "colour" }\n'
     )
     return tmp_path / "study.toml"
 

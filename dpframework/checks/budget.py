@@ -37,16 +37,12 @@ def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 def no_finite_total(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find steps without a pure epsilon in a study without a delta."""
-    for step in plan.steps():
-        calibration = plan.calibration(step)
-        if calibration is None or calibration.losses.pure.under(plan.relation) is not None:
-            continue
-        if plan.budget.delta == 0:
-            yield (
-                Severity.ERROR,
-                f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; "
-                "set delta > 0 in the study, or use a pure mechanism such as laplace",
-            )
+    if plan.budget.delta > 0:
+        return
+    for _, step, calibration in plan.calibrated_steps():
+        if calibration.losses.pure.under(plan.relation) is None:
+            remedy = "set delta > 0 in the study, or use a pure mechanism such as laplace"
+            yield Severity.ERROR, f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; {remedy}"
 
 
 def delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:

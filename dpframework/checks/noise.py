@@ -11,9 +11,8 @@ from dpframework.plan.plan import Plan
 
 def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find thresholds that are below the noise of what is compared with them."""
-    for path, step in plan.placed_steps():
-        calibration = plan.calibration(step)
-        if step.threshold is None or calibration is None:
+    for path, step, calibration in plan.calibrated_steps():
+        if step.threshold is None:
             continue
         within = calibration.preview.within
         if within > step.threshold:
@@ -29,9 +28,8 @@ def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
     rows = plan.facts.row_bound
     if rows is None:
         return
-    for path, step in plan.placed_steps():
-        calibration = plan.calibration(step)
-        if calibration is None or not step.mechanism.selects or not calibration.facts.integer:
+    for path, step, calibration in plan.calibrated_steps():
+        if not step.mechanism.selects or not calibration.facts.integer:
             continue
         expected = calibration.preview.expected
         if math.isfinite(expected) and expected > rows:

@@ -14,7 +14,9 @@ from dpframework.cli.shared import (
     EngineName,
     Group,
     Json,
+    RowsPerUnit,
     Subject,
+    Unit,
     VerifiedFile,
     console,
     counted,
@@ -66,10 +68,8 @@ def open_data_set(
             metavar="T", help="Accept only code that 'verify' has recorded, at this tightness (0 to 1) or more."
         ),
     ] = None,
-    unit: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column that names whom the cap protects; left out: one row.")
-    ] = None,
-    rows_per_unit: Annotated[int, typer.Option(metavar="K", help="The most rows of one unit.")] = 1,
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = 1,
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""

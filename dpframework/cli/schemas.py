@@ -14,6 +14,8 @@ from dpframework.cli.shared import (
     Command,
     Group,
     Json,
+    RowsPerUnit,
+    Unit,
     console,
     counted,
     given_path,
@@ -131,10 +133,8 @@ def check(
     schema: Annotated[Path, typer.Argument(parser=given_path, metavar="SCHEMA", help="A schema file.")],
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
-    unit: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column that names whom a study protects.")
-    ] = None,
-    rows_per_unit: Annotated[int, typer.Option(metavar="K", help="The most rows of one unit that are kept.")] = 1,
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = 1,
     as_json: Json = False,
 ) -> None:
     """Tell the data's owner what of it does not fit a schema; exit code 1 if anything. This is not private."""

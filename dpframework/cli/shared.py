@@ -47,6 +47,12 @@ class _PlainFlags:
         return parameters
 
 
+Unit = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column that names whom a study or a cap protects, if not a row.")
+]
+RowsPerUnit = Annotated[int, typer.Option(metavar="K", help="The most rows of one unit that are kept.")]
+
+
 class Command(_PlainFlags, TyperCommand):
     """A command."""
 

@@ -170,21 +170,15 @@ def rounded_down(value: float) -> Fraction:
 
     Examples
     --------
-    >>> rounded_down(2 / 3)
-    Fraction(333333333, 500000000)
+    >>> rounded_down(2 / 3), rounded_up(2 / 3)
+    (Fraction(333333333, 500000000), Fraction(666666667, 1000000000))
     """
     unit = last_digit(value, 9)
     return Fraction(value) * (1 - Fraction(1, 2**40)) // unit * unit
 
 
 def rounded_up(value: float) -> Fraction:
-    """Return a rational of at most nine significant digits just above a positive number computed in floating point.
-
-    Examples
-    --------
-    >>> rounded_up(2 / 3)
-    Fraction(666666667, 1000000000)
-    """
+    """Return such a rational just above the number."""
     unit = last_digit(value, 9)
     return math.ceil(rational_above(value) / unit) * unit
 

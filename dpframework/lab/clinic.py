@@ -165,7 +165,13 @@ LABS = tuple(lab.name for lab in _LABS)
 
 @attrs.frozen
 class Planted:
-    """A relation that the generator plants: a description of each view that hold for mostly the same patients."""
+    """A relation that the generator plants.
+
+    Attributes
+    ----------
+    left, right
+        A description of each view, which hold for mostly the same patients.
+    """
 
     left: Description
     right: Description

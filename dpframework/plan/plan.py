@@ -123,6 +123,13 @@ class Plan:
                 if isinstance(node, Step):
                     yield f"{path}/{node.name}".lstrip("/"), node
 
+    def calibrated_steps(self) -> Iterator[tuple[str, Step, Calibration]]:
+        """Yield each step that has a valid claim, with its path, its noise and its losses."""
+        for path, step in self.placed_steps():
+            calibration = self.calibration(step)
+            if calibration is not None:
+                yield path, step, calibration
+
     def calibration(self, step: Step) -> Calibration | None:
         """Return a step's noise and losses; None where it has no valid claim under this relation."""
         key = id(step)

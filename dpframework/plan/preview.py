@@ -8,8 +8,4 @@ from dpframework.plan.plan import Plan
 
 def previews(plan: Plan) -> dict[str, Preview]:
     """Return the predicted error of each step with a valid claim, by its path."""
-    return {
-        path: calibration.preview
-        for path, step in plan.placed_steps()
-        if (calibration := plan.calibration(step)) is not None
-    }
+    return {path: calibration.preview for path, _, calibration in plan.calibrated_steps()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from numbers import Number
 from types import MappingProxyType
 from typing import Any, ClassVar, final
 
 import attrs
 
 from dpframework.facts.descriptions import Description
+from dpframework.facts.exact_form import exact_form
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
@@ -161,18 +161,16 @@ class Miner(abc.ABC):
 
 
 def _written(value: Any) -> Any:
-    """Return a parameter JSON-safe: numbers exactly, values by what they hold, what is no value by its type.
+    """Return a parameter JSON-safe: values by what they hold, what is no value by its type.
 
     Descriptions are written as such: what two of them hold may be the same where one says "and", the other "or".
     """
+    return exact_form(value, _object)
+
+
+def _object(value: Any) -> Any:
     if isinstance(value, Description):
         return value.to_dict()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _written(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_written(part) for part in value]
     if attrs.has(type(value)):
         return {a.name: _written(getattr(value, a.name)) for a in attrs.fields(type(value))}
-    return str(value) if isinstance(value, Number) else type(value).__name__
+    return type(value).__name__

@@ -47,10 +47,6 @@ def _share(value: Amount) -> Fraction:
     return share
 
 
-def _parameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return dict(given)
-
-
 @final
 @attrs.frozen
 class Share:
@@ -68,7 +64,7 @@ class Share:
 
     share: Fraction = attrs.field(converter=_share)
     kind: type[Miner]
-    parameters: Mapping[str, Any] = attrs.field(converter=_parameters)
+    parameters: Mapping[str, Any] = attrs.field(converter=dict)
 
     def __attrs_post_init__(self) -> None:
         """Refuse what is no miner, and a budget beside the share."""

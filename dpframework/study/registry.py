@@ -29,7 +29,15 @@ GROUP = "dpframework"
 
 @attrs.frozen
 class Problem:
-    """Why a plugin, or something it brings, is left out."""
+    """Why a plugin, or something it brings, is left out.
+
+    Attributes
+    ----------
+    plugin
+        Its name.
+    reason
+        The rest of the sentence.
+    """
 
     plugin: str
     reason: str

@@ -6,8 +6,7 @@ hash binds them; of releases without a miner, those of each query are, since two
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from numbers import Number
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -16,6 +15,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.exact_form import exact_form
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, samples, walk
 from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
@@ -80,7 +80,7 @@ def planned_form(node: Node) -> dict[str, Any]:
 
 
 def held(value: Any) -> Any:
-    """Return a value JSON-safe, by its class and all that it holds; of a number the text.
+    """Return a value JSON-safe, by its class and all that it holds.
 
     Examples
     --------
@@ -88,14 +88,10 @@ def held(value: Any) -> Any:
     >>> held(Not(Below("age", 30)))
     {'class': 'Not', 'part': {'class': 'Below', 'attribute': 'age', 'threshold': '30.0'}}
     """
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): held(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [held(part) for part in value]
-    if isinstance(value, Number):
-        return str(value)
+    return exact_form(value, _object)
+
+
+def _object(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return held(value.tolist())
     fields = (

@@ -226,10 +226,7 @@ def noise(plan: Plan) -> dict[str, float]:
     most that they differ (McKenna and Sheldon 2020, Section 4).
     """
     sizes = {}
-    for path, step in plan.placed_steps():
-        calibration = plan.calibration(step)
-        if calibration is None:
-            continue
+    for path, step, calibration in plan.calibrated_steps():
         try:
             sizes[path] = math.sqrt(calibration.variance)
         except InputError:  # it adds no noise to numbers

@@ -17,6 +17,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.reading import table_from_columns
 from dpframework.tables.table import Table
+from dpframework.verify.reading import TablesReport
 from dpframework.verify.tables import Universe
 
 #: Reads columns of cells, ids among them, for a unit; what rows are chosen by is given, so that it is the same twice.
@@ -34,27 +35,16 @@ def bounded_columns(columns: Mapping[str, Sequence[Any]], schema: Schema, unit: 
 
 @final
 @attrs.frozen
-class BoundingReport:
-    """What was found of a reader that bounds how many rows each unit keeps.
+class BoundingReport(TablesReport):
+    """What each person more changed of the rows that others keep.
 
     Attributes
     ----------
     unit
         Whom the tables were read for.
-    tables
-        How many tables were read, each with each of its people left out.
-    violations
-        What is wrong, one sentence each; empty if nothing is.
     """
 
     unit: PrivacyUnit
-    tables: int
-    violations: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.violations
 
     def __str__(self) -> str:
         """Write one line, or one a violation."""
@@ -96,7 +86,7 @@ def check_bounding(
                 wrong.setdefault("gone", f"table {number}: {who} more changes which rows others keep")
             elif added > most:
                 wrong.setdefault("added", f"table {number}: {who} more adds {added} rows, and may add {most}")
-    return BoundingReport(unit, tables, tuple(wrong.values()))
+    return BoundingReport(tables, tuple(wrong.values()), unit)
 
 
 def _people(universe: Universe, id_column: str, rng: np.random.Generator) -> dict[str, list[Any]]:

@@ -7,6 +7,7 @@ one type breaks this easily, since one cell more may change the type of all.
 
 from __future__ import annotations
 
+import abc
 import csv
 import datetime
 import math
@@ -59,22 +60,18 @@ class Reader:
     may_refuse: bool = False
 
 
-@final
 @attrs.frozen
-class ReadingReport:
-    """What was found of some readers.
+class TablesReport(abc.ABC):
+    """What was found on made-up tables.
 
     Attributes
     ----------
-    readers
-        Their names.
     tables
-        How many pairs of tables were read by each: rows, and the same rows with one more.
+        How many were read, each with less of its rows as well.
     violations
-        What one row changed of others: one sentence each, with made-up cells.
+        What was found wrong: one sentence each, with made-up cells.
     """
 
-    readers: tuple[str, ...]
     tables: int
     violations: tuple[str, ...]
 
@@ -82,6 +79,24 @@ class ReadingReport:
     def passed(self) -> bool:
         """Whether nothing was found."""
         return not self.violations
+
+    @abc.abstractmethod
+    def __str__(self) -> str:
+        """Write a verdict and what was found."""
+
+
+@final
+@attrs.frozen
+class ReadingReport(TablesReport):
+    """What one row changed of others when some readers read both.
+
+    Attributes
+    ----------
+    readers
+        Their names.
+    """
+
+    readers: tuple[str, ...]
 
     def __str__(self) -> str:
         """Write a line, and one for each violation."""
@@ -130,7 +145,7 @@ def check_reading(
                 if wrong is not None:
                     found.append(wrong)
             violations |= dict.fromkeys(sorted(found, key=len)[:SHOWN])
-    return ReadingReport(tuple(reader.name for reader in checked), tables, tuple(violations))
+    return ReadingReport(tables, tuple(violations), tuple(reader.name for reader in checked))
 
 
 Row: TypeAlias = tuple[Any, ...]

@@ -117,33 +117,19 @@ seed = 1
 repetitions = 2
 folds = 2
 epsilon = [1]
+measure = [{ measure = "code.py:size" }]
+method = [
+    { name = "tree", miner = "dp-id3", params = { target = "{class}" }, grid = { max_depth = [1, 2] } },
+    { name = "none", baseline = "code.py:none" },
+]
+table = [{ name = "sizes", value = "size", rows = ["method", "max_depth"], columns = ["epsilon"] }]
+plot = [{ name = "sizes", x = "epsilon", y = "size", lines = "method", panels = "max_depth" }]
 [[data]]
 name = "people"
 path = "people.csv"
 schema = "people.schema.toml"
 out_of_domain = "clamp"
 values = { class = "ill" }
-[[method]]
-name = "tree"
-miner = "dp-id3"
-params = { target = "{class}" }
-grid = { max_depth = [1, 2] }
-[[method]]
-name = "none"
-baseline = "code.py:none"
-[[measure]]
-measure = "code.py:size"
-[[table]]
-name = "sizes"
-value = "size"
-rows = ["method", "max_depth"]
-columns = ["epsilon"]
-[[plot]]
-name = "sizes"
-x = "epsilon"
-y = "size"
-lines = "method"
-panels = "max_depth"
 """
 CODE = """
 def none(table, *, seed):

@@ -21,7 +21,7 @@ from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.sampling import WholeTrees, walk
-from dpframework_trees.tree_data import Bits, placed
+from dpframework_trees.tree_data import Bits, OfClasses, placed
 
 MOST_PAIRS = 50_000  # whose weights are added up for a log-density
 
@@ -130,7 +130,7 @@ def pair_score_named(name: str) -> PairScore:
 
 
 @attrs.frozen(eq=False)
-class PairData:
+class PairData(OfClasses):
     """The rows as a sampler of pairs reads them: the answer of a `TreePairScores` query.
 
     Attributes
@@ -150,11 +150,6 @@ class PairData:
     class_bits: Bits
     depth: int
     pair_score: PairScore
-
-    @property
-    def rows(self) -> Bits:
-        """The set of all rows."""
-        return np.asarray(np.bitwise_or.reduce(self.class_bits, axis=0))
 
     @property
     def unit(self) -> float:

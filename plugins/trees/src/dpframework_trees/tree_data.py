@@ -12,8 +12,19 @@ from numpy.typing import NDArray
 Bits: TypeAlias = "NDArray[np.uint64]"
 
 
+class OfClasses:
+    """Rows as sets, one a class: `class_bits`, shape (classes, words)."""
+
+    class_bits: Bits
+
+    @property
+    def rows(self) -> Bits:
+        """The set of all rows."""
+        return np.asarray(np.bitwise_or.reduce(self.class_bits, axis=0))
+
+
 @attrs.frozen(eq=False)
-class TreeData:
+class TreeData(OfClasses):
     """The rows as a tree sampler reads them: the answer of a `TreeScores` query.
 
     Attributes
@@ -32,11 +43,6 @@ class TreeData:
     class_bits: Bits
     depth: int
     criterion: int
-
-    @property
-    def rows(self) -> Bits:
-        """The set of all rows."""
-        return np.asarray(np.bitwise_or.reduce(self.class_bits, axis=0))
 
     def by_class(self) -> tuple[TreeData, NDArray[np.int64]]:
         """Return the rows sorted by class, each class from a word of its own on, and where each class starts."""
