@@ -151,9 +151,12 @@ def joint(node: Node, plan: dpf.StudyPlan, rows: Rows) -> Any:
             return functools.reduce(outer, (joint(part.node, plan, part.before) for part in parts))
         case Sample():
             rate, found = float(node.rate), 0.0
-            for kept in itertools.product((True, False), repeat=len(rows)):
-                drawn = tuple(row for row, own in zip(rows, kept, strict=True) if own)
-                chance = math.prod(rate if own else 1 - rate for own in kept)
+            whose = [row[2:] or k for k, row in enumerate(rows)]  # a row that names no unit is one
+            units = tuple(dict.fromkeys(whose))
+            for kept in itertools.product((True, False), repeat=len(units)):
+                own = {unit for unit, drawn in zip(units, kept, strict=True) if drawn}
+                drawn = tuple(row for row, unit in zip(rows, whose, strict=True) if unit in own)
+                chance = math.prod(rate if unit in own else 1 - rate for unit in units)
                 found = found + chance * joint(node.part, plan, drawn)
             return found
     raise AssertionError(node)
@@ -166,7 +169,7 @@ def outer(one: Any, other: Any) -> Any:
 @functools.cache
 def answer_of(query: dpf.Query, rows: Rows) -> Any:
     """Return a query's exact answer."""
-    codes = np.array(rows, dtype=np.int64).reshape(len(rows), 2).T
+    codes = np.array([row[:2] for row in rows], dtype=np.int64).reshape(len(rows), 2).T
     engine = dpf.InMemory()
     return query.evaluate(engine, engine.load(dpf.Table.from_codes(SCHEMA, codes)))
 

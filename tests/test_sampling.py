@@ -143,16 +143,9 @@ def test_a_plan_with_samples_is_written_and_read() -> None:
     assert '"rate": "3/10"' in json.dumps(form)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"relation": "replace-one"}, "DP023 error: the plan samples rows, and under replace-one nothing is known"),
-        ({"rows_per_unit": 3, "allow": ["rows-per-unit-asserted"]}, "DP023 error: the plan samples rows one by one"),
-    ],
-)
-def test_where_no_theorem_holds_the_plan_is_refused(options: Any, sentence: str) -> None:
-    made = study(dpf.sample(RATE, count()), delta="1e-6", **options)
-    with pytest.raises(dpf.PlanRefused, match=sentence):
+def test_where_no_theorem_holds_the_plan_is_refused() -> None:
+    made = study(dpf.sample(RATE, count()), delta="1e-6", relation="replace-one")
+    with pytest.raises(dpf.PlanRefused, match="DP023 error: the plan samples rows, and under replace-one nothing is"):
         made.run(lambda: pytest.fail("the table was read"))
     assert made.plan().totals() == {}
 

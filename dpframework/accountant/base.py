@@ -135,15 +135,24 @@ class Accountant(abc.ABC, Generic[A]):
         """Return an amount as a loss under the accountant's relation and delta; None if there is no valid claim."""
 
     def sample(self, part: A, rate: Fraction) -> A:
-        """Bound releases from a sample that each row is in with probability `rate`, for one row added or removed.
+        """Bound releases from a sample that each unit is in with probability `rate`, for one unit added or removed.
 
-        By default nothing is claimed. Under replace-one nothing may be.
+        All rows of a unit are in it, or none. By default nothing is claimed. Under replace-one nothing may be.
+        """
+        return self.amount(None)
+
+    def sample_of_rows(self, part: A, rate: Fraction, rows: int) -> A:
+        """Bound releases from a sample that each row is in with probability `rate`, for a unit of so many, above 1.
+
+        Where no ids tell whose a row is, some of a unit's rows may be in a sample, and others not. By default nothing
+        is claimed.
         """
         return self.amount(None)
 
     def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
-        """Compose releases from a sample; rows are drawn one by one, which says nothing of units of several."""
-        return self.sample(part, rate) if plan.unit.rows == 1 else self.amount(None)
+        """Compose releases from a sample, of units or of rows."""
+        unit = plan.unit
+        return self.sample_of_rows(part, rate, unit.rows) if unit.asserted else self.sample(part, rate)
 
     def repeat(self, part: A, times: int) -> A:
         """Compose the same part several times."""

@@ -12,6 +12,9 @@ In parallel each row of the unit stays in one part, and costs R_i / k of that pa
 the part that it leaves and A_j / k of the one that it enters; or it is added or removed, and costs A_i / k. No part
 gets more than k of them. Added up over r + a <= k rows, that is at most the largest part's A under add-or-remove, and
 under replace-one the larger of the largest R and the two largest A together: what `parallel` says.
+
+On a sample of units, releases that lose at most a A / k lose at most f(a A / k), with f(x) = log(1 + q (e**x - 1)). It
+is convex and 0 at 0, so that is at most a f(A) / k: the bound survives `sampled` too, in a part as on the whole table.
 """
 
 from __future__ import annotations
@@ -90,6 +93,23 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
     """
     epsilon = part.add_or_remove_one
     return ByRelation(None if epsilon is None else amplified(epsilon, rate), None)
+
+
+def sampled_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
+    """Return what releases cost a unit of several rows from a sample of rows that are drawn one by one.
+
+    In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
+    epsilon / k, and f(epsilon / k) on a sample, with f(x) = log(1 + q (e**x - 1)). The unit's rows are added one after
+    another, so r of them lose at most r f(epsilon / k). For all k that is never more than f(epsilon), what a sample of
+    whole units costs, since f is convex and f(0) = 0.
+
+    Examples
+    --------
+    >>> pair = sampled_rows(ByRelation(Fraction(1), None), Fraction(1, 2), 2)
+    >>> round(float(pair.add_or_remove_one), 6)
+    0.561868
+    """
+    return repeat(sampled(part.map(lambda epsilon: epsilon / rows), rate), rows)
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:

@@ -104,6 +104,11 @@ class PLDAccountant(Accountant[Events]):
         counts = sorted(_counted([part.add_or_remove_one]).items(), key=repr)
         return Events(SampledEvent(float(rate), tuple(counts)), None, pure, zcdp)
 
+    def sample_of_rows(self, part: Events, rate: Fraction, rows: int) -> Events:
+        """Return any mechanism of the amplified epsilon, or of the part's own rho."""
+        rho = ByRelation(part.zcdp.add_or_remove_one, None)
+        return _any_of(composition.sampled_rows(part.pure, rate, rows), rho)
+
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""
         event = amount.under(self.relation)

@@ -54,6 +54,10 @@ class PureAccountant(AdditiveAccountant):
         """Amplify (see `composition.sampled`)."""
         return composition.sampled(part, rate)
 
+    def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
+        """Amplify for each row (see `composition.sampled_rows`)."""
+        return composition.sampled_rows(part, rate, rows)
+
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's epsilon under each relation."""
         return UNCLAIMED if calibration is None else calibration.losses.pure

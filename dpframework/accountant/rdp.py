@@ -167,7 +167,13 @@ class RDPAccountant(Accountant[Curve]):
 
     def sample(self, part: Curve, rate: Fraction) -> Curve:
         """Bound by the part's own loss, and by its amplified epsilon."""
-        pure = composition.sampled(_composed(part, "pure"), rate)
+        return self._sampled(part, composition.sampled(_composed(part, "pure"), rate))
+
+    def sample_of_rows(self, part: Curve, rate: Fraction, rows: int) -> Curve:
+        """Bound by the part's own loss, and by the amplified epsilon of its rows."""
+        return self._sampled(part, composition.sampled_rows(_composed(part, "pure"), rate, rows))
+
+    def _sampled(self, part: Curve, pure: ByRelation) -> Curve:
         if pure.add_or_remove_one is None:
             rho = _composed(part, "zcdp").add_or_remove_one
             return Sampled(part, pure, ByRelation(rho, None))

@@ -38,6 +38,10 @@ class ZCDPAccountant(AdditiveAccountant):
         """Return the part's own rho: no theorem makes it smaller, and divergences of mixtures are no larger."""
         return ByRelation(part.add_or_remove_one, None)
 
+    def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
+        """Return the part's own rho: some of the unit's rows lose no more than all."""
+        return self.sample(part, rate)
+
     def amount(self, calibration: Calibration | None) -> ByRelation:
         """Return the step's rho under each relation."""
         return UNCLAIMED if calibration is None else calibration.losses.zcdp

@@ -67,6 +67,11 @@ class PrivacyUnit:
         """Whether nothing but the owner's word bounds the rows of a unit."""
         return self.id is None and self.rows > 1
 
+    @property
+    def groups_rows(self) -> bool:
+        """Whether ids tell which rows are of one unit, and it may have several."""
+        return self.id is not None and self.rows > 1
+
     def require_no_attribute(self, schema: Schema) -> None:
         """Refuse ids that are an attribute of a schema.
 

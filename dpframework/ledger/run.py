@@ -377,10 +377,10 @@ class JournaledGate(Gate):
         parts = super().split(plain, cut)
         return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
-    def sample(self, rows: Rows, rate: Fraction) -> Rows:
+    def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
         """Sample, and trace; a run that drew one is not resumed, so that it is never drawn again."""
         plain, trace = _untraced(rows)
-        return Traced(super().sample(plain, rate), fingerprint(trace, "sample", rate))
+        return Traced(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Derive, and trace."""

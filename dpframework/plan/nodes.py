@@ -175,9 +175,10 @@ class Repeat(Node):
 @final
 @attrs.frozen
 class Sample(Node):
-    """A part on a random sample: each row is in it with probability `rate`, by private randomness.
+    """A part on a random sample: each unit is in it with probability `rate`, by private randomness.
 
-    The sample is drawn once for all releases below, and is itself never released. It is a scope of its own.
+    All rows of a unit are in it, or none. (Where no ids tell whose a row is, it is each row.) The sample is drawn once
+    for all releases below, and is itself never released. It is a scope of its own.
 
     Attributes
     ----------
@@ -277,10 +278,11 @@ def repeat(times: int, part: Node) -> Repeat:
 
 
 def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
-    """Plan releases from a random sample of the rows, which `table.sampled(name)` draws.
+    """Plan releases from a random sample, which `table.sampled(name)` draws.
 
-    Each row is in the sample with probability `rate`, whatever becomes of the others. Under add-or-remove-one that
-    costs less than releases from all rows do (see `composition.sampled`); there is no claim under replace-one.
+    Each privacy unit is in the sample, with all its rows, with probability `rate`, whatever becomes of the others.
+    Under add-or-remove-one that costs less than releases from all rows do (see `composition.sampled`); there is no
+    claim under replace-one.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.values import as_texts
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Node, Parallel, Step, distinct, scopes, walk
+from dpframework.plan.nodes import Node, Parallel, Sample, Step, distinct, scopes, walk
 from dpframework.plan.writing import node_to_dict
 
 #: The assumption of an owner who would rather be stopped than have rows read that the schema does not hold.
@@ -163,12 +163,16 @@ class Plan:
 
     @functools.cached_property
     def _in_parts(self) -> frozenset[int]:
-        """The steps, by identity, that are released from parts of the table."""
-        parallels = (node for node in walk(self.root) if isinstance(node, Parallel))
-        return frozenset(id(step) for parallel in parallels for step in walk(parallel) if isinstance(step, Step))
+        """The steps, by identity, that are released from parts of the table, over which a unit's rows may spread.
+
+        A sample of rows that are drawn one by one is such a part.
+        """
+        parting = (Parallel, Sample) if self.unit.asserted else (Parallel,)
+        parts = (node for node in walk(self.root) if isinstance(node, parting))
+        return frozenset(id(step) for part in parts for step in walk(part) if isinstance(step, Step))
 
     def in_parts(self, step: Step) -> bool:
-        """Tell whether a step of the plan is released from parts of the table."""
+        """Tell whether a step of the plan is released from parts of the table, where a unit may have some rows only."""
         return id(step) in self._in_parts
 
     @functools.cached_property

@@ -75,13 +75,17 @@ class Gate:
         """Return the rows of each part of a cut (private side only)."""
         return self._guarded("a partition", lambda: self.engine.split(rows, cut))
 
-    def sample(self, rows: Rows, rate: Fraction) -> Rows:
-        """Return a sample of the rows, each with the same probability, exactly (private side only)."""
+    def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
+        """Return a sample of the rows, or of units with all their rows (private side only).
+
+        Each row, or unit, is in it with the same probability, exactly.
+        """
 
         def drawn(number: int) -> NDArray[np.bool_]:
             return np.asarray(self.randomness.integers(rate.denominator, number) < rate.numerator)
 
-        return self._guarded("a sample", lambda: self.engine.sample(rows, drawn))
+        sample = self.engine.sample_units if of_units else self.engine.sample
+        return self._guarded("a sample", lambda: sample(rows, drawn))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Return the rows with one more attribute (private side only)."""

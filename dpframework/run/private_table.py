@@ -87,7 +87,7 @@ class PrivateTable:
         return [PrivateTable(self.schema, rows, scope, self._gate) for rows, scope in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
-        """Draw a random sample of the rows, as planned by `sample`; nobody sees which rows are in it.
+        """Draw a random sample, as planned by `sample`, of rows or of units; nobody sees which are in it.
 
         Parameters
         ----------
@@ -99,8 +99,9 @@ class PrivateTable:
         ReleaseRefused
             If the plan holds no such sample here, or it was drawn before.
         """
-        scope, rate = self._scope.sample(name)
-        return PrivateTable(self.schema, self._gate.sample(self._rows, rate), scope, self._gate)
+        scope, rate, of_units = self._scope.sample(name)
+        rows = self._gate.sample(self._rows, rate, of_units=of_units)
+        return PrivateTable(self.schema, rows, scope, self._gate)
 
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:
         if isinstance(by, str):

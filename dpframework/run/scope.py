@@ -118,8 +118,8 @@ class Scope:
                 for k, (child, state) in enumerate(zip(children, taken.parts, strict=True))
             ]
 
-    def sample(self, name: str | None) -> tuple[Scope, Fraction]:
-        """Return the scope of a planned sample and its rate, once.
+    def sample(self, name: str | None) -> tuple[Scope, Fraction, bool]:
+        """Return the scope of a planned sample, its rate, and whether it is of units of several rows; once.
 
         Raises
         ------
@@ -130,7 +130,8 @@ class Scope:
             taken = self._take(SampleState, name, "a sample" if name is None else f"sample '{name}'")
             taken.made = True
             path = f"{self._path}/{taken.node.name or 'sample'}".lstrip("/")
-            return Scope(self._run, taken.node.part, taken.part, path), taken.node.rate
+            scope = Scope(self._run, taken.node.part, taken.part, path)
+            return scope, taken.node.rate, self._run.plan.unit.groups_rows
 
     def _take(self, kind: type[T], name: str | None, what: str, cut: Cut | None = None) -> T:
         """Return the first state of that name that is not made yet, committing the run to its branch."""

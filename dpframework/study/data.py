@@ -137,3 +137,21 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
         raise InputError(
             "this run may be resumed, and then goes on with the same rows; read its table with key=run.key"
         )
+
+
+def grouped(table: Table, unit: PrivacyUnit) -> Table:
+    """Return a table that says whose each row is, so that whole units can be sampled.
+
+    Raises
+    ------
+    InputError
+        If a unit may have several rows, and the table does not say whose they are.
+    """
+    if not unit.groups_rows or table.unit_codes is not None:
+        return table
+    if table.unit.rows > 1:
+        raise InputError(
+            f"the plan samples whole units, and the table does not say whose each row is; read it with its {unit.id}, "
+            "or give Table.with_units"
+        )
+    return table.with_units(range(table.codes.shape[1]))

@@ -16,6 +16,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.exact_form import exact_form
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, samples, walk
 from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
@@ -49,16 +50,20 @@ def _choices(node: Node) -> Iterator[str]:
             yield f"something must make parts from {part.by}"
 
 
-def require_samples(root: Node, engine: Engine) -> None:
-    """Refuse an engine that draws no samples for a plan with one, before anything is read.
+def require_samples(root: Node, engine: Engine, unit: PrivacyUnit) -> None:
+    """Refuse an engine that does not draw the samples of a plan, before anything is read.
 
     Raises
     ------
     InputError
-        If it is one.
+        If it draws none, or none of units with several rows.
     """
-    if type(engine).sample is Engine.sample and samples(root):
-        raise InputError(f"engine '{engine.name}' draws no samples, and the plan has one; use another engine")
+    kind, what = type(engine), "samples"
+    draws = kind.sample is not Engine.sample
+    if unit.groups_rows:
+        draws, what = kind.sample_units is not Engine.sample_units, "samples of units"
+    if not draws and samples(root):
+        raise InputError(f"engine '{engine.name}' draws no {what}, and the plan has one; use another engine")
 
 
 def released(node: Node, table: PrivateTable) -> Any:

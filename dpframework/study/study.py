@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.code import PlannedCode
-from dpframework.plan.nodes import Node, Sequential, sequential
+from dpframework.plan.nodes import Node, Sequential, samples, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
@@ -26,7 +26,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
 from dpframework.study.accuracy import epsilon_for
-from dpframework.study.data import require_read_for
+from dpframework.study.data import grouped, require_read_for
 from dpframework.study.making import Share
 from dpframework.study.registry import registry
 from dpframework.study.releasing import planned_form, released, require_no_choice, require_samples
@@ -252,7 +252,7 @@ class Study:
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
         root = sequential(*self._nodes.values())
-        require_samples(root, counted_by)
+        require_samples(root, counted_by, self.unit)
         return self._plan_of(root, miners=miners, code=PlannedCode(root, used))
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
@@ -354,7 +354,7 @@ class Study:
                 raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
             plan.require_schema(loaded.schema)
             require_read_for(plan.unit, loaded, ledger)
-            return loaded
+            return grouped(loaded, plan.unit) if samples(plan.root) else loaded.with_units(None)
         raise InputError(says)
 
     def _made(

@@ -33,6 +33,8 @@ class Block:
         int32 positions, in the arrays, of the rows that belong to this block.
     derived
         Codes of derived attributes, one array of that length each.
+    unit_codes
+        The number of each row's unit, an array of that length; None unless a plan samples units of several rows.
     """
 
     schema: Schema
@@ -40,6 +42,7 @@ class Block:
     raw: Mapping[str, NDArray[np.float64]]
     index: NDArray[np.int32]
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
+    unit_codes: NDArray[np.uint32] | None = None
 
     @property
     def rows(self) -> int:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.columns import as_column
@@ -22,6 +24,7 @@ from dpframework.tables.ids import ids_of, require_all
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 KEY_BYTES = 32
 
@@ -63,6 +66,21 @@ def kept_rows(
     many = many.with_columns(key=pl.Series(keys, dtype=pl.UInt64))
     chosen = many.filter(pl.struct("key", "place").rank("ordinal").over("id") <= unit.rows)
     return pl.concat([few["row"], chosen["row"]]).sort()
+
+
+def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
+    """Return a number for each of some rows: the same for those of one unit, and another for each other unit.
+
+    The numbers count the units of these rows and say nothing else.
+
+    Parameters
+    ----------
+    ids
+        As for `kept_rows`.
+    rows
+        Positions of rows that have an id.
+    """
+    return ids_of(as_column(ids, "the ids")).gather(rows).rank("dense").to_numpy().astype(np.uint32) - np.uint32(1)
 
 
 def _key(key: bytes, whose: str, place: int) -> int:

@@ -1,6 +1,6 @@
 """Engines: where the private rows are, and how a count is summed over their blocks.
 
-A miner never sees an engine. An engine needs five operations on opaque rows, so that one for a cluster can be
+A miner never sees an engine. An engine needs a few operations on opaque rows, so that one for a cluster can be
 added by a plugin without touching a miner: the handles that it passes around may as well be remote.
 """
 
@@ -75,6 +75,19 @@ class Engine(abc.ABC):
         """
         raise InputError(f"engine '{self.name}' draws no samples; run the study with another engine")
 
+    def sample_units(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
+        """Return a handle of a sample of whole units, by the table's `unit_codes`.
+
+        All rows of a unit are in it, or none, wherever they lie: `drawn` is asked once, for the number of units that
+        have a row here. By default it is refused, as `sample` is.
+
+        Raises
+        ------
+        InputError
+            If the engine draws no such samples.
+        """
+        raise InputError(f"engine '{self.name}' draws no samples of units; run the study with another engine")
+
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """Evaluate a counting function on every block and add up, in 64 bits.
 
@@ -103,6 +116,7 @@ class _Blocks(Engine):
                 table.codes[:, low:high],
                 {name: column[low:high] for name, column in table.values.items()},
                 np.arange(high - low, dtype=np.int32),
+                unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
             )
             for low, high in itertools.pairwise(edges)
         ]
@@ -124,6 +138,15 @@ class _Blocks(Engine):
     def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""
         return [block.at(block.index[drawn(block.rows)]) for block in rows]
+
+    def sample_units(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
+        """See `Engine`."""
+        codes = [block.unit_codes[block.index] for block in rows if block.unit_codes is not None]
+        if len(codes) < len(rows):
+            raise InputError("the table does not say whose each row is; read it with the unit's ids")
+        present, unit_of = np.unique(np.concatenate(codes), return_inverse=True)
+        kept = np.split(drawn(len(present))[unit_of], np.cumsum([len(own) for own in codes])[:-1])
+        return [block.at(block.index[own]) for block, own in zip(rows, kept, strict=True)]
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""

@@ -15,7 +15,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
-from dpframework.tables.contributions import KEY_BYTES, kept_rows
+from dpframework.tables.contributions import KEY_BYTES, kept_rows, unit_codes
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table, matrix_dtype
@@ -77,7 +77,8 @@ def bounded(
     taken = {name: as_column(columns[name], f"{source}: column '{name}'") for name in (*schema.names, unit.id)}
     rows = kept_rows(taken[unit.id], unit, policy=policy, source=source, key=own)
     kept = {name: taken[name].take(rows) for name in schema.names}
-    return encoded_table(schema, kept, sources, policy, unit, own)
+    table = encoded_table(schema, kept, sources, policy, unit, own)
+    return table.with_units(unit_codes(taken[unit.id], rows)) if unit.groups_rows else table
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:

@@ -54,6 +54,9 @@ class Table:
         The privacy unit that it was read for: each keeps at most `unit.rows` rows.
     key
         What these were chosen by; None if nothing was to be chosen.
+    unit_codes
+        Whose each row is, as a number, shape (rows,): for samples of whole units, and for nothing else. None where that
+        is not known, or each unit has one row.
     """
 
     schema: Schema
@@ -61,6 +64,25 @@ class Table:
     values: Mapping[str, NDArray[np.float64]] = attrs.field(converter=_locked_values)
     unit: PrivacyUnit = ROW
     key: bytes | None = None
+    unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_locked))
+
+    def with_units(self, codes: ArrayLike | None) -> Table:
+        """Return this table with the number of each row's unit, or without any (see `unit_codes`).
+
+        Raises
+        ------
+        InputError
+            If there is not one whole number a row, or a unit has more rows than the table's may have.
+        """
+        if codes is None:
+            return attrs.evolve(self, unit_codes=None)
+        given = quietly(lambda: np.asarray(codes), "unit_codes must be an array of whole numbers")
+        if given.shape != self.codes.shape[1:] or (given.size and not np.issubdtype(given.dtype, np.integer)):
+            raise InputError("unit_codes must hold one whole number a row")
+        numbered, counts = np.unique(given, return_inverse=True, return_counts=True)[1:]
+        if counts.max(initial=0) > self.unit.rows:
+            raise InputError(f"unit_codes give a unit more than {self.unit.rows} rows; its table may have so many")
+        return attrs.evolve(self, unit_codes=numbered.astype(np.uint32))
 
     def __repr__(self) -> str:
         """Show the schema's number of attributes only."""
@@ -68,7 +90,7 @@ class Table:
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled table is read-only again."""
-        return Table, (self.schema, self.codes, dict(self.values), self.unit, self.key)
+        return Table, (self.schema, self.codes, dict(self.values), self.unit, self.key, self.unit_codes)
 
     @classmethod
     @typechecked

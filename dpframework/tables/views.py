@@ -63,7 +63,8 @@ def read_two_views(
     left, right = open_source(left_path), open_source(right_path)
     columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
-    return encoded_table(schema, columns, sources, policy, unit)
+    table = encoded_table(schema, columns, sources, policy, unit)
+    return table.with_units(range(table.codes.shape[1])) if unit.groups_rows else table
 
 
 def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:

@@ -56,6 +56,7 @@ from .tail import (
     TailReport as TailReport,
     check_tail as check_tail,
 )
+from .unit_samples import assert_units_sampled as assert_units_sampled
 from .verification import (
     Audited as Audited,
     Verification as Verification,

@@ -70,8 +70,8 @@ class _WorstGate(WatchedGate):
         near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
         return tried[int(near[self.rng.integers(len(near))])][1]
 
-    def kept(self, rows: Held, rate: Fraction) -> Held:
-        return Held(rows.rows, rows.derived, 0)  # all: the row that tells most is in the sample
+    def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+        return Held(rows.rows, rows.derived, 0, rows.units)  # all: the row that tells most is in the sample
 
     def happened(self, event: Event) -> None:
         self.events.append(event)
@@ -80,7 +80,7 @@ class _WorstGate(WatchedGate):
             case Parted():
                 self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
             case Drawn():
-                self.others[event.result] = Held(source.rows, source.derived, event.result)
+                self.others[event.result] = Held(source.rows, source.derived, event.result, source.units)
             case Extended():
                 self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
 

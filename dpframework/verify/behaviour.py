@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -20,7 +20,7 @@ from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
 from dpframework.verify.search import Labelled, labelled, shrunk, unlabelled
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Rows, Sizes
+from dpframework.verify.tables import Rows, Sizes, units_of
 from dpframework.verify.transcript import Transcript
 
 TOLERANCE = 1e-6  # of floating point, in a sum of log-densities
@@ -131,7 +131,10 @@ class Behaviour:
         self.violations.setdefault(kind, Violation.on(self.subject, what, one, other, transcript))
 
     def _order(self, here: Replayed, rows: Labelled, transcript: Transcript) -> None:
-        for other in (rows[1:] + rows[:1], rows[::-1]):
+        first = len(rows) % self.subject.together
+        units = units_of(rows[first:], self.subject.together)  # rows that are sampled together stay together
+        for order in (units[1:] + units[:1], units[::-1]):
+            other = _joined([rows[:first], *order])
             there = self._replayed(transcript, unlabelled(other))
             loss = abs(there.log_density - here.log_density)
             if there.divergence is not None or loss > self._tolerance:
@@ -144,18 +147,24 @@ class Behaviour:
         return replay(self.subject, transcript, rows)
 
     def _neighbours(self, rows: Labelled, most: int) -> list[Labelled]:
-        """Return some neighbours, the row that is added or put in place of another at any position."""
+        """Return some neighbours, the row that is added or put in place of another at any position.
+
+        Of a plan that samples units, the neighbours that differ by one of them.
+        """
         number = len(rows)
         neighbours: list[Labelled] = []
         kinds = self.rng.integers(0, self.subject.universe.kinds, (2, number + most)).tolist()
         if self.subject.relation is Relation.REPLACE_ONE:
             neighbours += [(*rows[:k], (number, kinds[0][k]), *rows[k + 1 :]) for k in range(number)]
         else:
+            units, size = units_of(rows, self.subject.together), self.subject.together
             if self.subject.schema.rows is None:
-                neighbours += [rows[:k] + rows[k + 1 :] for k in range(number)]
+                neighbours += [_joined(units[:k] + units[k + 1 :]) for k in range(len(units))]
             if number <= self.sizes.most:
-                places = self.rng.integers(0, number + 1, most).tolist()
-                neighbours += [(*rows[:k], (number, kinds[1][j]), *rows[k:]) for j, k in enumerate(places)]
+                least = min(number % size, 1)  # before a unit that has fewer rows there is none
+                for j, k in enumerate(self.rng.integers(least, len(units) + 1, most).tolist()):
+                    added = tuple((number + i, kinds[1][(j + i) % len(kinds[1])]) for i in range(size))
+                    neighbours.append(_joined([*units[:k], added, *units[k:]]))
         return [neighbours[int(k)] for k in self.rng.permutation(len(neighbours))[:most]]
 
     def _far_tables(self, table: Rows, most: int) -> Iterator[Rows]:
@@ -206,7 +215,14 @@ class Behaviour:
                 return loss > self.allowed
             return there.divergence is not None or (kind == "order" and loss > self._tolerance)
 
-        self.found(kind, what, *shrunk(one, other, shows, self.sizes.least), transcript)
+        tables = unlabelled(one), unlabelled(other)
+        if self.subject.together == 1:  # a row less would leave other units in a table that samples them
+            tables = shrunk(one, other, shows, self.sizes.least)
+        self.found(kind, what, *tables, transcript)
+
+
+def _joined(units: Sequence[Labelled]) -> Labelled:
+    return tuple(itertools.chain.from_iterable(units))
 
 
 def number(loss: float) -> str:

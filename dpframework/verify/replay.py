@@ -174,7 +174,7 @@ class Weigher:
             if isinstance(event, Drawn):
                 densities.append(self._over_samples(event, source, number + 1))
                 continue
-            key = (source.rows, len(source.derived)) if source.derived else source.rows
+            key = source.key
             found = known.get(key)
             if found is None:
                 found = self._evaluate(event, source)
@@ -189,13 +189,10 @@ class Weigher:
 
     def _over_samples(self, event: Drawn, source: Held, first: int) -> float:
         """Return the logarithm of the mean density, over all samples, of all that is released from one."""
-        samples = samples_of(source.rows, event.rate)
+        samples = samples_of(source, event.rate)
         if samples is None:
             raise TooManySamplesError
-        logs = [
-            chance + math.fsum(self._densities({event.result: Held(rows, source.derived, 0)}, first))
-            for chance, rows in samples
-        ]
+        logs = [chance + math.fsum(self._densities({event.result: drawn}, first)) for chance, drawn in samples]
         return float(np.logaddexp.reduce(logs))
 
     def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:

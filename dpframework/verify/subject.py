@@ -88,7 +88,12 @@ class Subject:
     @functools.cached_property
     def engine(self) -> SmallTables:
         """Where the small tables are evaluated."""
-        return SmallTables(self.universe)
+        return SmallTables(self.universe, self.together)
+
+    @functools.cached_property
+    def together(self) -> int:
+        """How many rows its plan samples together: those of a unit, where it samples units of several rows; else 1."""
+        return self.unit.rows if self.unit.groups_rows and samples(self.plan.root) else 1
 
     @functools.cached_property
     def accountant(self) -> Accountant[object]:

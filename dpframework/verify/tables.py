@@ -5,6 +5,7 @@ A table is a `bytes` value, one byte a row: the row's kind. Such tables are made
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import math
@@ -242,31 +243,55 @@ def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
             yield bytes(rows)
 
 
-def samples_of(rows: Rows, rate: Fraction) -> list[tuple[float, Rows]] | None:
-    """Return every sample of a table without regard to order, with the logarithm of its probability.
+def units_of(rows: Any, together: int) -> list[Any]:
+    """Return the rows of each unit of a small table: so many, counted from its end; only the first may have fewer.
 
-    None where there are too many to add up.
+    The rows that one of two neighbours has besides are at its end: so they are one unit, and the others are the same.
     """
-    counts = [(kind, rows.count(kind)) for kind in dict.fromkeys(rows)]
-    if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
-        return None
-    here, away, found = math.log(rate), math.log1p(-rate), []
-    for kept in itertools.product(*(range(number + 1) for _, number in counts)):
-        ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
-        chance = math.log(ways) + sum(kept) * here + (len(rows) - sum(kept)) * away
-        found.append((chance, b"".join(bytes((kind,)) * k for (kind, _), k in zip(counts, kept, strict=True))))
-    return found
+    first = len(rows) % together
+    units = [rows[k : k + together] for k in range(first, len(rows), together)]
+    return [rows[:first], *units] if first else units
 
 
 @final
 class Held:
-    """Rows on the small-table engine: a handle that remembers what was derived."""
+    """Rows on the small-table engine: a handle that remembers what was derived.
 
-    __slots__ = ("_block", "derived", "key", "number", "rows")
+    Attributes
+    ----------
+    rows
+        The rows.
+    derived
+        What was derived.
+    number
+        Of the handle, in a transcript.
+    units
+        The number of each row's unit, where a plan samples units of several rows; else None: each row is one.
+    """
 
-    def __init__(self, rows: Rows, derived: tuple[tuple[Attribute, Cases], ...], number: int) -> None:
-        self.rows, self.derived, self.number = rows, derived, number
+    __slots__ = ("_block", "derived", "number", "rows", "units")
+
+    def __init__(
+        self,
+        rows: Rows,
+        derived: tuple[tuple[Attribute, Cases], ...],
+        number: int,
+        units: tuple[int, ...] | None = None,
+    ) -> None:
+        self.rows, self.derived, self.number, self.units = rows, derived, number, units
         self._block: Block | None = None
+
+    @property
+    def key(self) -> Any:
+        """What any release from these rows depends on, besides what is derived from them alone."""
+        key = (self.rows, len(self.derived)) if self.derived else self.rows
+        return key if self.units is None else (key, self.units)
+
+    def only(self, chosen: NDArray[np.bool_]) -> Held:
+        """Return some of the rows."""
+        kinds = np.frombuffer(self.rows, dtype=np.uint8)
+        units = None if self.units is None else tuple(itertools.compress(self.units, chosen.tolist()))
+        return Held(kinds[chosen].tobytes(), self.derived, 0, units)
 
     def block(self, universe: Universe) -> Block:
         """Return the rows as a block, made once."""
@@ -284,8 +309,8 @@ class SmallTables(Engine):
 
     name = "small-tables"
 
-    def __init__(self, universe: Universe) -> None:
-        self.universe = universe
+    def __init__(self, universe: Universe, together: int = 1) -> None:
+        self.universe, self.together = universe, together
 
     def load(self, table: Table) -> Held:
         """Refuse: small tables are made by the universe.
@@ -298,8 +323,11 @@ class SmallTables(Engine):
         raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
 
     def hold(self, rows: Rows) -> Held:
-        """Return a handle of a whole table."""
-        return Held(rows, (), 0)
+        """Return a handle of a whole table; where units are sampled, of those of `units_of`."""
+        if self.together == 1:
+            return Held(rows, (), 0)
+        units = [number for number, unit in enumerate(units_of(rows, self.together)) for _ in unit]
+        return Held(rows, (), 0, tuple(units))
 
     def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate on the one block."""
@@ -308,14 +336,45 @@ class SmallTables(Engine):
     def split(self, rows: Held, by: Cut) -> list[Held]:
         """See `Engine`."""
         cells = cells_of(by, rows.block(self.universe))
-        kinds = np.frombuffer(rows.rows, dtype=np.uint8)
-        return [Held(kinds[cells == k].tobytes(), rows.derived, 0) for k in range(number_of_parts(by))]
+        return [rows.only(cells == k) for k in range(number_of_parts(by))]
 
     def sample(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
         """See `Engine`."""
-        kinds = np.frombuffer(rows.rows, dtype=np.uint8)
-        return Held(kinds[drawn(len(kinds))].tobytes(), rows.derived, 0)
+        return rows.only(drawn(len(rows.rows)))
+
+    def sample_units(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
+        """See `Engine`."""
+        present = dict.fromkeys(rows.units or ())
+        kept = dict(zip(present, drawn(len(present)).tolist(), strict=True))
+        return rows.only(np.array([kept[unit] for unit in rows.units or ()], dtype=bool))
 
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
         """See `Engine`."""
-        return Held(rows.rows, (*rows.derived, (attribute, cases)), 0)
+        return Held(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units)
+
+
+def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:
+    """Return every sample of a table without regard to order, with the logarithm of its probability.
+
+    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up.
+    """
+    rows = held.rows
+    if held.units is None:
+        counts = [(bytes((kind,)), rows.count(kind)) for kind in dict.fromkeys(rows)]
+    else:
+        contents: dict[int, list[int]] = {}
+        for unit, kind in zip(held.units, rows, strict=True):
+            contents.setdefault(unit, []).append(kind)
+        alike = collections.Counter(bytes(sorted(kinds)) for kinds in contents.values())
+        counts = list(alike.items())
+    if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
+        return None
+    here, away, found = math.log(rate), math.log1p(-rate), []
+    of_all = sum(number for _, number in counts)
+    for kept in itertools.product(*(range(number + 1) for _, number in counts)):
+        ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
+        chance = math.log(ways) + sum(kept) * here + (of_all - sum(kept)) * away
+        units = [unit for (unit, _), k in zip(counts, kept, strict=True) for _ in range(k)]
+        numbers = None if held.units is None else tuple(n for n, unit in enumerate(units) for _ in unit)
+        found.append((chance, Held(b"".join(units), held.derived, 0, numbers)))
+    return found

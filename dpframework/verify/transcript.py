@@ -168,17 +168,17 @@ class WatchedGate(Gate):
         self.happened(Parted(cut, rows.number, range(first, first + len(parts))))
         return parts
 
-    def sample(self, rows: Held, rate: Fraction) -> Held:
+    def sample(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
         """Draw a sample, numbering it."""
-        drawn = self.kept(rows, rate)
+        drawn = self.kept(rows, rate, of_units=of_units)
         self.counter[0] += 1
         drawn.number = self.counter[0]
         self.happened(Drawn(rate, rows.number, drawn.number))
         return drawn
 
-    def kept(self, rows: Held, rate: Fraction) -> Held:
+    def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
         """Return the rows of a sample."""
-        kept: Held = super().sample(rows, rate)
+        kept: Held = super().sample(rows, rate, of_units=of_units)
         return kept
 
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:

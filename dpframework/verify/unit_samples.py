@@ -1,0 +1,102 @@
+"""Samples of units: an engine must take all rows of a unit or none, wherever they lie, by one draw for each unit.
+
+What a sample of units costs rests on that. Replays see the small tables of the kit, and not how an engine samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Categorical
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.queries import Histogram
+from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.table import Table
+
+PEOPLE, MOST_ROWS, PARTS = 12, 5, 3
+WHOSE = Categorical("whose", [str(k) for k in range(PEOPLE)])
+PART = Categorical("part", [str(k) for k in range(PARTS)])
+
+
+def assert_units_sampled(engine: Engine, *, tables: int = 8, seed: int = 0) -> None:
+    """Sample made-up tables of people with 1 to 5 rows each, whole tables and parts of them.
+
+    Parameters
+    ----------
+    engine
+        What draws the samples.
+    tables
+        How many tables.
+    seed
+        Of the tables and the draws.
+
+    Raises
+    ------
+    AssertionError
+        If a sample holds some of a person's rows and not the others, or is not of those people that were drawn.
+
+    Examples
+    --------
+    >>> from dpframework.tables import InMemory
+    >>> assert_units_sampled(InMemory())
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(tables):
+        rows = engine.load(_people(rng))
+        for where, part in [("a table", rows), *(("a part of one", own) for own in engine.split(rows, PART))]:
+            problem = _problem(engine, part, rng)
+            assert problem is None, f"engine '{engine.name}', {where}: {problem}"
+
+
+def _people(rng: np.random.Generator) -> Table:
+    """Return a table of people's rows in any order, each with whose it is."""
+    whose = np.repeat(np.arange(PEOPLE), rng.integers(1, MOST_ROWS + 1, PEOPLE))
+    rng.shuffle(whose)
+    numbers = rng.permutation(PEOPLE)
+    table = Table.from_codes(
+        Schema([WHOSE, PART]), [whose, rng.integers(0, PARTS, len(whose))], unit=PrivacyUnit("person", MOST_ROWS)
+    )
+    return table.with_units(numbers[whose])
+
+
+def _problem(engine: Engine, rows: Rows, rng: np.random.Generator) -> str | None:
+    """Say what is wrong with samples of some rows."""
+    there = _counted(engine, rows)
+    present = int((there > 0).sum())
+    for chosen in _draws(present, rng):
+        asked: list[int] = []
+
+        def drawn(number: int, chosen: NDArray[np.bool_] = chosen, asked: list[int] = asked) -> NDArray[np.bool_]:
+            asked.append(number)
+            return np.resize(chosen, number)
+
+        sample = engine.sample_units(rows, drawn)
+        counts = _counted(engine, sample)
+        if ((counts > 0) & (counts < there)).any():
+            return "a sample holds some rows of a person, and not the others"
+        if asked != [present]:
+            return "a sample is not drawn by one draw for each person with a row there"
+        if (counts > 0).sum() != chosen.sum() or (counts > there).any():
+            return "a sample is not of as many people as were drawn"
+        parts = np.sum([_counted(engine, part) for part in engine.split(sample, PART)], axis=0)
+        if not np.array_equal(parts, counts):
+            return "the parts of a sample are not its rows"
+    return None
+
+
+def _counted(engine: Engine, rows: Rows) -> Any:
+    return Histogram(WHOSE).evaluate(engine, rows)
+
+
+def _draws(present: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+    """Yield which people are drawn: all, none, each alone, and some."""
+    yield np.ones(present, dtype=bool)
+    yield np.zeros(present, dtype=bool)
+    yield from np.eye(present, dtype=bool)
+    for _ in range(4):
+        yield rng.random(present) < 0.5
