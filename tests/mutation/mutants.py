@@ -2,7 +2,8 @@
 
 The operators are cosmic-ray's, less those that repeat one another (a sum is replaced by a difference, not by nine
 other things), and one of ours, since the mistakes of this field are often a `max` for a `sum`. Left out is what nobody
-would notice or everybody would: annotations, the texts of errors, imports, decorators.
+would notice or everybody would: annotations, the texts of errors, imports, decorators, the `*` among parameters, and
+`strict=True`, which only says that two sequences are as long as each other.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _left_out(node) -> bool:
         return True
     child, parent = node, node.parent
     while parent is not None:
-        if parent.type in LEFT_OUT or _annotates(child, parent):
+        if parent.type in LEFT_OUT or _annotates(child, parent) or _says_little(child, parent):
             return True
         child, parent = parent, parent.parent
     return False
@@ -113,6 +114,12 @@ def _annotates(node, parent) -> bool:
     if place is not None:
         return parent.children[place] is node
     return parent.type == "funcdef" and parent.annotation is node
+
+
+def _says_little(node, parent) -> bool:
+    if parent.type == "parameters":
+        return node.get_code().strip(" ,") == "*"
+    return parent.type == "argument" and parent.children[0].get_code().strip() == "strict"
 
 
 def _is_keyword(name) -> bool:

@@ -1,7 +1,7 @@
 """Which tests run which line, and how long each takes: what decides the tests that a mutant is shown to.
 
 Measured once on the code without a mutant, by coverage's dynamic contexts. A mutant is then shown only to the tests
-that run its line, the quick ones first.
+that run its line, the quick ones first. What numba compiles nobody sees running: it is shown to all tests.
 """
 
 from __future__ import annotations
@@ -53,17 +53,21 @@ class Observed:
             for module in modules
             if module in measured
         }
-        return cls(lines, seconds)
+        return cls(lines, {test: time for test, time in seconds.items() if test not in failed})
 
     def tests_of(self, module: str, line: int) -> list[str]:
         """Return the tests that run the statement of a line, the quickest first.
 
         What runs when the module is imported, such as a constant, is run by every test of the module.
         """
-        known = self.tests.get(module, {})
+        known = {} if is_compiled(module) else self.tests.get(module, {})
         first, last = _statement(Path(module).read_text(encoding="utf-8"), line)
         within = {test for number in range(first, last + 1) for test in known.get(number, [])}
-        return self._shortest(sorted(within or {test for tests in known.values() for test in tests}))
+        return self._shortest(sorted(within or {t for tests in known.values() for t in tests} or self.seconds))
+
+    def limit(self, tests: list[str]) -> float:
+        """Return the seconds that tests may take: several times what they took, and the start of Python."""
+        return 60 + 4 * sum(self.seconds.get(test, 1.0) for test in tests)
 
     def _shortest(self, tests: list[str]) -> list[str]:
         total, kept = 0.0, []
@@ -84,6 +88,11 @@ class Observed:
         kept = json.loads(path.read_text(encoding="utf-8"))
         tests = {module: {int(line): ids for line, ids in lines.items()} for module, lines in kept["tests"].items()}
         return cls(tests, kept["seconds"])
+
+
+def is_compiled(module: str) -> bool:
+    """Tell whether numba compiles a module."""
+    return "kernels" in Path(module).with_suffix("").parts
 
 
 def _statement(source: str, line: int) -> tuple[int, int]:

@@ -34,14 +34,13 @@ from cosmic_ray.work_item import TestOutcome
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant, mutants
-from observed import Observed
+from observed import Observed, is_compiled
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCES = (".", "plugins/trees/src", "plugins/greedy/src", "plugins/distance/src")
 GOAL = 0.95
 COMMAND = f"{sys.executable} -m pytest -x -q --no-header -p no:cacheprovider -n 0 @.tests"
-LIMIT = 600  # seconds, for the tests of one mutant; whoever takes longer has been noticed
 
 
 @attrs.frozen
@@ -128,7 +127,9 @@ def _try(target: Target, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     observed = _observed(target, arguments)
     with ProcessPoolExecutor(arguments.jobs, initializer=_enter_copy) as pool:
         tried = [
-            pool.submit(_outcome, target, mutant, observed.tests_of(mutant.module, mutant.line)) for mutant in left
+            pool.submit(_outcome, target, mutant, tests, observed.limit(tests))
+            for mutant in left
+            for tests in [observed.tests_of(mutant.module, mutant.line)]
         ]
         found = []
         for future in as_completed(tried):
@@ -164,20 +165,28 @@ def _enter_copy() -> None:
     os.environ.setdefault("DPFRAMEWORK_DATA", str(ROOT.parent / "shared" / "data"))
 
 
-def _outcome(target: Target, mutant: Mutant, tests: list[str]) -> dict[str, Any]:
-    """Try one mutant in this process's copy."""
+def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float) -> dict[str, Any]:
+    """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed."""
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
     start = time.monotonic()
     try:
-        path.write_text(mutant.code(source), encoding="utf-8")
+        _write(path, mutant.code(source))
         Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
-        outcome, _ = run_tests(COMMAND, LIMIT) if tests else (TestOutcome.SURVIVED, "")
+        outcome, _ = run_tests(COMMAND, limit) if tests else (TestOutcome.SURVIVED, "")
     finally:
-        path.write_text(source, encoding="utf-8")
+        _write(path, source)
     before, after = mutant.lines(source)
     told = {"target": target.name, "before": before, "after": after, "digest": _digest(path), "outcome": outcome.value}
     return attrs.asdict(mutant) | told | {"seconds": round(time.monotonic() - start, 1)}
+
+
+def _write(path: Path, code: str) -> None:
+    """Write a module; what numba has compiled of it and of the kernels beside it, which may call it, counts no more."""
+    path.write_text(code, encoding="utf-8")
+    if is_compiled(path.as_posix()):
+        for kept in path.parent.glob("__pycache__/*.nb[ic]"):
+            kept.unlink()
 
 
 def _report(outcomes: list[dict[str, Any]]) -> int:
