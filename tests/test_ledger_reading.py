@@ -11,6 +11,7 @@ from dpframework.tables.engines import Engine
 
 SECRET = "s3cr3t"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")], max_rows=8)
+BARE = dpf.Table.from_codes(dpf.Schema([dpf.Boolean("ill")]), [[0] * 9])
 GOOD, BAD = (dpf.Table.from_codes(SCHEMA, [[0] * rows]) for rows in (8, 9))
 
 
@@ -89,6 +90,26 @@ def test_rows_that_end_a_run_use_up_its_approval(study, ledger, journal, tmp_pat
         assert not journal.exists()
     with pytest.raises(dpf.PlanRefused, match="another one needs an approval of its own"):
         study.run(lambda: pytest.fail("read"), ledger=ledger.run("people", journal=journal))
+    ledger.verify()
+
+
+@pytest.mark.parametrize("source", ["file", "table"])
+def test_more_rows_than_any_table_may_have_end_a_run_as_a_broken_max_rows(
+    ledger, journal, tmp_path, monkeypatch, source
+):
+    monkeypatch.setattr("dpframework.tables.reading.MOST_ROWS", 8)
+    study = dpf.Study(BARE.schema, epsilon=1)
+    study.add("m", Counts())
+    path = tmp_path / "people.csv"
+
+    path.write_text("ill\n" + "1\n" * 9)
+    table = BARE if source == "table" else lambda: dpf.read_table(path, study.schema)
+    ledger.approve("people", study.plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    with pytest.raises(dpf.InputError, match="breaks what its owner asserts: max_rows;") as caught:
+        study.run(table, ledger=run)
+    assert "9" not in str(caught.value)
+    assert ledger.data_set("people").runs[run.id].end == "refused: max_rows"
     ledger.verify()
 
 

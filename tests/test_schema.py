@@ -201,6 +201,8 @@ def test_the_fingerprint_changes_with_every_fact() -> None:
         (lambda: Schema([Boolean("a")], rows=1.5), "rows must be a whole number, not float"),
         (lambda: Schema([Boolean("a")], max_rows=-1), "max_rows must be at least 1"),
         (lambda: Schema([Boolean("a")], rows=5, max_rows=4), "rows = 5 exceeds max_rows = 4"),
+        (lambda: Schema([Boolean("a")], rows=2**31), "rows exceeds 2,147,483,647, the most rows that a table may have"),
+        (lambda: Schema([Boolean("a")], max_rows=2**31), "max_rows exceeds 2,147,483,647"),
         (lambda: Schema([Boolean("a")], inferred="all"), "inferred must be a list"),
         (lambda: Schema([Boolean("a")], inferred=[1]), "inferred must be a text"),
         (lambda: Schema([Boolean("age")])["agee"], "'agee' is not in the schema; did you mean 'age'"),

@@ -515,6 +515,15 @@ def test_the_public_row_count_must_hold() -> None:
         "more rows than the schema's public max_rows = 3",
         secrets=("5",),
     )
+    assert Schema(SCHEMA.attributes, max_rows=2**31 - 1).max_rows == 2**31 - 1
+
+
+def test_there_are_no_more_rows_than_can_be_numbered(monkeypatch) -> None:
+    monkeypatch.setattr("dpframework.tables.reading.MOST_ROWS", 5)
+    frame = pl.DataFrame(ROWS)
+    assert table_from_frame(frame, SCHEMA).codes.shape == (3, 5)
+    more = pl.concat([frame, frame[:1]])
+    refused(lambda: table_from_frame(more, SCHEMA), "has more rows than the 5 that a table may have", secrets=("6",))
 
 
 # Two views

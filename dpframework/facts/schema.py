@@ -23,6 +23,7 @@ from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown, toml
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import listed, positive_count, visible_text
 
+MOST_ROWS = 2**31 - 1  # of any table: rows are numbered, and a block's counted, in 32 bits
 _SCHEMA_KEYS = ("rows", "max_rows", "inferred", "attribute")
 
 
@@ -46,14 +47,15 @@ class Schema:
     rows
         The public exact number of rows, or None where it is secret.
     max_rows
-        A public upper bound on the number of rows, or None.
+        A public upper bound on the number of rows, or None. No table has more than `MOST_ROWS`, 2,147,483,647.
     inferred
         What was taken from private data to make this schema, one text each; empty if it was written by hand.
 
     Raises
     ------
     InputError
-        If a name occurs twice, there is no attribute, a count is below 1, or `rows` exceeds `max_rows`.
+        If a name occurs twice, there is no attribute, a count is below 1 or above `MOST_ROWS`, or `rows`
+        exceeds `max_rows`.
 
     Examples
     --------
@@ -84,6 +86,8 @@ class Schema:
         for field in ("rows", "max_rows"):
             if getattr(self, field) is not None:
                 object.__setattr__(self, field, positive_count(getattr(self, field), field))
+                if getattr(self, field) > MOST_ROWS:
+                    raise InputError(f"{field} exceeds {MOST_ROWS:,}, the most rows that a table may have; give fewer")
         if self.rows is not None and self.max_rows is not None and self.rows > self.max_rows:
             raise InputError(f"rows = {self.rows} exceeds max_rows = {self.max_rows}")
         for text in self.inferred:

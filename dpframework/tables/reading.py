@@ -11,7 +11,7 @@ import numpy as np
 
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.schema import Schema
+from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
@@ -27,8 +27,11 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
     Raises
     ------
     DoesNotFit
-        If `rows` is not the schema's exact number, or above its bound; the table's own count is not shown.
+        If `rows` is not the schema's exact number, or above its bound or the most that any table may have; the
+        table's own count is not shown.
     """
+    if rows > MOST_ROWS:
+        raise DoesNotFit(f"{source}: has more rows than the {MOST_ROWS:,} that a table may have", kind="max_rows")
     if schema.rows is not None and rows != schema.rows:
         found = f"the number of rows is not the schema's public rows = {schema.rows}"
         raise DoesNotFit(f"{source}: {found}", kind="rows")

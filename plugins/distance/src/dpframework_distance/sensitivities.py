@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 from dpframework.facts import InputError, Schema
 from dpframework.queries import Norm, Sensitivity
 
-MOST_ROWS = 2**31
 UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
 
 
@@ -127,8 +126,6 @@ class RowBounds:
                 "the sensitivity of entropies needs a public row count: set rows in the schema and study under "
                 "replace-one, or set max_rows, a public upper bound, or take context = 'baseline'"
             )
-        if schema.row_bound >= MOST_ROWS:
-            raise InputError(f"rows and max_rows must be below {MOST_ROWS:,} here: joint histograms are 32-bit")
         if published and schema.rows is None:
             raise InputError("sensitivity = 'published' holds for a public row count only; set rows in the schema")
         added = schema.max_rows
