@@ -82,9 +82,9 @@ class Oracle:
         node, before, after = part.node, part.before, part.after
         match node:
             case Step():
-                calibration = self.plan.calibration(node)
-                assert calibration is not None
-                atoms = outputs_of(node, calibration, before, after)
+                atoms = self.outputs(part)
+                while rest and isinstance(rest[0].node, Step):
+                    atoms, rest = together(atoms, self.outputs(rest[0])), rest[1:]
                 return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
             case Post():
                 return self.value(rest, p, q)
@@ -100,6 +100,13 @@ class Oracle:
                 atoms = sampled_atoms(node, self.plan, before, after)
                 return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
         raise AssertionError(node)
+
+    def outputs(self, part: Part) -> Atoms:
+        """Return the probabilities of a step's outputs."""
+        assert isinstance(part.node, Step)
+        calibration = self.plan.calibration(part.node)
+        assert calibration is not None
+        return outputs_of(part.node, calibration, part.before, part.after)
 
 
 def splits_of(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[Part, ...]]:
@@ -182,8 +189,14 @@ def outputs_of(step: Step, calibration: Calibration, before: Rows, after: Rows) 
     changed = (added_noise(calibration, x, y) for x, y in zip(one.tolist(), other.tolist(), strict=True) if x != y)
     atoms: Atoms = ((1.0, 1.0),)
     for own in changed:  # noise is drawn for each number alone
-        atoms = merged((a * c, b * d) for (a, b), (c, d) in itertools.product(atoms, own))
+        atoms = together(atoms, own)
     return atoms
+
+
+@functools.cache
+def together(one: Atoms, other: Atoms) -> Atoms:
+    """Return the probabilities of two outputs that are drawn apart."""
+    return merged((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
 
 
 @functools.cache

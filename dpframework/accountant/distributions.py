@@ -78,7 +78,8 @@ def distribution(events: Mapping[Any, int], *, fine: bool) -> Any:
 
     total = pld.identity(value_discretization_interval=INTERVAL)
     for event, times in events.items():
-        total = total.compose(_single(event, fine).self_compose(times))
+        single = _single(event, fine)
+        total = total.compose(single if times == 1 else single.self_compose(times))
     return total
 
 

@@ -9,8 +9,9 @@ largest pure epsilon bounds them, or of the largest rho.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -135,13 +136,16 @@ def _smallest(event: Any, delta: Fraction) -> float:
     pure = {one: times for one, times in counts.items() if _pure_of(one) is not None}
     rest = {one: times for one, times in counts.items() if one not in pure}
     added = sum((Fraction(_pure_of(one) or 0) * times for one, times in pure.items()), Fraction(0))
-    fine = delta >= FINEST_DELTA
+    smallest = _epsilon(tuple(counts.items()), delta) if added <= LARGEST_PURE else math.inf
+    return min(smallest, float_above(added) + _epsilon(tuple(rest.items()), delta)) if pure and rest else smallest
 
-    def epsilon(events: Mapping[Any, int]) -> float:
-        return float(distribution(events, fine=fine).get_epsilon_for_delta(float(delta))) if events else 0.0
 
-    smallest = epsilon(counts) if added <= LARGEST_PURE else math.inf
-    return min(smallest, float_above(added) + epsilon(rest)) if pure and rest else smallest
+@functools.lru_cache(maxsize=1024)
+def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
+    """Return the epsilon of events, each with how often it occurs: the same plan is asked for it by each who reads it."""
+    if not events:
+        return 0.0
+    return float(distribution(dict(events), fine=delta >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
 
 
 def _any(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
