@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -142,7 +142,7 @@ def _smallest(event: Any, delta: Fraction) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
-    """Return the epsilon of events, each with how often it occurs: the same plan is asked for it by each who reads it."""
+    """Return the epsilon of events, each with how often it occurs; all who read a plan ask for the same one."""
     if not events:
         return 0.0
     return float(distribution(dict(events), fine=delta >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
