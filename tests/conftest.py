@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
+from dpframework.facts.unit import ROW
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.plan import Budget, Node, PublicFacts
 from dpframework.run.gate import Gate
@@ -47,9 +48,10 @@ def plan_of() -> Callable[..., dpf.StudyPlan]:
         epsilon: Any = 1000,
         delta: Any = 0,
         allow: tuple[str, ...] = (),
+        unit: dpf.PrivacyUnit = ROW,
     ) -> dpf.StudyPlan:
-        facts = PublicFacts.of(schema)
-        return dpf.StudyPlan(node, dpf.Relation.parse(relation), facts, Budget(epsilon, delta, allow), schema)
+        facts, held_under = PublicFacts.of(schema), dpf.Relation.parse(relation)
+        return dpf.StudyPlan(node, held_under, facts, Budget(epsilon, delta, allow), schema, unit=unit)
 
     return make
 

@@ -251,6 +251,8 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     "DP018": [
         ("warning", "publishes the exact row count", (best(1), {"schema": COUNTED}),
          (best(1), {"schema": COUNTED, "relation": REPLACE})),
+        ("error", "publishes the exact row count", (best(1), {"schema": COUNTED, "unit": dpf.PrivacyUnit("id", 2)}),
+         (best(1), {"schema": COUNTED, "unit": dpf.PrivacyUnit("id", 2), "relation": REPLACE})),
     ],
     "DP019": [
         (

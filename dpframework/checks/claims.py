@@ -135,10 +135,13 @@ def unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a row count that is published although the relation keeps it secret."""
+    """Find a row count that is published although the relation keeps it secret.
+
+    A query may use that a neighbour has one row more; one unit of several rows adds more than that.
+    """
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (
-            Severity.WARNING,
+            Severity.WARNING if plan.unit.rows == 1 else Severity.ERROR,
             f"the schema publishes the exact row count (rows = {plan.facts.rows}), which {plan.relation} keeps secret; "
             "give max_rows instead, or study under replace-one",
         )

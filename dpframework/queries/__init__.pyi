@@ -12,6 +12,7 @@ from .counts import (
     JointHistogram as JointHistogram,
     histogram_sensitivities as histogram_sensitivities,
 )
+from .entropies import entropy_change as entropy_change
 from .ranks import QuantileScores as QuantileScores
 from .scores import (
     CandidateScores as CandidateScores,

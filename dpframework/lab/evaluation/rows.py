@@ -39,7 +39,8 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
     chosen = np.asarray(rows) if np.size(rows) else np.empty(0, dtype=np.int64)
     codes = np.ascontiguousarray(table.codes[:, chosen])
     values = {name: column[chosen] for name, column in table.values.items()}
-    return Table(_with_count(table.schema, codes.shape[1]), codes, values)
+    units = None if table.unit_codes is None else table.unit_codes[chosen]
+    return Table(_with_count(table.schema, codes.shape[1]), codes, values, table.unit, table.key, units)
 
 
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:

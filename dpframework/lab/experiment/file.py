@@ -18,13 +18,14 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.grid import RESERVED, DataSet, Experiment, MeasureUse, Method, Summary, canonical
 from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.study.data import DATA_KEYS, Data, require_views
 from dpframework.study.registry import registry
 
-_KEYS = ("title", "seed", "repetitions", "folds", "epsilon", "relation", "delta", "allow")
+_KEYS = ("title", "seed", "repetitions", "folds", "epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
 _PARTS = ("data", "method", "measure", "table", "plot")
 _GENERATOR_KEYS = ("generator", "params", "grid")
 _METHOD_KEYS = ("name", "miner", "baseline", "params", "grid", "epsilon", "repetitions", "data")
@@ -68,7 +69,8 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
     for part in ("data", "method", "measure"):
         if not form.get(part):
             raise InputError(f"has no [[{part}]]; an experiment needs at least one")
-    data = tuple(_data(part, where, folder) for part, where in _named(form, "data"))
+    unit = PrivacyUnit(form.get("unit"), form.get("rows_per_unit", 1))
+    data = tuple(_data(part, where, folder, unit) for part, where in _named(form, "data"))
     names = [one.name for one in data]
     methods = tuple(_method(part, where, folder, names) for part, where in _named(form, "method"))
     experiment = Experiment(
@@ -81,6 +83,7 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
         relation=Relation.parse(required_text(form, "relation", "")) if "relation" in form else _DEFAULT_RELATION,
         delta=exact(form.get("delta", 0), "delta"),
         allow=_texts(form, "allow", ""),
+        unit=unit,
         data=data,
         methods=methods,
         measures=tuple(_measures(form, folder, names, [method.name for method in methods])),
@@ -156,7 +159,7 @@ def _listed(form: Mapping[str, Any], kind: str) -> Sequence[Mapping[str, Any]]:
     return parts
 
 
-def _data(form: Mapping[str, Any], where: str, folder: Path) -> DataSet:
+def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) -> DataSet:
     refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS, *DATA_KEYS), f"{where}unknown key")
     name, values = form["name"], _table(form, "values", where)
     if "generator" in form:
@@ -171,8 +174,10 @@ def _data(form: Mapping[str, Any], where: str, folder: Path) -> DataSet:
         if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = read_schema(resolved_path(required_text(form, "schema", where), folder))
+        unit.require_no_attribute(schema)
         if len(data.files) > 1:
             require_views(schema, where)
+            unit.require_joined_by(data.id)
     return DataSet(name, data=data, schema=schema, values=values)
 
 

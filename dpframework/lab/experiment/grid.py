@@ -20,6 +20,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code
 from dpframework.study.data import Data
 
@@ -283,7 +284,7 @@ class Experiment:
         What all randomness follows from.
     repetitions, folds
         How often each method is run, and the number of folds of a cross-validation, or None.
-    epsilon, relation, delta, allow
+    epsilon, relation, delta, allow, unit
         The budgets of the grid, and what holds for all of them, as in a study.
     data, methods, measures, summaries
         In the order of the file.
@@ -298,6 +299,7 @@ class Experiment:
     relation: Relation
     delta: Fraction
     allow: tuple[str, ...]
+    unit: PrivacyUnit
     data: tuple[DataSet, ...]
     methods: tuple[Method, ...]
     measures: tuple[MeasureUse, ...]

@@ -12,6 +12,7 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, first_line, raised_at
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.grid import RESERVED, Cell
@@ -30,6 +31,7 @@ class Terms:
     relation: Relation
     delta: Fraction
     allow: tuple[str, ...]
+    unit: PrivacyUnit
 
 
 @final
@@ -45,7 +47,15 @@ class MinerRun:
         """Return the study; raise InputError if the miner cannot be planned."""
         assert cell.epsilon is not None
         terms = self.terms
-        study = Study(schema, epsilon=cell.epsilon, relation=terms.relation, delta=terms.delta, allow=terms.allow)
+        study = Study(
+            schema,
+            epsilon=cell.epsilon,
+            relation=terms.relation,
+            delta=terms.delta,
+            allow=terms.allow,
+            unit=terms.unit.id,
+            rows_per_unit=terms.unit.rows,
+        )
         add_miner(study, self.name, self.miner, {**cell.params, "epsilon": cell.epsilon}, registry())
         return study
 

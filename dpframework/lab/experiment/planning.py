@@ -10,11 +10,14 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code, require_accepts
 from dpframework.lab.experiment.grid import Cell, DataSet, Experiment, canonical, digest, filled
 from dpframework.lab.experiment.job import BaselineRun, Job, Measuring, MinerRun, Terms, measure_of
 from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
+from dpframework.study.data import require_read_for
 from dpframework.study.registry import GROUP, registry
+from dpframework.tables.table import Table
 from dpframework.version import __version__
 
 
@@ -64,7 +67,8 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
 def _read_as(source: FileTable) -> list[str | None]:
     """Return what else decides the rows that are read from a file."""
     policy = source.data.out_of_domain
-    return [source.schema.fingerprint, None if policy is None else policy.value, source.data.id]
+    read_as = [source.schema.fingerprint, None if policy is None else policy.value, source.data.id]
+    return read_as if source.key is None else [*read_as, canonical(source.unit.to_dict()), source.key.hex()]
 
 
 def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
@@ -73,7 +77,8 @@ def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
     if method.baseline is not None:
         return BaselineRun(method.name, method.baseline)
     assert method.miner is not None
-    return MinerRun(method.name, method.miner, Terms(experiment.relation, experiment.delta, experiment.allow))
+    terms = Terms(experiment.relation, experiment.delta, experiment.allow, experiment.unit)
+    return MinerRun(method.name, method.miner, terms)
 
 
 def source_of(experiment: Experiment, cell: Cell, source_digest: str) -> FileTable | GeneratedTable:
@@ -84,7 +89,10 @@ def source_of(experiment: Experiment, cell: Cell, source_digest: str) -> FileTab
         return GeneratedTable(data.generator, source_digest, canonical(dict(cell.data_params)), seed)
     assert data.data is not None
     assert data.schema is not None
-    return FileTable(data.data, data.schema, source_digest)
+    if experiment.unit.id is None:
+        return FileTable(data.data, data.schema, source_digest)
+    key = experiment.shared_seed(cell, "rows of units").to_bytes(16, "big")
+    return FileTable(data.data, data.schema, source_digest, experiment.unit, key)
 
 
 def split_of(experiment: Experiment, cell: Cell) -> Fold | None:
@@ -164,8 +172,13 @@ class _Plans:
             raise InputError(f"{where}{reason}") from None
 
     def _schema(self, cell: Cell) -> Schema:
-        schema = self._whole_schema(cell)
+        schema, unit = self._whole_schema(cell), self._experiment.unit
         split = split_of(self._experiment, cell)
+        if split is not None and schema.rows is not None and unit.groups_rows:
+            raise InputError(
+                f"data '{cell.data}': its schema gives rows = {schema.rows}, and folds of whole units have other "
+                "numbers of rows; give max_rows instead, or leave out 'folds'"
+            )
         return schema if split is None else split.schema(schema)
 
     def _whole_schema(self, cell: Cell) -> Schema:
@@ -180,10 +193,22 @@ class _Plans:
                 table, held_out = rows_of(first)
             except InputError as error:
                 raise InputError(f"data '{cell.data}': {error}") from None
+            _require_made_for(self._experiment.unit, table, cell.data)
             if held_out is not None and self._experiment.folds is not None:
                 raise InputError(f"data '{cell.data}': its generator holds rows out already; leave out 'folds'")
             self._generated[known_by] = table.schema
         return self._generated[known_by]
+
+
+def _require_made_for(unit: PrivacyUnit, table: Table, name: str) -> None:
+    """Refuse a generated table that is not of the experiment's unit."""
+    try:
+        require_read_for(unit, table, None)
+    except InputError:
+        raise InputError(
+            f"data '{name}': the experiment protects {unit}, and its generator made a table for {table.unit}; "
+            "have it read its rows for that unit"
+        ) from None
 
 
 @final

@@ -12,9 +12,10 @@ import numpy as np
 
 from dpframework.facts.errors import InputError, first_line
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
 from dpframework.lab.experiment.code import Code
-from dpframework.study.data import Data
+from dpframework.study.data import Data, grouped
 from dpframework.tables.table import Table
 
 KEPT = 4  # tables that a process keeps: cells of one table are computed one after another
@@ -32,15 +33,27 @@ class TableSource(abc.ABC):
 @final
 @attrs.frozen
 class FileTable(TableSource):
-    """A table in a file; `digest` is that of the file's bytes, so that a changed file is read again."""
+    """A table in a file.
+
+    Attributes
+    ----------
+    data, schema
+        Where it is, and its public facts.
+    digest
+        Of the file's bytes, so that a changed file is read again.
+    unit, key
+        Whom it is read for, and what the rows of each unit are chosen by; None for no ids.
+    """
 
     data: Data
     schema: Schema
     digest: str
+    unit: PrivacyUnit = ROW
+    key: bytes | None = None
 
     def read(self) -> tuple[Table, None]:
         """Read the rows; raise as `Data.read` does."""
-        return self.data.read(self.schema), None
+        return self.data.read(self.schema, self.unit, self.key), None
 
 
 @final
@@ -85,7 +98,7 @@ def rows_of(source: TableSource) -> tuple[Table, Table | None]:
 @final
 @attrs.frozen
 class Fold:
-    """One fold of a cross-validation.
+    """One fold of a cross-validation, of rows; of whole units, where ids tell which rows are of one.
 
     Attributes
     ----------
@@ -121,11 +134,13 @@ class Fold:
         Raises
         ------
         InputError
-            If there are fewer rows than folds.
+            If there are fewer rows, or units, than folds.
         """
-        rows = number_of_rows(table)
-        if rows < self.folds:
-            raise InputError(f"the table has fewer rows than the {self.folds} folds")
-        held_out = np.zeros(rows, dtype=bool)
-        held_out[fold_positions(rows, self.folds, self.seed)[self.fold - 1]] = True
+        by_unit = table.unit.groups_rows
+        of_rows = grouped(table, table.unit).unit_codes if by_unit else np.arange(number_of_rows(table))
+        known, units = np.unique(np.asarray(of_rows), return_inverse=True)
+        number, what = len(known), "units" if by_unit else "rows"
+        if number < self.folds:
+            raise InputError(f"the table has fewer {what} than the {self.folds} folds")
+        held_out = np.isin(units, fold_positions(number, self.folds, self.seed)[self.fold - 1])
         return select_rows(table, ~held_out), select_rows(table, held_out)

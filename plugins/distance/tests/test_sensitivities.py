@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores
-from dpframework_distance.sensitivities import UNITS, RowBounds, entropy_change, published_entropy_change, terms
+from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores, Entropies
+from dpframework_distance.sensitivities import UNITS, RowBounds, published_entropy_change, terms
 
 import dpframework as dpf
+from dpframework.queries import entropy_change
 
 
 def f(n):
@@ -97,14 +98,14 @@ def test_g_is_just_below_the_published_bound_and_grows():
 def test_what_is_public_of_the_rows_decides_the_claim():
     attributes = [dpf.Boolean("a"), dpf.Boolean("b")]
     counted = RowBounds.of(dpf.Schema(attributes, rows=50))
-    assert counted.of_scores()[0].add_or_remove_one is None
+    assert counted.of_scores(2)[0].add_or_remove_one is None
     bounded = RowBounds.of(dpf.Schema(attributes, max_rows=50))
-    assert float(bounded.of_scores()[0].add_or_remove_one) == pytest.approx(entropy_change(50))
+    assert float(bounded.of_scores(2)[0].add_or_remove_one) == pytest.approx(entropy_change(50))
     both = RowBounds.of(dpf.Schema(attributes, rows=50, max_rows=50))
-    assert float(both.of_scores()[0].add_or_remove_one) == pytest.approx(entropy_change(51))
-    assert float(both.of_scores()[0].replace_one) == pytest.approx(entropy_change(50))
+    assert float(both.of_scores(2)[0].add_or_remove_one) == pytest.approx(entropy_change(51))
+    assert float(both.of_scores(2)[0].replace_one) == pytest.approx(entropy_change(50))
     published = RowBounds.of(dpf.Schema(attributes, rows=50, max_rows=60), published=True)
-    assert published.of_scores()[0].add_or_remove_one is None
+    assert published.of_scores(2)[0].add_or_remove_one is None
 
 
 @pytest.mark.parametrize("facts", [{}, {"max_rows": 2**31}])
@@ -146,7 +147,7 @@ def test_rounded_terms_grow_as_exact_ones_do():
     assert (np.diff(g) >= 0).all()
     for number in (1, 2, 3, 1000, rows):
         assert abs(found[number] / UNITS - f(number)) <= number / UNITS
-        assert Fraction(int(g[number - 1]), UNITS) <= RowBounds(number, None).entropy()[1]
+        assert Fraction(int(g[number - 1]), UNITS) <= RowBounds(number, None).changes(number, 2)
 
 
 def test_scores_of_large_tables_are_exact():
@@ -197,3 +198,134 @@ def test_conditional_entropies_are_read_back(target):
     for a, b in query.listed:
         assert joint[a, b] == pytest.approx(entropy(list(zip(*codes[[a, b]].tolist(), strict=True))), abs=1e-4)
         assert joint[a, b] == joint[b, a]
+
+
+# --- several rows of one unit ---------------------------------------------------------------------------------------
+
+
+def group_changes(values, number, k, answer):
+    """The changes of an answer when up to k rows are added, to at most so many, and between any two such tables."""
+    added, swapped = [], []
+    for size in range(number):
+        for base in tables(values, size):
+            before = answer(base)
+            after = [
+                answer([*base, *group]) - before
+                for more in range(1, min(k, number - size) + 1)
+                for group in tables(values, more)
+            ]
+            added += after
+            low, high = np.min([np.zeros_like(before), *after], axis=0), np.max([np.zeros_like(before), *after], axis=0)
+            swapped.append(high - low)
+    return np.array(added), np.array(swapped)
+
+
+@pytest.mark.parametrize(("k", "number"), [(2, 6), (3, 6), (4, 6)])
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (2, 3)])
+def test_entropies_change_by_what_is_declared_for_a_group_and_no_more(k, number, sizes):
+    """Both the entropy of an attribute and the score of a context, over all tables of two attributes."""
+    values = list(itertools.product(*map(range, sizes)))
+    if len(values) > 4 and k > 2:
+        number = 5
+    added, swapped = group_changes(
+        values, number, k, lambda rows: np.array([entropy([r[1] for r in rows]), -score(list(rows))])
+    )
+    declared = entropy_change(number, k, sizes[1])
+    for name in range(2):
+        assert added[:, name].min() >= -1e-12
+        assert added[:, name].max() <= declared + 1e-12
+        assert swapped[:, name].max() <= declared + 1e-12
+        assert added[:, name].max() >= 0.85 * declared
+    bounds = RowBounds(number, number).of_group(k)
+    (of_scores,) = bounds.of_scores(sizes[1])
+    assert declared <= float(of_scores.add_or_remove_one) <= declared + (k + 1) / UNITS
+    assert of_scores.rise == 0
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("number", [40, 5000])
+def test_a_group_of_rows_with_the_other_values_attains_it(k, number):
+    for values in (2, 3, 5):
+        base = [0] * (number - k)
+        found = entropy([*base, *(1 + j % (values - 1) for j in range(k))]) - entropy(base)
+        least = entropy_change(number, k, values)
+        assert found <= least + 1e-9
+        if k % (values - 1) == 0 or values > k:
+            assert found == pytest.approx(least, rel=1e-9)
+        assert least <= entropy_change(number, k) <= k * entropy_change(number)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("target", [None, 0])
+def test_vectors_of_entropies_change_as_declared_for_a_group(k, target):
+    attributes = [dpf.Boolean(f"a{k}") for k in range(3)]
+    number, values = 5, list(itertools.product((0, 1), repeat=3))
+    bounds = RowBounds(number, number)
+    weighted, plain = (kind(attributes, target, bounds) for kind in (ConditionalEntropies, Entropies))
+
+    def conditional(rows):
+        alone = [float(w) * entropy([r[k] for r in rows]) for k, w in enumerate(weighted.weights)]
+        return np.array([*alone, *(-score([(r[a], r[b]) for r in rows]) for a, b in weighted.conditions)])
+
+    def of_all(rows):
+        alone = [entropy([r[k] for r in rows]) for k in range(3)]
+        return np.array([*alone, *(entropy([(r[a], r[b]) for r in rows]) for a, b in plain.listed)])
+
+    for query, answer, near in ((weighted, conditional, 0.7), (plain, of_all, 0.7)):
+        added, swapped = group_changes(values, number, k, answer)
+        assert added.min() >= -1e-12
+        for power, declared in enumerate(query.for_rows(k), start=1):
+            largest = (np.abs(added) ** power).sum(axis=1).max()
+            assert near * float(declared.add_or_remove_one) <= largest <= float(declared.add_or_remove_one) + 1e-9
+            one = query.sensitivities[power - 1]
+            assert declared.add_or_remove_one < one.add_or_remove_one * k**power
+            assert declared.replace_one < one.replace_one * k**power
+            # each number's largest difference between tables with the same rows in common: together, a bound on pairs
+            assert (swapped.max(axis=0) ** power).sum() <= float(declared.replace_one) + 1e-9
+
+
+@pytest.mark.parametrize(("attributes", "size", "k"), [(3, 2, 2), (3, 2, 3), (4, 2, 2)])
+def test_common_contexts_change_as_declared_for_a_group(attributes, size, k):
+    number, values = 4, list(itertools.product((0, 1), repeat=attributes))
+
+    def common(rows):
+        total = 0.0
+        for y in range(attributes):
+            total += score([(tuple(row[j] for j in range(size) if j != y), row[y]) for row in rows])
+        return np.array([-total])
+
+    added, swapped = group_changes(values, number, k, common)
+    query = CommonContextScores([dpf.Boolean(f"a{k}") for k in range(attributes)], size, RowBounds(number, number))
+    (declared,) = query.for_rows(k)
+    assert added.min() >= -1e-12
+    assert 0.6 * float(declared.add_or_remove_one) <= added.max() <= float(declared.add_or_remove_one) + 1e-9
+    assert swapped.max() <= float(declared.replace_one) + 1e-9
+    assert declared.add_or_remove_one < k * query.sensitivities[0].add_or_remove_one
+
+
+def test_real_queries_of_units_change_as_declared():
+    """Rounded terms too: the queries themselves, on small tables with many rows besides."""
+    attributes = [dpf.Boolean("a"), dpf.Categorical("b", ["x", "y", "z"]), dpf.Boolean("c")]
+    schema = dpf.Schema(attributes, max_rows=12)
+    bounds = RowBounds.of(schema)
+    queries = [
+        ContextScores(attributes, 1, bounds, 1),
+        CommonContextScores(attributes, 2, bounds),
+        Entropies(attributes, None, bounds),
+        ConditionalEntropies(attributes, 1, bounds),
+    ]
+    for query, relation, k in itertools.product(queries, dpf.Relation, (2, 4)):
+        report = dpf.verify.search_sensitivity(query, schema, relation, rows=k, pairs=120)
+        assert report.passed, str(report)
+
+
+def test_published_bounds_say_nothing_of_a_group_and_a_public_count_leaves_room_for_all_its_rows():
+    attributes = [dpf.Boolean("a"), dpf.Boolean("b")]
+    published = RowBounds.of(dpf.Schema(attributes, rows=50), published=True)
+    assert published.of_group(3) is None
+    assert ContextScores(attributes, 1, published, 0).for_rows(3) == ()
+    both = RowBounds.of(dpf.Schema(attributes, rows=50, max_rows=50)).of_group(3)
+    assert (both.added, both.replaced) == (53, 50)
+    bounded = RowBounds.of(dpf.Schema(attributes, max_rows=50)).of_group(3)
+    assert (bounded.added, bounded.replaced) == (50, 50)
+    assert RowBounds.of(dpf.Schema(attributes, rows=50)).of_group(3).added is None

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import CRITERIA, criterion_named, gain_sensitivity
+from dpframework_trees.criteria import CRITERIA, criterion_named
 from dpframework_trees.kernels import child_score
 
 from dpframework.facts.errors import InputError
-from dpframework.queries import Norm
+from dpframework.queries import Norm, entropy_change
 
 MOST_ROWS = 14
 
@@ -78,8 +78,8 @@ def test_purity_under_replace_one_is_the_papers_gini_bound_made_exact(n):
 def test_gain_sensitivity_is_below_the_published_bound_and_close_to_it():
     for rows in (2, 10, 1000, 45222):
         published = math.log2(rows + 1) + 1 / math.log(2)
-        assert gain_sensitivity(rows) <= published
-        assert gain_sensitivity(rows) >= published - 1.1
+        assert entropy_change(rows) <= published
+        assert entropy_change(rows) >= published - 1.1
 
 
 def test_gini_and_purity_order_candidates_alike():
@@ -106,6 +106,78 @@ def test_an_unknown_criterion_names_the_nearest():
 def test_information_gain_allows_for_the_row_that_a_neighbour_has_more():
     # with rows = 1 a neighbour under add-or-remove-one has two rows, and a score may change by 2 bits
     exact = CRITERIA["information-gain"].sensitivity(1, exact=True)
-    assert float(exact.add_or_remove_one) == pytest.approx(gain_sensitivity(2))
-    assert float(exact.replace_one) == pytest.approx(gain_sensitivity(1))
+    assert float(exact.add_or_remove_one) == pytest.approx(entropy_change(2))
+    assert float(exact.replace_one) == pytest.approx(entropy_change(1))
     assert abs(score((1, 1), "information-gain") - score((1, 0), "information-gain")) <= exact.add_or_remove_one
+
+
+def moved_by(groups, base: tuple[int, ...], name: str):
+    """How the summed score of two children of three or two classes changes when each of some groups is added."""
+    half = len(base) // 2
+
+    def total(counts):
+        return score(tuple(counts[:half]), name) + score(tuple(counts[half:]), name)
+
+    before = total(base)
+    return [total(tuple(b + g for b, g in zip(base, group, strict=True))) - before for group in groups]
+
+
+def groups_of(most: int, cells: int):
+    """All ways of adding up to so many rows to some cells."""
+    return [g for g in itertools.product(range(most + 1), repeat=cells) if 0 < sum(g) <= most]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("name", ["gini", "information-gain"])
+def test_what_is_declared_for_a_group_holds_on_all_tables_of_two_children_and_is_nearly_attained(name, k, classes):
+    """Every base table of few rows, every group of up to k: both relations, and no less than is needed."""
+    rows = 9 if classes == 2 else 7
+    (declared,) = CRITERIA[name].for_group(rows, k, classes)
+    groups = groups_of(k, 2 * classes)
+    rise = fall = replaced = 0.0
+    for base in itertools.product(range(rows), repeat=2 * classes):
+        room = rows - sum(base)
+        if room < 1:
+            continue
+        changes = moved_by([g for g in groups if sum(g) <= room], base, name)
+        rise, fall = max(rise, *changes), max(fall, *(-change for change in changes))
+        replaced = max(replaced, max(changes) - min(changes), *map(abs, changes))
+    rounding = 1e-9
+    assert rise <= float(declared.rise) + rounding
+    assert fall <= float(declared.fall) + rounding
+    assert max(rise, fall) <= float(declared.add_or_remove_one) + rounding
+    assert replaced <= float(declared.replace_one) + rounding
+    assert rise >= float(declared.rise) * 0.999
+    assert fall >= float(declared.fall) * (0.9 if classes == 2 else 0.75)
+    assert replaced >= float(declared.replace_one) * 0.75
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("rows", [50, 1000])
+def test_a_group_attains_what_is_declared_on_large_tables(k, rows):
+    """Rows that are all alike, and a group of the other class."""
+    for name in ("gini", "information-gain"):
+        (declared,) = CRITERIA[name].for_group(rows, k, 2)
+        found = score((rows - k, 0), name) - score((rows - k, k), name)
+        assert found == pytest.approx(float(declared.fall), rel=1e-9)
+    assert declared.fall < k * CRITERIA[name].sensitivity(rows).fall
+
+
+def test_for_one_row_a_group_is_what_was_declared_before():
+    for name, rows, classes in itertools.product(("gini", "information-gain"), (2, 3, 9, 45222), (2, 3)):
+        criterion = CRITERIA[name]
+        assert criterion.sensitivity(rows, group=1, classes=classes) == criterion.sensitivity(rows)
+
+
+def test_criteria_that_every_row_moves_by_one_declare_nothing_better():
+    for name in ("norm", "max"):
+        assert CRITERIA[name].for_group(100, 4, 2) == ()
+    assert CRITERIA["gini"].for_group(None, 4, 2) == ()
+
+
+def test_a_group_under_a_public_row_count_may_be_more_than_that():
+    (exact,) = CRITERIA["information-gain"].for_group(8, 3, 2, exact=True)
+    (bounded,) = CRITERIA["information-gain"].for_group(11, 3, 2)
+    assert exact.add_or_remove_one == bounded.add_or_remove_one
+    assert exact.replace_one == CRITERIA["information-gain"].for_group(8, 3, 2)[0].replace_one

@@ -130,7 +130,14 @@ class ContextScores(_SubsetScores):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `sensitivities`."""
-        return self.bounds.of_scores()
+        return self._declared(self.bounds)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self._declared(self.bounds.of_group(rows))
+
+    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
+        return () if bounds is None else bounds.of_scores(self.of[self.target].size)
 
     @property
     def _layout(self) -> Subsets:
@@ -179,8 +186,14 @@ class CommonContextScores(_SubsetScores):
         Y) - g(n_S). With a = g(n_S) the first are at most a each and the second at most G - a each, so together at most
         (m - k) a + k (G - a), for a in [0, G] at most max(m - k, k) G.
         """
-        inside = self.context_size
-        return self.bounds.of_scores(max(len(self.of) - inside, inside))
+        return self._declared(self.bounds)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self._declared(self.bounds.of_group(rows))
+
+    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
+        return () if bounds is None else bounds.of_common_scores([a.size for a in self.of], self.context_size)
 
     @property
     def _layout(self) -> Subsets:
@@ -296,7 +309,15 @@ class Entropies(_PairEntropies):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `sensitivities`."""
-        return self.bounds.of_entropies(self.answer_length)
+        return self._declared(self.bounds)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self._declared(self.bounds.of_group(rows))
+
+    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
+        pairs = [self.of[a].size * self.of[b].size for a, b in self.listed]
+        return () if bounds is None else bounds.of_entropies([*(a.size for a in self.of), *pairs])
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the entropies, those of attributes first."""
@@ -323,8 +344,18 @@ class ConditionalEntropies(_PairEntropies):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `sensitivities`."""
-        given = [a for a, _ in self.conditions]
-        return self.bounds.of_conditional_entropies(self.weights, [given.count(k) for k in range(len(self.of))])
+        return self._declared(self.bounds)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """See `sensitivities`."""
+        return self._declared(self.bounds.of_group(rows))
+
+    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
+        if bounds is None:
+            return ()
+        sizes = [a.size for a in self.of]
+        given = [[sizes[b] for a, b in self.conditions if a == k] for k in range(len(sizes))]
+        return bounds.of_conditional_entropies(self.weights, sizes, given)
 
     @property
     def weights(self) -> tuple[Fraction, ...]:

@@ -25,16 +25,31 @@ For symmetric uncertainties the entropies of attributes are released with weight
 row that is added raises N H(X) by G - g(n_X) and each of the p_X conditional entropies given X by at most g(n_X):
 together, in the l1 norm, by at most max(w_X, p_X) G. Under replace-one each number changes by at most G.
 
-None of this needs more of f than that g grows. So f is kept as a sum of g rounded to multiples of 2**-22, for which all
-of it holds as it stands (`terms`), and sums of which are exact: what floating point rounds afterwards, the last weight
-and division, is far below the step that every mechanism's lattice allows for.
+**Several rows of one unit** (`RowBounds.of_group`). Let up to k rows be added, to at most R. All entropies still grow,
+N H(X) by at most B(v) = `queries.entropy_change` for the v values of X, and so does N H(Y|S) with those of Y. A score
+falls by at most that. Tables that differ by rows that leave and rows that come both are what they share with up to k
+rows added, so a number changes by at most B(v) between them.
+
+Let h be the same for any number of values, N H(X) grow by u, and A = h(N, k) - u the sum over the values of X of h(n_x,
+k_x). Each N H(Y|X) grows by at most A, and by at most B of Y. So the weighted numbers of X change together by at most
+
+    w_X u + the sum over Y of min(h - u, B(v_Y)),    0 <= u <= B(v_X),
+
+which is piecewise linear in u (of squares, piecewise convex): largest at an end or where a minimum changes. Likewise a
+common context's score falls, with a for the A of all its attributes, by at most the sum of min(a, B(v_Y)) over the
+attributes that it lacks and of min(h - a, B(v_Y)) over those that it has, 0 <= a <= h.
+
+None of what holds for one row needs more of f than that g grows. So f is kept as a sum of g rounded to multiples of
+2**-22, for which all of it holds as it stands (`terms`). For several rows, B needs f itself: the 2 k increments of f in
+it are at most k units off, by which it is raised. Sums of rounded terms are exact: what floating point rounds
+afterwards, the last weight and division, is far below the step that every mechanism's lattice allows for.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import attrs
@@ -42,7 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError, Schema
-from dpframework.queries import Norm, Sensitivity
+from dpframework.queries import Norm, Sensitivity, entropy_change
 
 UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
 
@@ -71,19 +86,8 @@ def _in_units_above(value: float) -> Fraction:
     return Fraction(math.ceil(value * UNITS), UNITS)
 
 
-def entropy_change(rows: int) -> float:
-    """Return G(N) = N log2(N) - (N - 1) log2(N - 1), the exact sensitivity of N H and N I' for N rows.
-
-    Examples
-    --------
-    >>> entropy_change(2)
-    2.0
-    """
-    return math.log2(rows) + (rows - 1) * math.log1p(1 / (rows - 1)) / math.log(2) if rows > 1 else 1.0
-
-
 def published_entropy_change(rows: int) -> float:
-    """Return the published bound on the change of N H: 1 / ln 2 + log2(N).
+    """Return the published bound on the change of N H, 1 / ln 2 + log2(N), a little above G(N).
 
     Examples
     --------
@@ -106,11 +110,14 @@ class RowBounds:
         public, which that relation keeps secret.
     published
         Whether the paper's bounds are declared instead (replace-one only).
+    group
+        How many rows one unit may have: so many are added, or leave while as many come.
     """
 
     replaced: int
     added: int | None
     published: bool = False
+    group: int = 1
 
     @classmethod
     def of(cls, schema: Schema, *, published: bool = False) -> RowBounds:
@@ -133,45 +140,94 @@ class RowBounds:
             added = max(added, schema.rows + 1)
         return cls(schema.row_bound, None if published else added, published)
 
-    def entropy(self) -> tuple[Fraction | None, Fraction]:
-        """Return the sensitivity of N H under add-or-remove-one and replace-one."""
+    def of_group(self, rows: int) -> RowBounds | None:
+        """Return the bounds for a unit of several rows; None for published ones, which say nothing of that."""
         if self.published:
-            return None, _in_units_above(published_entropy_change(self.replaced))
-        added = None if self.added is None else _in_units_above(entropy_change(self.added))
-        return added, _in_units_above(entropy_change(self.replaced))
+            return None
+        added = self.added
+        if added is not None and added > self.replaced:  # beside an exact number, all rows of the unit may come
+            added = max(added, self.replaced + rows)
+        return attrs.evolve(self, added=added, group=rows)
 
-    def of_scores(self, terms: int = 1) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity of scores that change by at most as much as so many -N H(Y|S)."""
-        added, replaced = self.entropy()
-        factor = terms * (2 if self.published else 1)
+    def changes(self, rows: int, values: int | None) -> Fraction:
+        """Return B, on tables of at most so many rows, of an attribute with so many values; None for any number."""
+        if self.published:
+            return _in_units_above(published_entropy_change(rows))
+        off = 0 if self.group == 1 else Fraction(self.group, UNITS)
+        return _in_units_above(entropy_change(rows, self.group, values)) + off
+
+    def _scores(self, change: Callable[[int], Fraction]) -> tuple[Sensitivity, ...]:
+        """Return the sensitivity of scores that fall by at most as much, on tables of at most so many rows."""
+        factor = 2 if self.published else 1
         source = "theorems 6 and 7 of the paper" if self.published else "conditional entropies: sensitivities.py"
-        change = None if added is None else added * factor
-        return (Sensitivity(Norm.LINF, change, replaced * factor, rise=0, source=source),)
+        added = None if self.added is None else change(self.added) * factor
+        return (Sensitivity(Norm.LINF, added, change(self.replaced) * factor, rise=0, source=source),)
 
-    def of_entropies(self, number: int) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of a vector of so many N H: all of them can change by G at once."""
-        added, replaced = self.entropy()
+    def of_scores(self, values: int) -> tuple[Sensitivity, ...]:
+        """Return the sensitivity of scores -N H(Y|S), given the number of values of Y."""
+        return self._scores(lambda rows: self.changes(rows, values))
+
+    def of_common_scores(self, sizes: Sequence[int], inside: int) -> tuple[Sensitivity, ...]:
+        """Return the sensitivity of common contexts' scores, given the values of each attribute and a context's size.
+
+        At each a, the context that loses most has the attributes for which the two minima differ most.
+        """
+
+        def change(rows: int) -> Fraction:
+            whole, each = self.changes(rows, None), [self.changes(rows, size) for size in sizes]
+            found = []
+            for a in {Fraction(0), whole, *each, *(whole - own for own in each)}:
+                outside = [min(a, own) for own in each]
+                more = sorted((min(whole - a, own) - lost for own, lost in zip(each, outside, strict=True)))
+                found.append(sum(outside, Fraction(0)) + sum(more[len(more) - inside :], Fraction(0)))
+            return max(found)
+
+        return self._scores(change)
+
+    def of_entropies(self, sizes: Sequence[int]) -> tuple[Sensitivity, ...]:
+        """Return the sensitivities of a vector of N H, given the values of each: all of them can change at once."""
+
+        def change(rows: int, power: int) -> Fraction:
+            return sum((self.changes(rows, size) ** power for size in sizes), Fraction(0))
+
         source = "theorem 5 of the paper" if self.published else "entropies: sensitivities.py"
+        return self._vector(change, change, source)
+
+    def of_conditional_entropies(
+        self, weights: Sequence[Fraction], sizes: Sequence[int], given: Sequence[Sequence[int]]
+    ) -> tuple[Sensitivity, ...]:
+        """Return the sensitivities of weighted N H(X), and of N H(Y|X) for the values of each Y in `given` of X."""
+
+        def together(rows: int, power: int) -> Fraction:
+            total = Fraction(0)
+            for weight, size, others in zip(weights, sizes, given, strict=True):
+                whole, own = self.changes(rows, None), self.changes(rows, size)
+                each = [self.changes(rows, other) for other in others]
+                turns = {Fraction(0), own, *(min(max(whole - change, Fraction(0)), own) for change in each)}
+                total += max(
+                    (weight * u) ** power + sum((min(whole - u, change) ** power for change in each), Fraction(0))
+                    for u in turns
+                )
+            return total
+
+        def alone(rows: int, power: int) -> Fraction:
+            weighted = (weight * self.changes(rows, size) for weight, size in zip(weights, sizes, strict=True))
+            numbers = (*weighted, *(self.changes(rows, other) for others in given for other in others))
+            return sum((number**power for number in numbers), Fraction(0))
+
+        return self._vector(together, alone, "conditional entropies: sensitivities.py")
+
+    def _vector(
+        self, added: Callable[[int, int], Fraction], replaced: Callable[[int, int], Fraction], source: str
+    ) -> tuple[Sensitivity, ...]:
+        """Return the sensitivities of a vector that only grows, from its changes' powers added up."""
         return tuple(
             Sensitivity(
                 norm,
-                None if added is None else number * added**power,
-                number * replaced**power,
+                None if self.added is None else added(self.added, power),
+                replaced(self.replaced, power),
                 fall=0,
                 source=source,
             )
             for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2))
         )
-
-    def of_conditional_entropies(self, weights: Sequence[Fraction], given: Sequence[int]) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of weighted N H(X), and of as many N H(Y|X) as `given` says for each X."""
-        added, replaced = self.entropy()
-        found = []
-        for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2)):
-            squares = [weight**power for weight in weights]
-            bounds = sum((max(pair) for pair in zip(squares, map(Fraction, given), strict=True)), Fraction(0))
-            change = None if added is None else bounds * added**power
-            source = "conditional entropies: sensitivities.py"
-            either = (sum(squares, Fraction(0)) + sum(given)) * replaced**power
-            found.append(Sensitivity(norm, change, either, fall=0, source=source))
-        return tuple(found)

@@ -14,7 +14,7 @@ from typing import final
 import attrs
 
 from dpframework.facts import InputError, Schema, nearest, rational_above
-from dpframework.queries import Norm, Sensitivity
+from dpframework.queries import Norm, Sensitivity, entropy_change
 
 NORM, MAX, GINI, INFORMATION_GAIN = range(4)  # their numbers in the kernels
 MOST_ROWS = 2**31 - 1  # of a table: the kernels count in 32 bits
@@ -40,8 +40,13 @@ class Criterion:
     code: int
     text: str
 
-    def sensitivity(self, row_bound: int | None, *, exact: bool = False) -> Sensitivity:
+    def sensitivity(
+        self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2
+    ) -> Sensitivity:
         """Return the linf sensitivity of the scores, given a public bound on the rows (None if there is none).
+
+        `group` is how many rows are added or removed, or how many leave while as many come; `classes` how many classes
+        there are, which matters for several rows only.
 
         With `exact`, the bound is the table's public number of rows, and a neighbour with one row more exceeds it.
 
@@ -53,31 +58,54 @@ class Criterion:
         splits. Adding a row of class c changes it by (2 n_c + 1 - f) / (N + 1), which lies in (-1, 1]: at most 1,
         and not monotonic. A replacement in a table of n rows changes it by at most 2 - 2/n.
 
-        `information-gain` is f = sum of n_c log2(n_c / N). With g(x) = (x + 1) log2(x + 1) - x log2(x), which grows
-        in x, adding a row of class c changes it by g(n_c) - g(N): never upwards, and by at most g(N). With at most
-        R rows N is at most R - 1, and g(R - 1) = R log2(R) - (R - 1) log2(R - 1). Monotonic.
+        For k rows of `gini`: it rises by at most k. Let k_c rows be added to n_c, T = N + k after. It falls by
+
+            (sum of n_c**2 k / N - 2 sum of n_c k_c - sum of k_c**2) / T.
+
+        Of all n_c that add up to N, those of one class make that largest, since it is convex in them: with j of the k
+        rows of that class, and m = k - j of others, it is (N m - N j - j**2 - q) / T, q being the sum of the others'
+        k_c**2. That is at most (N m - q) / (N + m) = m - (m**2 + q) / (N + m), and q is at least m, and m**2 / (C - 1)
+        for C classes. As m**2 / T is convex and homogeneous, the falls of several children add up to no more than that
+        of their sums: at most m - (m**2 + max(m, m**2 / (C - 1))) / R for some m up to k, with R rows at most. Of
+        tables that differ by up to k rows that leave and up to k that come, both are what they share with up to k rows
+        added: the scores differ by at most k and that fall.
+
+        `information-gain` is f = sum of n_c log2(n_c / N), minus N H of the class given the child. So it never rises
+        when rows are added, and falls by at most what `queries.entropies` derives, for k rows of at most R, and C
+        classes. Monotonic. Tables that differ by rows that leave and rows that come both lie below what they share, by
+        no more than that.
 
         Raises
         ------
         InputError
             If the criterion needs a bound on the rows and there is none.
         """
+        with_more = None if row_bound is None else row_bound + (group if exact else 0)
         if self.name == "published-gini":
             source = "Gini score as Friedman and Schuster 2010 and Bai et al. 2017 bound it: valid, and twice too large"
             return Sensitivity(Norm.LINF, 2, 2, source=source)
         if self.name == "gini":
-            replaced = 2 - Fraction(2, row_bound) if row_bound is not None and row_bound > 1 else Fraction(2)
-            return Sensitivity(Norm.LINF, 1, replaced, source=f"{self.text}: derived in criteria.py")
+            source = f"{self.text}: derived in criteria.py"
+            replaced = group + gini_fall(row_bound, group, classes)
+            fall = Fraction(group) if group == 1 else gini_fall(with_more, group, classes)
+            return Sensitivity(Norm.LINF, group, replaced, rise=group, fall=fall, source=source)
         source = f"{self.text}: derived in criteria.py"
         if self.name == "information-gain":
-            if row_bound is None:
+            if row_bound is None or with_more is None:
                 raise InputError(
                     "criterion 'information-gain' needs a public bound on the rows; set max_rows or rows in the schema"
                 )
-            added = rational_above(gain_sensitivity(row_bound + exact))
-            replaced = rational_above(gain_sensitivity(row_bound))
+            added, replaced = (rational_above(entropy_change(rows, group, classes)) for rows in (with_more, row_bound))
             return Sensitivity(Norm.LINF, added, replaced, rise=0, source=source)
-        return Sensitivity(Norm.LINF, 1, 1, fall=0, source=source)
+        return Sensitivity(Norm.LINF, group, group, fall=0, source=source)
+
+    def for_group(
+        self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
+    ) -> tuple[Sensitivity, ...]:
+        """Return the sensitivity for several rows, where it is less than each row's together: else nothing."""
+        if self.name in ("norm", "max", "published-gini") or row_bound is None:
+            return ()
+        return (self.sensitivity(row_bound, exact=exact, group=group, classes=classes),)
 
     def rounding(self, classes: int, row_bound: int | None, summed: int) -> Fraction:
         """Return how far a computed sum of f over `summed` children of all rows may be from the true one.
@@ -109,15 +137,22 @@ class Criterion:
         return (terms[self.code] + summed * largest) * UNIT_ROUNDOFF * rows * Fraction(1001, 1000)
 
 
-def gain_sensitivity(rows: int) -> float:
-    """Return R log2(R) - (R - 1) log2(R - 1) for R rows; below log2(R) + 1 / ln 2, the published bound.
+def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
+    """Return how far `gini` can fall when rows are added, to at most so many, None for any (see `Criterion`).
 
     Examples
     --------
-    >>> gain_sensitivity(2)
-    2.0
+    >>> gini_fall(8, 2, 2), gini_fall(None, 2, 2)
+    (Fraction(1, 1), Fraction(2, 1))
     """
-    return rows * math.log2(rows) - (rows - 1) * math.log2(max(rows - 1, 1)) if rows > 1 else 1.0
+    if rows is None or rows < 2:
+        return Fraction(group)
+    others = max(classes, 2) - 1
+    turns = {(rows - 1) // 2, rows * others // (2 * (others + 1)), others, group}
+    return max(
+        m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows
+        for m in {min(turn + more, group) for turn in turns for more in (0, 1)}
+    )
 
 
 @final

@@ -32,3 +32,7 @@ class CriterionScores(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `Criterion.sensitivity`: a row is in one child of each split, and in one leaf of each tree."""
         return (self.criterion.sensitivity(self.rows.bound, exact=self.rows.exact),)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """See `Criterion.sensitivity`, for a group: its rows may be in several children, and in several leaves."""
+        return self.criterion.for_group(self.rows.bound, rows, self.target.size, exact=self.rows.exact)
