@@ -110,20 +110,19 @@ class Calibration:
             wrap round or round off (see `counts.wide`); no value is shown.
         """
         array = np.asarray(answer)
-        what = f"the query '{self.facts.text}'"
         if array.dtype.kind not in "iufb":
-            raise InputError(f"{what} answered with {array.dtype}; numbers are needed")
+            raise self._unusable(f"answered with {array.dtype}; numbers are needed")
         if array.dtype.kind != "b":  # truth values are no counts
             array = wide(array)
         if self.facts.answer_length is not None and array.size > self.facts.answer_length:
-            raise InputError(
-                f"{what} answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
+            raise self._unusable(
+                f"answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
             )
         if array.dtype.kind == "f":
             if self.facts.integer:
-                raise InputError(f"{what} declares integer answers but answered with floats")
+                raise self._unusable("declares integer answers but answered with floats")
             if not bool(np.isfinite(array).all()):
-                raise InputError(f"{what} answered with NaN or infinity; it must be finite on every table")
+                raise self._unusable("answered with NaN or infinity; it must be finite on every table")
         if not self.facts.integer:
             with np.errstate(over="ignore"):
                 steps = np.rint(array.astype(np.float64) / float(self.unit))
@@ -131,6 +130,9 @@ class Calibration:
         if array.dtype.kind == "u":
             return np.asarray(np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64))
         return np.asarray(np.minimum(np.maximum(array.astype(np.int64), -LARGEST_INTEGER), LARGEST_INTEGER))
+
+    def _unusable(self, why: str) -> InputError:
+        return InputError(f"the query '{self.facts.text}' {why}")
 
 
 @attrs.frozen

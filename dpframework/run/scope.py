@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from fractions import Fraction
@@ -68,9 +69,8 @@ class Scope:
         ReleaseRefused
             If the plan's step of that name differs, for one in being dearer.
         """
-        for node in within_scope(self._node):
-            if isinstance(node, Step) and node.name == step.name and node == step:
-                return
+        if step in self._steps.get(step.name, ()):
+            return
         raise ReleaseRefused(
             f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name"
         )
@@ -83,19 +83,26 @@ class Scope:
         ReleaseRefused
             If the scope has no such step, or no valid claim for it.
         """
-        steps = [node for node in within_scope(self._node) if isinstance(node, Step)]
-        for node in steps:
-            if node.name == name and (calibration := self._run.plan.calibration(node)) is not None:
+        for step in self._steps.get(name, ()):
+            if (calibration := self._run.plan.calibration(step)) is not None:
                 return calibration
-        raise ReleaseRefused(f"step '{name}' is not in the plan; {nearest(name, [s.name for s in steps])}")
+        raise ReleaseRefused(f"step '{name}' is not in the plan; {nearest(name, self._steps)}")
+
+    @functools.cached_property
+    def _steps(self) -> dict[str, list[Step]]:
+        """The scope's steps, by name."""
+        steps: dict[str, list[Step]] = {}
+        for node in within_scope(self._node):
+            if isinstance(node, Step):
+                steps.setdefault(node.name, []).append(node)
+        return steps
 
     def enter(self, name: str) -> Scope:
         """Return the scope of a named sequential, once."""
         with self._run.lock:
             state = self._take(SequentialState, name, f"scope '{name}'")
             state.made = True
-            node = next(n for n in within_scope(self._node) if isinstance(n, Sequential) and n.name == name)
-            return Scope(self._run, node, state, f"{self._path}/{name}".lstrip("/"))
+            return Scope(self._run, state.node, state, f"{self._path}/{name}".lstrip("/"))
 
     def partition(self, cut: Cut, name: str | None) -> list[Scope]:
         """Return one scope a part of a planned parallel, once.

@@ -4,7 +4,8 @@ States are not nodes: a plan does not change, and one node of it may stand for m
 has a state of its own.
 
 A name is looked up in one scope: the nodes below it, not through parallels and named sequentials, which are scopes of
-their own.
+their own. What is looked up is found at once, however much of the plan there is and however much of it was made: a
+sequential knows which of its parts hold a name, and a repetition how many of its instances have none of it left.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample,
 from dpframework.plan.plan import Plan
 
 Commit: TypeAlias = Callable[[], None]
+Key: TypeAlias = "tuple[type[OnceState], str | None]"
 T = TypeVar("T", bound="OnceState")
 
 
@@ -52,7 +54,22 @@ class State(abc.ABC):
 
     @abc.abstractmethod
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield the states of a kind and name in this scope, each with what choosing it commits the run to."""
+        """Yield the states of a kind and name in this scope, each with what choosing it commits the run to.
+
+        Of many that were made, as few as one may be yielded.
+        """
+
+    @abc.abstractmethod
+    def keys(self) -> set[Key]:
+        """Return the kinds and names of what may ever be found in this scope."""
+
+    def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield what is found in the scope that this state lies in: all that it holds, unless it is a scope itself."""
+        return self.find(name, kind)
+
+    def keys_at(self) -> set[Key]:
+        """Return the kinds and names of what may ever be found in the scope that this state lies in."""
+        return self.keys()
 
     @abc.abstractmethod
     def charged(self, composition: Composition, plan: Plan) -> Any:
@@ -73,8 +90,12 @@ class StepState(OnceState):
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield itself, if named."""
-        if isinstance(self, kind) and name == self.step.name:
+        if name == self.step.name and isinstance(self, kind):
             yield self, []
+
+    def keys(self) -> set[Key]:
+        """Return its own."""
+        return {(StepState, self.step.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return the step's cost once it is made."""
@@ -85,13 +106,38 @@ class SequentialState(OnceState):
     """Parts on the same rows; with a name, a scope that is entered once."""
 
     def __init__(self, node: Sequential | Post | Either) -> None:
+        self.node = node
         self.name = node.name if isinstance(node, Sequential) else None
         self.parts = [state_of(child) for child in node.children]
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the parts; a named part is itself found, not searched."""
-        for part in self.parts:
-            yield from _found_at(part, name, kind)
+        """Search the parts that hold such a state; a named part is itself found, not searched."""
+        for k in self._holding.get((kind, name), ()):
+            yield from self.parts[k].find_at(name, kind)
+
+    def keys(self) -> set[Key]:
+        """Return those of the parts."""
+        return set(self._holding)
+
+    def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield itself, if named so; without a name what it holds."""
+        if self.name is None:
+            yield from self.find(name, kind)
+        elif name == self.name and isinstance(self, kind):
+            yield self, []
+
+    def keys_at(self) -> set[Key]:
+        """Return its own; without a name those of the parts."""
+        return self.keys() if self.name is None else {(SequentialState, self.name)}
+
+    @functools.cached_property
+    def _holding(self) -> dict[Key, list[int]]:
+        """Which parts hold what, in their order."""
+        holding: dict[Key, list[int]] = {}
+        for k, part in enumerate(self.parts):
+            for key in part.keys_at():
+                holding.setdefault(key, []).append(k)
+        return holding
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Add up the parts."""
@@ -107,9 +153,9 @@ class EitherState(SequentialState):
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Search the chosen branch, or all while none is chosen."""
-        for k, branch in enumerate(self.parts):
+        for k in self._holding.get((kind, name), ()):
             if self.chosen in (None, k):
-                for state, commits in _found_at(branch, name, kind):
+                for state, commits in self.parts[k].find_at(name, kind):
                     yield state, [*commits, functools.partial(setattr, self, "chosen", k)]
 
 
@@ -119,15 +165,33 @@ class RepeatState(State):
     def __init__(self, node: Repeat) -> None:
         self.node = node
         self.instances: list[State] = []
+        self._next = state_of(node.part)
+        self._all_made: dict[Key, int] = {}  # in how many of the first instances; what is made stays made
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the instances begun, then a new one if there is one left."""
-        for instance in self.instances:
-            yield from _found_at(instance, name, kind)
-        if len(self.instances) < self.node.times:
-            fresh = state_of(self.node.part)
-            for state, commits in _found_at(fresh, name, kind):
-                yield state, [*commits, functools.partial(self.instances.append, fresh)]
+        """Search the instances begun that may have one left, then a new one; else yield what the last one made."""
+        key, begun = (kind, name), len(self.instances)
+        made = self._all_made.get(key, 0)
+        for k in range(made, begun):
+            left = False
+            for state, commits in self.instances[k].find_at(name, kind):
+                left = left or not state.made
+                yield state, commits
+            if k == made and not left:
+                made = self._all_made[key] = k + 1
+        if begun < self.node.times:
+            for state, commits in self._next.find_at(name, kind):
+                yield state, [*commits, self._begin]
+        elif made == begun:
+            yield from self.instances[-1].find_at(name, kind)
+
+    def keys(self) -> set[Key]:
+        """Return those of the part."""
+        return self._next.keys_at()
+
+    def _begin(self) -> None:
+        self.instances.append(self._next)
+        self._next = state_of(self.node.part)
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Add up the instances."""
@@ -145,6 +209,10 @@ class ParallelState(OnceState):
         """Yield itself, if named so or no name is asked."""
         if isinstance(self, kind) and name in (None, self.node.name):
             yield self, []
+
+    def keys(self) -> set[Key]:
+        """Return its own, and that of any partition."""
+        return {(ParallelState, None), (ParallelState, self.node.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Compose over the parts."""
@@ -164,18 +232,13 @@ class SampleState(OnceState):
         if isinstance(self, kind) and name in (None, self.node.name):
             yield self, []
 
+    def keys(self) -> set[Key]:
+        """Return its own, and that of any sample."""
+        return {(SampleState, None), (SampleState, self.node.name)}
+
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return what the releases from the sample cost."""
         return composition.over_sample(self.part.charged(composition, plan), self.node.rate, plan)
-
-
-def _found_at(state: State, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-    """Search a state that may itself be a named scope."""
-    if isinstance(state, SequentialState) and state.name is not None:
-        if state.name == name and isinstance(state, kind):
-            yield state, []
-    else:
-        yield from state.find(name, kind)
 
 
 def state_of(node: Node) -> State:
