@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import multiprocessing
 import sqlite3
@@ -635,27 +636,56 @@ def interrupted(ledger, journal, after=3, node=None):
     return seen.outputs
 
 
-def test_a_run_that_samples_is_not_resumed_but_made_again_from_its_journal_once_it_has_ended(ledger, journal):
-    node = dpf.sample("0.5", dpf.sequential(count("0.25", "n"), count("0.25", "k")))
-    stops = [True]
+SAMPLED = dpf.sample("0.5", dpf.sequential(count("0.25", "n"), count("0.25", "k")))
 
-    def mine(table):
-        sample = table.sampled()
-        made = [sample.release("n")]
-        if stops[0]:
-            raise KeyboardInterrupt
-        return [*made, sample.release("k")]
 
-    study = study_of(node, mine)
-    ledger.approve("people", study.plan(), by="b", runs=2)
+def stopped_after_one(table):
+    table.sampled().release("n")
+    raise KeyboardInterrupt
+
+
+def both(table):
+    sample = table.sampled()
+    return [sample.release("n"), sample.release("k")]
+
+
+def test_a_run_that_samples_is_resumed_with_a_sample_drawn_anew(ledger, journal, monkeypatch):
+    """What it has released stays; the rest is from another sample, which costs no more (see `composition.sampled`)."""
+    drawn = []
+    sample = dpf.InMemory.sample
+    monkeypatch.setattr(dpf.InMemory, "sample", lambda self, *given: (drawn.append(1), sample(self, *given))[1])
+    study = study_of(SAMPLED, stopped_after_one)
+    ledger.approve("people", study.plan(), by="b", runs=1)
+    seen = Seen()
     with pytest.raises(dpf.RunStopped):
-        study.run(TABLE, ledger=ledger.run("people", journal=journal))
-    stops[0] = False
-    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; its plan samples rows, and which rows it had drawn"):
-        study.run(never, ledger=ledger.run("people", journal=journal))
+        study.run(TABLE, ledger=ledger.run("people", journal=journal), observers=[seen])
+    again, run = Seen(), ledger.run("people", journal=journal)
+    results = study_of(SAMPLED, both).run(TABLE, ledger=run, observers=[again])
+    assert again.outputs[:1] == seen.outputs
+    assert len(again.outputs) == 2
+    assert len(drawn) == 2
+    assert run.before == 1
+    assert results.spent == study.plan().total()
+    ended = study_of(SAMPLED, both).run(TABLE, ledger=ledger.run("people", journal=journal))
+    assert ended["m"] == results["m"]
+    ledger.verify()
+
+
+def test_a_run_that_samples_is_not_resumed_where_its_total_holds_for_one_sample(ledger, journal):
+    """Made again from its journal it is, once it has ended."""
+    study = functools.partial(study_of, SAMPLED)
+    ledger.approve("people", study(both).plan(), by="b", runs=2)
+
+    def budget():
+        return dpf.PLDAccountant("add-or-remove-one", epsilon=2, delta="1e-6")
+
+    with pytest.raises(dpf.RunStopped):
+        study(stopped_after_one).run(TABLE, ledger=ledger.run("people", journal=journal), accountant=budget())
+    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; a sample would be drawn anew, and its total in pld"):
+        study(both).run(never, ledger=ledger.run("people", journal=journal), accountant=budget())
     other = journal.with_name("other.journal")
-    results = study.run(TABLE, ledger=ledger.run("people", journal=other))
-    again = study.run(TABLE, ledger=ledger.run("people", journal=other))
+    results = study(both).run(TABLE, ledger=ledger.run("people", journal=other), accountant=budget())
+    again = study(both).run(TABLE, ledger=ledger.run("people", journal=other), accountant=budget())
     assert again["m"] == results["m"]
     ledger.verify()
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.accountant import AdditiveAccountant, composition
+from dpframework.accountant import AdditiveAccountant, PLDAccountant, RDPAccountant, composition
 from dpframework.facts import ByRelation
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan import Plan, Sample, Step, walk
@@ -163,6 +163,46 @@ def test_an_engine_that_draws_no_samples_is_refused_before_anything_is_read() ->
         study(dpf.sample(RATE, count())).run(lambda: pytest.fail("the table was read"), engine=Far())
     with pytest.raises(dpf.InputError, match="engine 'far' draws no samples"):
         study(dpf.sample(RATE, count())).plan(Far())
+
+
+@pytest.mark.parametrize("rate", ["0.01", "0.3", "0.9"])
+@pytest.mark.parametrize("epsilon", ["0.25", 3])
+def test_several_samples_cost_no_more_than_one_for_all(rate: str, epsilon: Any) -> None:
+    """So a run that is resumed may draw its sample anew, in the notions that say so."""
+    plain = [count("a", epsilon), dpf.parallel(count("b", epsilon), by=SCHEMA["ill"], name="ill"), count("c", epsilon)]
+    again = [dpf.sample("0.5", part, name=f"inner {k}") for k, part in enumerate(plain)]
+    gaussian = dpf.step("d", dpf.queries.Count(), dpf.mechanisms.Gaussian("0.1"))
+    for parts in (plain, again, [*plain, gaussian]):
+        one = dpf.sample(rate, dpf.sequential(*parts), name="one")
+        several = dpf.sequential(*(dpf.sample(rate, part, name=f"sample {k}") for k, part in enumerate(parts)))
+        whole, apart = (study(node, delta="1e-6").plan() for node in (one, several))
+        for kind in (dpf.PureAccountant, dpf.ZCDPAccountant):
+            of_one, of_several = (
+                kind("add-or-remove-one", delta=0 if kind is dpf.PureAccountant else "1e-6")
+                .amount_of(plan.root, plan)
+                .add_or_remove_one
+                for plan in (whole, apart)
+            )
+            assert kind.samples_anew
+            assert (of_one is None) == (of_several is None) == (kind is dpf.PureAccountant and gaussian in parts)
+            assert of_one is None or of_several <= of_one * (1 + Fraction(1, 10**8))
+        curves = [RDPAccountant("add-or-remove-one", delta="1e-6").amount_of(p.root, p) for p in (whole, apart)]
+        assert RDPAccountant.samples_anew
+        for order in (Fraction("1.001"), Fraction(2), Fraction(9), Fraction(1000)):
+            of_one, of_several = (curve.at(order).add_or_remove_one for curve in curves)
+            assert of_several <= of_one * (1 + Fraction(1, 10**8))  # type: ignore[operator]
+
+
+def test_several_samples_may_cost_more_than_one_in_distributions() -> None:
+    """In one sample the row is seldom seen twice; in two it is more often seen at all."""
+    one = dpf.sample("0.1", dpf.sequential(count("a", 3), count("b", 3)))
+    two = dpf.sequential(dpf.sample("0.1", count("a", 3), name="one"), dpf.sample("0.1", count("b", 3), name="two"))
+    of_one, of_two = (
+        PLDAccountant("add-or-remove-one", delta="0.1").total(study(node, delta="0.1").plan()) for node in (one, two)
+    )
+    assert float(of_one.epsilon) < 0.01 < 0.5 < float(of_two.epsilon)  # type: ignore[union-attr, arg-type]
+    assert not PLDAccountant.samples_anew
+    assert not dpf.Accountant.samples_anew, "an accountant of a plugin says so itself"
 
 
 # --- auditing -------------------------------------------------------------------------------------------------------

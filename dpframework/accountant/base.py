@@ -48,6 +48,7 @@ class Accountant(abc.ABC, Generic[A]):
 
     name: ClassVar[str]
     of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
+    samples_anew: ClassVar[bool] = False  # whether what is planned from one sample may be made from several
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)

@@ -82,6 +82,11 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
     first is at most 1 + q (e**epsilon - 1) times the second; and N is at most that times the first, since S is at least
     e**-epsilon N, and 1 / (1 - q (1 - e**-epsilon)) is less (Balle, Barthe and Gaboardi 2018, Theorem 8).
 
+    A run that is resumed draws its sample anew: it makes some of the releases, of epsilon a, from one sample, and the
+    others, of b, from another, with a + b at most the part's epsilon, wherever the unit's rows lie. As f(x) = log(1 + q
+    (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b): that costs no more. So it is with samples of
+    samples, and with squares of f. Of a rho that is not amplified nothing changes. Distributions of losses may grow.
+
     Under replace-one the sample with one row and the one with the other, and those without, are no such pairs: there
     nothing is claimed.
 

@@ -40,6 +40,7 @@ class PureAccountant(AdditiveAccountant):
 
     name: ClassVar[str] = "pure"
     of_units: ClassVar[bool] = True
+    samples_anew: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:

@@ -144,6 +144,7 @@ class RDPAccountant(Accountant[Curve]):
 
     name: ClassVar[str] = "rdp"
     of_units: ClassVar[bool] = True
+    samples_anew: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:

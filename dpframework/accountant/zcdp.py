@@ -24,6 +24,7 @@ class ZCDPAccountant(AdditiveAccountant):
 
     name: ClassVar[str] = "zcdp"
     of_units: ClassVar[bool] = True
+    samples_anew: ClassVar[bool] = True
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:

@@ -28,7 +28,6 @@ from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, Records, refused as _refused
 from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.plan.nodes import samples
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
@@ -83,6 +82,11 @@ class LedgerRun(Observer):
     def resumable(self) -> bool:
         """Whether a journal keeps its releases, so that it can be resumed."""
         return self._at is not None
+
+    @property
+    def continues(self) -> bool:
+        """Whether it has made releases before it was resumed, and has not ended."""
+        return self.before > 0 and not self._ended
 
     @property
     def head(self) -> str:
@@ -236,10 +240,6 @@ class LedgerRun(Observer):
             raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
         self._ended = recorded.end is not None
         self._charged, self._kept = list(recorded.charges), dict(journal.releases())
-        if self._kept and not self._ended and self._plan is not None and samples(self._plan.root):
-            raise PlanRefused(
-                f"run {self.id} cannot be resumed; its plan samples rows, and which rows it had drawn is kept nowhere"
-            )
         self.before = len(self._kept)
         # Releases are made one at a time: only the last charge may lack its output.
         paths = [kept.path for kept in self._kept.values()]
@@ -378,7 +378,7 @@ class JournaledGate(Gate):
         return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
-        """Sample, and trace; a run that drew one is not resumed, so that it is never drawn again."""
+        """Sample, and trace; a run that is resumed draws its samples anew (see `composition.sampled`)."""
         plain, trace = _untraced(rows)
         return Traced(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 

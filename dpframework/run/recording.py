@@ -32,6 +32,10 @@ class Recorder(Protocol):
     def resumable(self) -> bool:
         """Whether the run may be resumed, and so needs a table of the same rows: one that was read with its key."""
 
+    @property
+    def continues(self) -> bool:
+        """Whether the run has made releases before it was resumed, and goes on to make others."""
+
     def recording(self, plan: Plan, randomness: Randomness) -> AbstractContextManager[None]:
         """Refuse a plan that may not be run, and record how the block ends.
 

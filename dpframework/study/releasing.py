@@ -11,10 +11,11 @@ from typing import Any
 
 import attrs
 
+from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.exact_form import exact_form
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, samples, walk
@@ -64,6 +65,22 @@ def require_samples(root: Node, engine: Engine, unit: PrivacyUnit) -> None:
         draws, what = kind.sample_units is not Engine.sample_units, "samples of units"
     if not draws and samples(root):
         raise InputError(f"engine '{engine.name}' draws no {what}, and the plan has one; use another engine")
+
+
+def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
+    """Refuse to resume a run of a plan with samples, unless its totals hold where they are drawn anew.
+
+    Raises
+    ------
+    PlanRefused
+        If the budget, or the plan's smallest total, is in a notion that counts on one sample.
+    """
+    for accountant in (budget, plan.accountant()):
+        if samples(plan.root) and not accountant.samples_anew:
+            raise PlanRefused(
+                f"this run cannot be resumed; a sample would be drawn anew, and its total in {accountant.name} "
+                "accounting holds for releases from one sample"
+            )
 
 
 def released(node: Node, table: PrivateTable) -> Any:

@@ -29,7 +29,7 @@ from dpframework.study.accuracy import epsilon_for
 from dpframework.study.data import grouped, require_read_for
 from dpframework.study.making import Share
 from dpframework.study.registry import registry
-from dpframework.study.releasing import planned_form, released, require_no_choice, require_samples
+from dpframework.study.releasing import planned_form, released, require_no_choice, require_samples, require_samples_anew
 from dpframework.study.results import Results
 from dpframework.study.shares import Shares
 from dpframework.study.stopping import ended_by, stopped, told
@@ -322,6 +322,8 @@ class Study:
         if ledger is None:
             return self._made(plan, table, budget, engine, randomness, observers, None)
         with ledger.recording(plan, randomness):
+            if ledger.continues:
+                require_samples_anew(plan, budget)
             return self._made(plan, table, budget, engine, randomness, observers, ledger)
 
     def _read(

@@ -303,6 +303,58 @@ def test_common_contexts_change_as_declared_for_a_group(attributes, size, k):
     assert declared.add_or_remove_one < k * query.sensitivities[0].add_or_remove_one
 
 
+@pytest.mark.parametrize(("sizes", "inside"), [((2, 9, 9), 1), ((2, 3, 9, 9), 2), ((5, 2, 2, 3), 3)])
+def test_the_bound_on_common_contexts_is_the_largest_over_all_of_them(sizes, inside):
+    """Beside every context, and every a on a fine grid: attributes of many values change most."""
+    bounds = RowBounds(50, 50, group=4)
+    whole, each = (float(bounds.changes(50, None)), [float(bounds.changes(50, size)) for size in sizes])
+    largest = max(
+        sum(min(whole - a, own) if k in chosen else min(a, own) for k, own in enumerate(each))
+        for chosen in itertools.combinations(range(len(sizes)), inside)
+        for a in np.linspace(0, whole, 2001)
+    )
+    (declared,) = bounds.of_common_scores(sizes, inside)
+    assert largest <= float(declared.replace_one) + 1e-9
+    assert largest == pytest.approx(float(declared.replace_one), rel=1e-3)
+
+
+@pytest.mark.parametrize("group", [1, 4])
+def test_the_bound_on_conditional_entropies_is_the_largest_over_all_that_an_attribute_may_change_by(group):
+    """Beside a fine grid of u; for one row it is G times the larger of an attribute's weight and number of pairs."""
+    bounds, sizes, weights = RowBounds(50, 50, group=group), (2, 9, 3), (Fraction(2), Fraction(1, 4), Fraction(1))
+    given = [[9, 3], [2], [2, 9, 9]]
+    declared = bounds.of_conditional_entropies(weights, sizes, given)
+    whole = float(bounds.changes(50, None))
+    for power, found in enumerate(declared, start=1):
+        largest = 0.0
+        for weight, size, others in zip(weights, sizes, given, strict=True):
+            own, each = float(bounds.changes(50, size)), [float(bounds.changes(50, other)) for other in others]
+            largest += max(
+                (float(weight) * u) ** power + sum(min(whole - u, other) ** power for other in each)
+                for u in np.linspace(0, own, 2001)
+            )
+        assert largest <= float(found.add_or_remove_one) + 1e-9
+        assert largest == pytest.approx(float(found.add_or_remove_one), rel=1e-3)
+        if group == 1:
+            pairs = zip(weights, given, strict=True)
+            assert (
+                found.add_or_remove_one == sum(max(w**power, len(g)) for w, g in pairs) * bounds.changes(50, 2) ** power
+            )
+
+
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_rounding_of_several_terms_is_paid_for(k):
+    """On tables of any size, equal rows and k others: a change in units is above what is exact, and not declared."""
+    found = terms(3000)
+    above = []
+    for number in range(2 * k, 3000):
+        change = int(found[number] - found[number - k] - found[k])
+        declared = RowBounds(number, number, group=k).changes(number, 2)
+        assert change <= declared * UNITS
+        above.append(change > math.ceil(entropy_change(number, k, 2) * UNITS))
+    assert any(above) == (k > 2), "so nothing but what is added covers it"
+
+
 def test_real_queries_of_units_change_as_declared():
     """Rounded terms too: the queries themselves, on small tables with many rows besides."""
     attributes = [dpf.Boolean("a"), dpf.Categorical("b", ["x", "y", "z"]), dpf.Boolean("c")]

@@ -148,7 +148,7 @@ def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
     if rows is None or rows < 2:
         return Fraction(group)
     others = max(classes, 2) - 1
-    turns = {(rows - 1) // 2, rows * others // (2 * (others + 1)), others, group}
+    turns = {(rows - 1) // 2, rows * others // (2 * (others + 1)), others}
     return max(
         m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows
         for m in {min(turn + more, group) for turn in turns for more in (0, 1)}
