@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from dpframework.accountant.base import Accountant as Base
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.laplace import _LatticeLaplace
+from dpframework.verify.tables import Universe
 
 SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # of both values of one attribute, and all of the other
 TWO = dpf.PrivacyUnit("person", 2)
@@ -350,3 +352,35 @@ def test_what_a_run_spends_is_composed_for_units() -> None:
     for part in run.scope().enter("plan").partition(SCHEMA["c"], None):
         part.charge("n")
     assert run.spent == dpf.PrivacyLoss(1)
+
+
+AGE = dpf.Numeric("age", 0, 4, cuts=[2])
+MOVED_BY_EACH_ROW = {
+    "histogram": dpf.queries.Histogram(SCHEMA["c"]),
+    "supports": dpf.queries.Supports([dpf.Equals("a", "true"), dpf.Equals("c", "x")]),
+    "sum": dpf.queries.BoundedSum(AGE),
+    "median": dpf.queries.QuantileScores(AGE),
+    "lower quartile": dpf.queries.QuantileScores(AGE, quantile="0.25"),
+}
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+@pytest.mark.parametrize("name", MOVED_BY_EACH_ROW)
+def test_queries_that_declare_nothing_for_several_rows_are_moved_by_each(name: str, relation: dpf.Relation) -> None:
+    """Equal rows move the answer as many times as far: no smaller noise is to be had."""
+    query, schema = MOVED_BY_EACH_ROW[name], dpf.Schema([*SCHEMA.attributes, AGE])
+    assert query.for_rows(3) == ()
+    universe, engine = Universe(schema), dpf.InMemory()
+    kinds = [bytes((kind,)) for kind in range(universe.kinds)]
+
+    @functools.cache
+    def answer(rows: bytes) -> Any:
+        return np.asarray(query.evaluate(engine, engine.load(universe.table(rows))), dtype=float)
+
+    declared = query.sensitivities[0]
+    pairs = itertools.product([b""] if relation is ADD else kinds, kinds)
+    changes = [
+        np.abs(answer(12 * base + 3 * new) - answer(12 * base + 3 * old)) for old, new in pairs for base in kinds
+    ]
+    sizes = [change.max() if declared.norm is dpf.queries.Norm.LINF else change.sum() for change in changes]
+    assert max(sizes) == pytest.approx(3 * float(declared.change.under(relation) or 0), rel=1e-6)
