@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import CandidateScores, CellCounts, Query, Sensitivity
+from dpframework.queries import CandidateScores, CellCounts, Sensitivity
 from dpframework.tables import Block
-from dpframework_distance.sensitivities import UNITS, RowBounds, terms
+from dpframework_distance.sensitivities import UNITS, OfEntropies, RowBounds, terms
 from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
 
 
@@ -61,7 +61,7 @@ class Contexts(Sequence[tuple[str, ...]]):
 
 
 @attrs.frozen
-class _SubsetScores(CandidateScores):
+class _SubsetScores(OfEntropies, CandidateScores):
     """Scores of contexts, read off the joint histograms of subsets of attributes.
 
     Attributes
@@ -127,17 +127,8 @@ class ContextScores(_SubsetScores):
     def _determined(self) -> str:
         return self.of[self.target].name
 
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds)
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds.of_group(rows))
-
-    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
-        return () if bounds is None else bounds.of_scores(self.of[self.target].size)
+    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+        return bounds.of_scores(self.of[self.target].size)
 
     @property
     def _layout(self) -> Subsets:
@@ -178,22 +169,14 @@ class CommonContextScores(_SubsetScores):
     name = "common-context-scores"
     _determined = "all others"
 
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
+    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         """See `sensitivities`, for one term: here are m, k of them of attributes in S.
 
         A row that is added lowers the terms of Y not in S by g(n_S) - g(n_SY) and those of Y in S by g(n of S without
         Y) - g(n_S). With a = g(n_S) the first are at most a each and the second at most G - a each, so together at most
         (m - k) a + k (G - a), for a in [0, G] at most max(m - k, k) G.
         """
-        return self._declared(self.bounds)
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds.of_group(rows))
-
-    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
-        return () if bounds is None else bounds.of_common_scores([a.size for a in self.of], self.context_size)
+        return bounds.of_common_scores([a.size for a in self.of], self.context_size)
 
     @property
     def _layout(self) -> Subsets:
@@ -229,7 +212,7 @@ class CommonContextScores(_SubsetScores):
 
 
 @attrs.frozen
-class _PairEntropies(Query):
+class _PairEntropies(OfEntropies):
     """Entropies of all attributes, and of some pairs of them, that symmetric uncertainties are made of.
 
     Attributes
@@ -306,18 +289,9 @@ class Entropies(_PairEntropies):
     name = "entropies"
     of_all, of_target = "all pairs", "the pairs with {}"
 
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds)
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds.of_group(rows))
-
-    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
+    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         pairs = [self.of[a].size * self.of[b].size for a, b in self.listed]
-        return () if bounds is None else bounds.of_entropies([*(a.size for a in self.of), *pairs])
+        return bounds.of_entropies([*(a.size for a in self.of), *pairs])
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the entropies, those of attributes first."""
@@ -341,18 +315,7 @@ class ConditionalEntropies(_PairEntropies):
     name = "conditional-entropies"
     of_all, of_target = "one attribute given another", "{} given each other"
 
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds)
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`."""
-        return self._declared(self.bounds.of_group(rows))
-
-    def _declared(self, bounds: RowBounds | None) -> tuple[Sensitivity, ...]:
-        if bounds is None:
-            return ()
+    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         sizes = [a.size for a in self.of]
         given = [[sizes[b] for a, b in self.conditions if a == k] for k in range(len(sizes))]
         return bounds.of_conditional_entropies(self.weights, sizes, given)

@@ -47,6 +47,7 @@ afterwards, the last weight and division, is far below the step that every mecha
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError, Schema
-from dpframework.queries import Norm, Sensitivity, entropy_change
+from dpframework.queries import Norm, Query, Sensitivity, entropy_change
 
 UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
 
@@ -231,3 +232,23 @@ class RowBounds:
             )
             for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2))
         )
+
+
+class OfEntropies(Query):
+    """A query of entropies, whose sensitivities follow from what is public of the number of rows."""
+
+    bounds: RowBounds
+
+    @abc.abstractmethod
+    def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
+        """Return its sensitivities for some bounds."""
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See the module."""
+        return self._declared(self.bounds)
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """See the module: published bounds say nothing of several rows."""
+        bounds = self.bounds.of_group(rows)
+        return () if bounds is None else self._declared(bounds)
