@@ -147,10 +147,13 @@ class AltExpM(_Alternating):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return the tight and the published settings, two levels deep, and several starts and rounds."""
+        from dpframework_trees.redescribe.witnesses import rounds_level_by_level, two_levels
+
+        rounds = cls(3, starts=2, rounds=2, max_depth=1)
         return {
-            "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"])),
+            "default": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels()]),
             "published": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"], sensitivity="published")),
-            "rounds": Example(EXAMPLE_SCHEMA, cls(3, starts=2, rounds=2, max_depth=1)),
+            "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=[rounds_level_by_level()]),
         }
 
 
@@ -187,9 +190,13 @@ class AltMCMC(_Alternating):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return both samplers, and the published sensitivity."""
+        from dpframework_trees.redescribe.witnesses import rounds_of_whole_trees, two_levels_at_once, whole_trees
+
+        walk = cls(2, starts=["wolf"], sampler="mcmc", iterations=2000, max_depth=1)
+        rounds = cls(3, starts=2, rounds=2, max_depth=1)
         return {
-            "exact": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"])),
-            "mcmc": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"], sampler="mcmc", iterations=2000, max_depth=1)),
+            "exact": Example(EXAMPLE_SCHEMA, cls(2, starts=["rain"]), witnesses=[two_levels_at_once()]),
+            "mcmc": Example(EXAMPLE_SCHEMA, walk, witnesses=[whole_trees()]),
             "published": Example(EXAMPLE_SCHEMA, cls(2, starts=["wolf"], sensitivity="published", max_depth=1)),
-            "rounds": Example(EXAMPLE_SCHEMA, cls(3, starts=2, rounds=2, max_depth=1)),
+            "rounds": Example(EXAMPLE_SCHEMA, rounds, witnesses=rounds_of_whole_trees()),
         }
