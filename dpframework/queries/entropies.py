@@ -22,8 +22,9 @@ it is concave, and homogeneous of degree 1 in T and m, so its values for each s 
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
-That grows in m up to v - 1, and above up to R (v - 1) / v; `entropy_change` takes the largest. It is attained by R - m
-equal rows and m that share the other values evenly, where they can. For one row it is f(R) - f(R - 1), whatever v is.
+That grows in m up to v - 1, and above up to R (v - 1) / v; `entropy_change` takes the largest of a whole m. It is
+attained by R - m equal rows and m that share the other values evenly, where they can. For one row it is f(R) - f(R - 1),
+whatever v is.
 """
 
 from __future__ import annotations
@@ -50,15 +51,18 @@ def entropy_change(rows: int, group: int = 1, values: int | None = None) -> floa
     """
     if rows <= 1:
         return 1.0
-    added = float(min(group, rows))
+    most = min(group, rows)
     if values is None:
-        return _grown(rows, added)
+        return _grown(rows, most)
     others = max(values - 1, 1)
-    added = min(added, max(others, rows * others / (others + 1)))
-    return _grown(rows, added) - max(0.0, added * math.log2(added / others))
+    turn = max(others, rows * others // (others + 1))
+    return max(
+        _grown(rows, added) - max(0.0, added * math.log2(added / others))
+        for added in {min(turn + k, most) for k in (0, 1)}
+    )
 
 
-def _grown(rows: int, added: float) -> float:
+def _grown(rows: int, added: int) -> float:
     """Return h(rows - added, added), without the difference of two large numbers."""
     before = rows - added
     return added * math.log2(rows) + (before * math.log1p(added / before) / math.log(2) if before else 0.0)
