@@ -23,8 +23,8 @@ it is concave, and homogeneous of degree 1 in T and m, so its values for each s 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
 That grows in m up to v - 1, and above up to R (v - 1) / v; `entropy_change` takes the largest of a whole m. It is
-attained by R - m equal rows and m that share the other values evenly, where they can. For one row it is f(R) - f(R - 1),
-whatever v is.
+attained by R - m equal rows and m that share the other values evenly, where they can. For one row it is f(R) -
+f(R - 1), whatever v is.
 """
 
 from __future__ import annotations
