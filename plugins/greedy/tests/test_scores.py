@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_greedy.scores import Score, Surplus
+from dpframework_greedy.scores import BLOCK, Score, Surplus, _largest_changes
 
 SCORES = [
     Score(),
@@ -146,3 +147,26 @@ def test_surplus_is_positive_just_for_a_higher_index_within_the_maximum_support(
 def test_surplus_tells_candidates_apart_in_far_less_noise_than_the_weighted_index() -> None:
     weighted = Score.lowest(561, 3927).sensitivity.spread.replace_one
     assert float(weighted) * 2500 > 8 * float(Surplus(3927).sensitivity.spread.replace_one)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        Score.lowest(3_000, 100_000),
+        Score.lowest(70_000, 90_000),
+        Score(20_000, 0.5, 60_000, 2.0),
+        Score(20_000, 1e-4, 150_000, 1e-3),
+        Score(max_support=50_000, descent=0.3),
+    ],
+)
+def test_a_block_that_is_not_looked_at_holds_no_larger_change(score: Score) -> None:
+    """Supports up to 10 times the largest bound, where nothing changes any more, are looked at one by one."""
+    looked_at = np.max([_largest_changes(score, first) for first in range(0, 1_600_000, BLOCK)], axis=0)
+    assert tuple(looked_at) == (score.changes.rise, score.changes.fall, score.changes.replaced)
+
+
+@pytest.mark.parametrize("least", [1, 20, 1_000, 50_000, 500_000])
+def test_the_lowest_sensitivity_falls_with_the_least_support(least: int) -> None:
+    """As the logarithm over the number: 3.9 / 500,000. A steepness that is a step there would cost 1/2 and more."""
+    changes = Score.lowest(least, None).changes
+    assert (changes.rise + changes.fall) * least <= 0.76 + 0.25 * math.log(least)

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -63,8 +64,8 @@ from dpframework.queries import Norm, Sensitivity
 Floats: TypeAlias = "NDArray[np.float64]"
 
 TAIL = 40.0  # beyond so many steps of 1 / k a logistic curve differs from its limit by less than 1e-17
-SEARCHED = 3000  # supports that a search for the best steepness looks at
 HALVINGS = 40
+BLOCK, BLOCKS = 1 << 12, 1 << 8  # supports that are looked at together, and blocks that are bounded together
 LEAST_INDEX = 0.5  # to be surpassed: below it rows in both supports would count for more than rows in one
 
 
@@ -248,23 +249,53 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
     return np.asarray((more / (either + 1) - less / np.maximum(either, 1)).max(axis=0))
 
 
-@functools.lru_cache(maxsize=64)
 def _all_changes(score: Score) -> Changes:
-    """Take the maxima over all supports, block by block, until what is left cannot reach them."""
+    """Take the maxima over all supports: blocks of the largest bounds first, until no other can reach them."""
     turned = _turned(score)
     largest = np.zeros(3)
-    first, size = 0, 1 << 16
+    first = 0
     while True:
-        supports = np.arange(first, first + size + 1)
-        i, g, t = supports[:-1], score.of_both(supports), score.of_either(supports)
-        rise = rises_at(i, g[:-1], g[1:]).max()
-        fall = np.where(i > 0, g[:-1] * (t[:-1] - t[1:] * i / (i + 1)), 0.0).max()
-        passed = (t[1:] * (g[1:] - g[:-1] * i / (i + 1))).max()
-        largest = np.maximum(largest, [rise, fall, max(rise, fall, passed)])
-        first += size
+        starts = first + BLOCK * np.arange(BLOCKS)
+        bounds = _bounds(score, starts)
+        for k in np.argsort(-bounds.max(axis=0)):
+            if bool((bounds[:, k] > largest).any()):
+                largest = np.maximum(largest, _largest_changes(score, int(starts[k])))
+        first += BLOCK * BLOCKS
         tail = 1 / (first + 1) + 1e-16  # beyond `turned` the factors are constant to 1e-17
         if first > turned and tail <= largest.min():
             return Changes(*map(float, largest))
+
+
+def _largest_changes(score: Score, first: int) -> Floats:
+    """Return the largest rise, fall and replacement among a block of supports, shape (3,)."""
+    supports = np.arange(first, first + BLOCK + 1)
+    i, g, t = supports[:-1], score.of_both(supports), score.of_either(supports)
+    rise = rises_at(i, g[:-1], g[1:]).max()
+    fall = np.where(i > 0, g[:-1] * (t[:-1] - t[1:] * i / (i + 1)), 0.0).max()
+    passed = (t[1:] * (g[1:] - g[:-1] * i / (i + 1))).max()
+    return np.array([rise, fall, max(rise, fall, passed)])
+
+
+def _bounds(score: Score, starts: NDArray[Any]) -> Floats:
+    """Return for blocks of supports what none of their changes is above, shape (3, blocks).
+
+    With dg = g(I + 1) - g(I), a rise is at most (w(I + 1) - w(I)) / (I + 1) = dg + g(I) / (I + 1), and passing from one
+    support to both t times that; with dt = t(U) - t(U + 1), a fall is g (dt + t(U + 1) / (U + 1)). From a to b, g is
+    at most g(b), t at most t(a), and dg and dt, which grow up to the middle of their curve and fall from there on, are
+    largest where they are nearest to it.
+    """
+    ends = starts + BLOCK - 1
+
+    def steepest(factor: Callable[[NDArray[Any]], Floats], middle: int | None) -> Floats:
+        if middle is None:
+            return np.zeros(len(starts))
+        places = [np.clip(place, starts, ends) for place in (middle - 1, middle)]
+        return np.asarray(np.max([np.abs(factor(place + 1) - factor(place)) for place in places], axis=0))
+
+    grown = steepest(score.of_both, score.min_support) + score.of_both(ends) / (starts + 1)
+    fallen = steepest(score.of_either, score.max_support) + score.of_either(starts) / (starts + 1)
+    fall, passed = score.of_both(ends) * fallen, score.of_either(starts) * grown
+    return np.asarray(np.stack([grown, fall, np.maximum.reduce([grown, fall, passed])]) + 1e-15)  # of rounding
 
 
 def _turned(score: Score) -> float:
@@ -279,20 +310,15 @@ def _turned(score: Score) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _lowest(min_support: int, max_support: int | None) -> Score:
-    """Search the steepness on a grid of supports that is dense where the changes are large.
+    """Search the steepness: any gives a valid score.
 
-    Any steepness gives a valid score; only its sensitivity must be exact, and `_all_changes` computes that. The second
-    factor falls as steeply as it can without adding to `fall`: around m a row takes at most h / 4 + 1 / (m + 1) away,
-    and around s it takes `fall` anyway.
+    The second factor falls as steeply as it can without adding to `fall`: around m a row takes at most h / 4 +
+    1 / (m + 1) away, and around s it takes `fall` anyway.
     """
-    far = np.geomspace(1, 8 * min_support + 200, SEARCHED).astype(np.int64)
-    near = np.unique(np.concatenate([np.arange(200), far]))
 
     def spread(log_steepness: float) -> float:
-        score = Score(min_support, math.exp(log_steepness))
-        here, above = score.of_both(near), score.of_both(near + 1)
-        lowered = np.where(near > 0, here / (near + 1), 0.0)
-        return float(rises_at(near, here, above).max() + lowered.max())
+        changes = _all_changes(Score(min_support, math.exp(log_steepness)))
+        return changes.rise + changes.fall
 
     low, high = math.log(0.1 / min_support), math.log(50.0)
     ratio = (math.sqrt(5) - 1) / 2
