@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import hashlib
 import json
 import multiprocessing
 import sqlite3
@@ -392,6 +393,19 @@ def used(ledger):
     ledger.revoke("people", study.plan().hash, by="c")
     ledger.open("others", epsilon=1)
     return ledger
+
+
+def test_anyone_can_add_up_the_chain_from_64_zeros_and_sorted_keys(used):
+    with sqlite3.connect(used.path) as connection:
+        rows = connection.execute("SELECT number, time, kind, content, hash FROM entry ORDER BY number").fetchall()
+    connection.close()
+    hashed = "0" * 64
+    for number, time, kind, content, kept in rows:
+        assert content == json.dumps(json.loads(content), sort_keys=True, separators=(",", ":"))
+        text = json.dumps([hashed, number, time, kind, content], separators=(",", ":"))
+        hashed = hashlib.sha256(text.encode()).hexdigest()
+        assert hashed == kept
+    assert len(rows) > 5
 
 
 def edited(ledger, *statements, keep=True):

@@ -152,6 +152,14 @@ def test_whole_numbers_are_categories_by_their_text(column) -> None:
     assert encode_column(Categorical("c", ["3", "10"], missing=True), column).codes.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("last", [4094, 4095, 4096, 4097])
+def test_whole_numbers_are_categories_however_large_the_largest_is(last) -> None:
+    column = np.array([0, last - 1, last, math.nan, 5.5 if last % 2 else 5])
+    attribute = Categorical("c", ["0", str(last - 1), str(last), str(last + 1)], missing=True)
+    assert encode_column(attribute, column).codes.tolist() == [0, 1, 2, 4, 4]
+    assert encode_column(attribute, np.append(column, last + 1.0)).codes.tolist() == [0, 1, 2, 4, 4, 3]
+
+
 def test_categories_that_need_care() -> None:
     assert encode_column(Categorical("c", ["true", "false"]), [True, False]).codes.tolist() == [0, 1]
     assert encode_column(Categorical("c", ["True", "False"]), [True, False]).codes.tolist() == [0, 1]
