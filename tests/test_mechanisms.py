@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -100,6 +101,13 @@ def test_lattice_density_of_reals_sums_to_one(mechanism: Mechanism) -> None:
     outputs = [k * unit for k in range(centre - 200, centre + 201)]
     assert total_over(calibration, 0.3, outputs) == pytest.approx(1, abs=1e-10)
     assert mechanism.log_density(0.3, 0.3 + unit / 3, calibration) == -math.inf  # not on the lattice
+
+
+@pytest.mark.parametrize("count", [0, 2**53, 2**62])
+def test_whole_numbers_are_told_apart_however_large(count: int) -> None:
+    calibration = calibrated(DiscreteLaplace(1), facts(sensitivity("l1", 1)))
+    density = functools.partial(calibration.mechanism.log_density, count, calibration=calibration)
+    assert [density(count + k) - density(count) for k in (-1, 0, 1)] == pytest.approx([-1, 0, -1])
 
 
 @pytest.mark.parametrize("rho", ["0.001", "0.1", 3])

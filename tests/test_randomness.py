@@ -111,6 +111,13 @@ def test_the_key_has_256_bits_of_which_none_repeats() -> None:
     assert (one != two).all()
 
 
+def test_every_bit_of_the_key_is_drawn() -> None:
+    """Each is set in some of 64 sources and not in others; false alarms: 2**-54."""
+    keys = np.array([key_of(SystemRandomness()) for _ in range(64)], dtype=np.uint64)
+    assert np.bitwise_or.reduce(keys).tolist() == [2**32 - 1] * 8
+    assert np.bitwise_and.reduce(keys).tolist() == [0] * 8
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_no_two_processes_draw_the_same_numbers_after_a_fork() -> None:
