@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -77,7 +78,7 @@ class QuantileScores(CandidateScores, WithinBounds):
         """Name the quantile, the attribute and the bounds."""
         return f"distances in rows from the quantile {self.quantile} of {self.bounds_text}"
 
-    @property
+    @functools.cached_property
     def steps(self) -> int:
         """The number of steps of the grid: one less than its points."""
         whole = self.lower.is_integer() and self.upper.is_integer() and self.upper - self.lower <= MOST_STEPS
@@ -106,7 +107,8 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     def candidates(self, **inputs: Any) -> Sequence[float]:
         """Return the points."""
-        return (*(self.lower + self.step * k for k in range(self.steps)), self.upper)
+        step, steps = self.step, self.steps
+        return (*(self.lower + step * k for k in range(steps)), self.upper)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows by their nearest point, shape (points,)."""
