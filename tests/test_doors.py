@@ -218,8 +218,8 @@ def test_a_plan_field_that_is_wrong_is_named():
         dpf.StudyPlan.from_json(json.dumps(broken))
 
 
-def test_a_ledger_with_an_odd_entry_that_is_well_chained_is_shown_or_refused(folder, capsys):
-    """Three fields of each entry of a used ledger, each replaced by one strange value, the chain written anew."""
+def used_ledger(folder):
+    """Return the entries of a ledger with a run."""
     schema = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, cuts=[18])])
     study = dpf.Study(schema, epsilon=1)
     study.add("tree", dpf.miner("dp-id3", target="ill", max_depth=1, epsilon=1))
@@ -228,24 +228,50 @@ def test_a_ledger_with_an_odd_entry_that_is_well_chained_is_shown_or_refused(fol
     ledger.approve("people", study.plan(), by="officer", runs=2)
     study.run(dpf.Table.from_codes(schema, np.array([[0, 1, 1], [0, 1, 0]])), ledger=ledger.run("people"))
     with chain.Chain(ledger.path).reading() as transaction:
-        kept = transaction.read()
+        return transaction.read()
+
+
+def outcomes_with(folder, capsys, kept, entry, content):
+    """Yield the exit code and the sentence of each command on a ledger with other content in an entry, chained anew."""
+    place = folder / "odd.ledger"
+    place.unlink(missing_ok=True)
+    first = {key: value for key, value in kept[0].content.items() if key != "format"}
+    odd = chain.Chain.create(place, content if entry.number == 1 and isinstance(content, dict) else first)
+    with odd.writing() as transaction:
+        transaction.read()
+        for other in kept[1:]:
+            transaction.append(other.kind, content if other is entry else other.content)
+    for command in (["show"], ["show", "--data-set", "people"], ["verify"]):
+        yield main(["ledger", command[0], str(place), *command[1:]]), capsys.readouterr().err
+
+
+def test_a_ledger_with_an_odd_entry_that_is_well_chained_is_shown_or_refused(folder, capsys):
+    """Three fields of each entry of a used ledger, each replaced by one strange value, the chain written anew."""
+    kept = used_ledger(folder)
     rng = np.random.default_rng(4)
     finite = [value for value in STRANGE if value != 1e400]  # which a ledger cannot write
     for entry in kept:
         paths = list(places(dict(entry.content)))
         for path in (paths[k] for k in rng.choice(len(paths), min(len(paths), 3), replace=False)):
             broken = replaced(entry.content, path, finite[rng.integers(len(finite))])
-            place = folder / "odd.ledger"
-            place.unlink(missing_ok=True)
-            first = {key: value for key, value in kept[0].content.items() if key != "format"}
-            odd = chain.Chain.create(place, broken if entry.number == 1 and isinstance(broken, dict) else first)
-            with odd.writing() as transaction:
-                transaction.read()
-                for other in kept[1:]:
-                    transaction.append(other.kind, broken if other is entry else other.content)
-            for command in (["show"], ["show", "--data-set", "people"], ["verify"]):
-                code = main(["ledger", command[0], str(place), *command[1:]])
-                said = capsys.readouterr().err
+            for code, said in outcomes_with(folder, capsys, kept, entry, broken):
                 assert code in (0, 1, 2)
                 assert "bug" not in said, (entry.kind, path, said)
                 assert said.count("\n") <= 1
+
+
+def test_an_amount_of_a_billion_digits_is_refused_and_not_written_out(folder, capsys):
+    kept = used_ledger(folder)
+    (run,) = (entry for entry in kept if entry.kind == "run")
+    broken = replaced(run.content, ("amount", "pure", "replace-one"), "1e999999999")
+    for code, said in outcomes_with(folder, capsys, kept, run, broken):
+        assert code == 1
+        assert f"entry {run.number} is not one that dpframework makes: field amount.pure.replace-one must be" in said
+
+
+def test_a_ledger_whose_list_of_tables_is_no_text_is_damaged(folder, capsys):
+    used_ledger(folder)
+    place = folder / "people.ledger"
+    place.write_bytes(place.read_bytes().replace(b"CREATE TABLE entry", b"CREATE TABL\xd0 entry"))
+    assert main(["ledger", "show", str(place)]) == 2
+    assert capsys.readouterr().err == f"error: {place}: is damaged; take this ledger from a backup\n"

@@ -112,7 +112,7 @@ def sampled_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
     --------
     >>> pair = sampled_rows(ByRelation(Fraction(1), None), Fraction(1, 2), 2)
     >>> round(float(pair.add_or_remove_one), 6)
-    0.561868
+    0.56186
     """
     return repeat(sampled(part.map(lambda epsilon: epsilon / rows), rate), rows)
 

@@ -306,13 +306,12 @@ class Ledger:
             transaction.require_untouched()
         records = Records(self.path)
         for entry in entries:
+            records.require_form(entry)
             try:
                 self._require_possible(records, entry)
             except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
                 reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
-                raise LedgerTampered(
-                    f"{self.path}: entry {entry.number} is not one that dpframework makes: {reason}"
-                ) from None
+                raise records.not_made(entry, reason) from None
             records.add(entry)
         if not entries or entries[0].kind != "ledger":
             raise LedgerTampered(f"{self.path}: the first entry is missing")

@@ -297,6 +297,18 @@ class Records:
         elif entry.kind in ("charge", "redraw", "resumption", "end") and self._runs[content["run"]][1].end is not None:
             raise PlanRefused(f"run {content['run']} had ended")
 
+    def require_form(self, entry: Entry) -> None:
+        """Refuse an entry that is not in the form of its kind, before anything else of it is read (see `add`)."""
+        if entry.kind not in KINDS:
+            raise InputError(
+                f"{self._source}: entry {entry.number} is of the unknown kind '{entry.kind}'; "
+                "was this ledger made by a later dpframework?"
+            )
+        try:
+            require_form(entry.content, "dpframework.ledger", "entries.schema.json", entry.kind)
+        except InputError as error:
+            raise self.not_made(entry, str(error)) from None
+
     def add(self, entry: Entry) -> None:
         """Take note of one more entry.
 
@@ -307,23 +319,17 @@ class Records:
         InputError
             If its kind is unknown.
         """
-        if entry.kind not in KINDS:
-            raise InputError(
-                f"{self._source}: entry {entry.number} is of the unknown kind '{entry.kind}'; "
-                "was this ledger made by a later dpframework?"
-            )
+        self.require_form(entry)
         try:
-            require_form(entry.content, "dpframework.ledger", "entries.schema.json", entry.kind)
             self._add(entry)
         except InputError as error:
-            raise LedgerTampered(
-                f"{self._source}: entry {entry.number} is not one that dpframework makes: {error}"
-            ) from None
+            raise self.not_made(entry, str(error)) from None
         except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError, PlanRefused):
-            raise LedgerTampered(
-                f"{self._source}: entry {entry.number} is not one that dpframework makes: "
-                f"its content is not that of a {entry.kind}"
-            ) from None
+            raise self.not_made(entry, f"its content is not that of a {entry.kind}") from None
+
+    def not_made(self, entry: Entry, why: str) -> LedgerTampered:
+        """Return the error that an entry is none that dpframework makes."""
+        return LedgerTampered(f"{self._source}: entry {entry.number} is not one that dpframework makes: {why}")
 
     def _add(self, entry: Entry) -> None:
         content = entry.content

@@ -26,7 +26,13 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
     connection = sqlite3.connect(
         uri, uri=True, timeout=PATIENCE if patience is None else patience, isolation_level=None, check_same_thread=False
     )
-    connection.execute("PRAGMA synchronous = EXTRA")
+    try:
+        connection.execute("PRAGMA synchronous = EXTRA")
+    except UnicodeDecodeError:  # of SQLite's own sentence, which quotes what is damaged
+        connection.close()
+        damaged = sqlite3.DatabaseError("its list of tables is damaged")
+        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damaged from None
     return connection
 
 
