@@ -189,7 +189,7 @@ def replaced(form, path, value):
     return copy
 
 
-STRANGE = (None, True, 7, -1, 1e400, "x", "", "9" * 5000, "1/0", [], {}, [[]], {"kind": "step"})
+STRANGE = (None, True, 7, -1, 1e400, "x", "", "\ud800", "9" * 5000, "1/0", [], {}, [[]], {"kind": "step"})
 
 
 def test_a_plan_of_wrong_types_with_a_fitting_hash_ends_in_a_sentence_or_is_a_plan(folder, capsys):
@@ -275,3 +275,10 @@ def test_a_ledger_whose_list_of_tables_is_no_text_is_damaged(folder, capsys):
     place.write_bytes(place.read_bytes().replace(b"CREATE TABLE entry", b"CREATE TABL\xd0 entry"))
     assert main(["ledger", "show", str(place)]) == 2
     assert capsys.readouterr().err == f"error: {place}: is damaged; take this ledger from a backup\n"
+
+
+def test_half_a_character_in_a_ledger_is_refused_before_it_is_written_elsewhere(folder, capsys):
+    kept = used_ledger(folder)
+    for code, said in outcomes_with(folder, capsys, kept, kept[0], {"id": "\ud800"}):
+        assert code == 1
+        assert "entry 1 is not one that dpframework makes: holds half a character, which no other file can" in said

@@ -32,6 +32,9 @@ def require_form(form: Any, package: str, file: str, definition: str | None = No
 
     try:
         _validator(package, file, definition)(form)
+        json.dumps(form, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("holds half a character, which no other file can") from None
     except JsonSchemaValueException as error:
         raise InputError(error.message.replace("data.", "field ", 1).replace("data ", "its content ", 1)) from None
     except RecursionError:
