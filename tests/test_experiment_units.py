@@ -24,23 +24,16 @@ folds = 3
 epsilon = 1
 unit = "person"
 rows_per_unit = 2
+method = [
+    { name = "counts", miner = "histogram", params = { attribute = "whose" } },
+    { name = "exact", baseline = "code.py:exact" },
+]
+measure = [{ measure = "code.py:shared" }]
 
 [[data]]
 name = "visits"
 path = "visits.csv"
 schema = "visits.schema.toml"
-
-[[method]]
-name = "counts"
-miner = "histogram"
-params = { attribute = "whose" }
-
-[[method]]
-name = "exact"
-baseline = "code.py:exact"
-
-[[measure]]
-measure = "code.py:shared"
 """
 CODE = """
 import numpy as np
@@ -68,16 +61,9 @@ GENERATED = """
 epsilon = 1
 unit = "person"
 rows_per_unit = 2
-[[data]]
-name = "made"
-generator = "code.py:visits"
-params = { unit = "person" }
-[[method]]
-name = "counts"
-miner = "histogram"
-params = { attribute = "whose" }
-[[measure]]
-measure = "code.py:shared"
+data = [{ name = "made", generator = "code.py:visits", params = { unit = "person" } }]
+method = [{ name = "counts", miner = "histogram", params = { attribute = "whose" } }]
+measure = [{ measure = "code.py:shared" }]
 """
 
 
@@ -121,7 +107,7 @@ def test_other_units_are_other_cells_and_none_leaves_keys_as_they_are(folder: Pa
         return [job.key for job in jobs_of(load_experiment(folder / "visits.toml"))]
 
     of_rows = keys(FILE.replace('unit = "person"\n', "").replace("rows_per_unit = 2\n", ""))
-    two, three = keys(FILE), keys(FILE.replace("= 2\n\n[[data]]", "= 3\n\n[[data]]"))
+    two, three = keys(FILE), keys(FILE.replace("rows_per_unit = 2", "rows_per_unit = 3"))
     assert len({*of_rows, *two, *three}) == 3 * len(two)
     assert keys(FILE) == two
 
@@ -173,7 +159,7 @@ def test_a_generator_must_make_tables_of_the_unit(folder: Path) -> None:
     (folder / "made.toml").write_text(GENERATED)
     (job,) = jobs_of(load_experiment(folder / "made.toml"))
     assert rows_of(job.source)[0].unit == dpf.PrivacyUnit("person", ROWS)
-    (folder / "made.toml").write_text(GENERATED.replace('params = { unit = "person" }\n', ""))
+    (folder / "made.toml").write_text(GENERATED.replace(', params = { unit = "person" } }]', " }]", 1))
     with pytest.raises(dpf.InputError, match="data 'made': the experiment protects one person, by at most 2 of its"):
         jobs_of(load_experiment(folder / "made.toml"))
 

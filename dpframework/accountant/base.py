@@ -47,6 +47,7 @@ class Accountant(abc.ABC, Generic[A]):
     """
 
     name: ClassVar[str]
+    needs_delta: ClassVar[bool] = False  # whether its totals are finite at a delta above 0 only
     of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
     samples_anew: ClassVar[bool] = False  # whether what is planned from one sample may be made from several
 
@@ -95,9 +96,9 @@ class Accountant(abc.ABC, Generic[A]):
     def delta_for(cls, delta: Fraction) -> Fraction | None:
         """Return the delta that the notion's totals hold at in a study of a delta; None if that is too small for it.
 
-        By default the study's own.
+        By default the study's own, which must be above 0 where the notion needs that.
         """
-        return delta
+        return delta if delta or not cls.needs_delta else None
 
     @abc.abstractmethod
     def amount(self, calibration: Calibration | None) -> A:

@@ -44,12 +44,8 @@ class PLDAccountant(Accountant[Events]):
     """Accounts in privacy loss distributions, and reports epsilon at its delta."""
 
     name: ClassVar[str] = "pld"
+    needs_delta: ClassVar[bool] = True  # at 0 the pure accountant is exact
     of_units: ClassVar[bool] = True
-
-    @classmethod
-    def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the study's delta, which must be above 0: at 0 the pure accountant is exact."""
-        return delta or None
 
     def amount(self, calibration: Calibration | None) -> Events:
         """Return the step's events."""

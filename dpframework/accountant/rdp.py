@@ -143,13 +143,9 @@ class RDPAccountant(Accountant[Curve]):
     """
 
     name: ClassVar[str] = "rdp"
+    needs_delta: ClassVar[bool] = True  # at 0 the pure accountant is exact
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
-
-    @classmethod
-    def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the study's delta, which must be above 0: at 0 the pure accountant is exact."""
-        return delta or None
 
     def amount(self, calibration: Calibration | None) -> Curve:
         """Return the step's loss at every order."""

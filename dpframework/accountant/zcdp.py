@@ -23,13 +23,9 @@ class ZCDPAccountant(AdditiveAccountant):
     """Accounts in rho, and reports epsilon at its delta."""
 
     name: ClassVar[str] = "zcdp"
+    needs_delta: ClassVar[bool] = True  # rho has no finite epsilon at 0
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
-
-    @classmethod
-    def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the study's delta, which must be above 0: rho has no finite epsilon at 0."""
-        return delta or None
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
         """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""

@@ -198,21 +198,29 @@ class RepeatState(State):
         return composition.sequential([instance.charged(composition, plan) for instance in self.instances])
 
 
-class ParallelState(OnceState):
+class RowsState(OnceState):
+    """Other rows than the scope's, once made from them: found by its name, or without one."""
+
+    node: Parallel | Sample
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield itself, if named so or no name is asked."""
+        if name in (None, self.node.name) and isinstance(self, kind):
+            yield self, []
+
+    def keys(self) -> set[Key]:
+        """Return its own, and that of any of its kind."""
+        return {(type(self), None), (type(self), self.node.name)}
+
+
+class ParallelState(RowsState):
     """A partition, made or not, with one state a part."""
+
+    node: Parallel
 
     def __init__(self, node: Parallel) -> None:
         self.node = node
         self.parts: list[State] = []
-
-    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself, if named so or no name is asked."""
-        if isinstance(self, kind) and name in (None, self.node.name):
-            yield self, []
-
-    def keys(self) -> set[Key]:
-        """Return its own, and that of any partition."""
-        return {(ParallelState, None), (ParallelState, self.node.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Compose over the parts."""
@@ -220,21 +228,14 @@ class ParallelState(OnceState):
         return composition.over_parts(parts, plan) if parts else composition.sequential([])
 
 
-class SampleState(OnceState):
+class SampleState(RowsState):
     """A sample, drawn or not, with the state of what is released from it."""
+
+    node: Sample
 
     def __init__(self, node: Sample) -> None:
         self.node = node
         self.part = state_of(node.part)
-
-    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself, if named so or no name is asked."""
-        if isinstance(self, kind) and name in (None, self.node.name):
-            yield self, []
-
-    def keys(self) -> set[Key]:
-        """Return its own, and that of any sample."""
-        return {(SampleState, None), (SampleState, self.node.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return what the releases from the sample cost."""

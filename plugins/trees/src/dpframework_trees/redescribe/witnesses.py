@@ -20,11 +20,20 @@ import numpy as np
 
 from dpframework.run import Witness
 
-NONE, WOLF, MOOSE, BOTH = (False, False), (True, False), (False, True), (True, True)
+_ANIMALS = {"none": (False, False), "wolf": (True, False), "moose": (False, True), "both": (True, True)}
 
 
-def _row(animals: tuple[bool, bool], rain: float, zone: str) -> dict[str, Any]:
-    return {"wolf": animals[0], "moose": animals[1], "rain": rain, "zone": zone}
+def _row(text: str) -> dict[str, Any]:
+    """Return a row from its animals, its rain and its zone."""
+    animals, rain, zone = text.split()
+    wolf, moose = _ANIMALS[animals]
+    return {"wolf": wolf, "moose": moose, "rain": float(rain), "zone": zone}
+
+
+def _rows(text: str) -> list[tuple[dict[str, Any], int]]:
+    """Return several rows, each after the number of times that it occurs."""
+    numbered = (row.split(maxsplit=1) for row in text.split(","))
+    return [(_row(row), int(number)) for number, row in numbered]
 
 
 def _trees(first: tuple[int, int, int, int], second: tuple[int, int, int, int]) -> dict[str, Any]:
@@ -38,13 +47,8 @@ def _trees(first: tuple[int, int, int, int], second: tuple[int, int, int, int]) 
 
 def two_levels(outputs: Mapping[str, Any] = MappingProxyType({})) -> Witness:
     """Return a witness for two levels of `alt-expm` that start from the rain, under replace-one."""
-    shared = [
-        (_row(MOOSE, 4, "north"), 100),
-        (_row(WOLF, 1, "south"), 100),
-        (_row(WOLF, 7, "middle"), 20),
-        (_row(BOTH, 1, "north"), 10),
-    ]
-    return Witness(shared, _row(BOTH, 4, "middle"), _row(BOTH, 1, "north"), outputs)
+    shared = _rows("100 moose 4 north, 100 wolf 1 south, 20 wolf 7 middle, 10 both 1 north")
+    return Witness(shared, _row("both 4 middle"), _row("both 1 north"), outputs)
 
 
 def two_levels_at_once() -> Witness:
@@ -54,59 +58,33 @@ def two_levels_at_once() -> Witness:
 
 def rounds_level_by_level() -> Witness:
     """Return a witness for two starts and two rounds of `alt-expm`, under replace-one."""
-    shared = [
-        (_row(BOTH, 7, "south"), 5000),
-        (_row(NONE, 4, "north"), 50),
-        (_row(BOTH, 7, "middle"), 10),
-        (_row(MOOSE, 1, "middle"), 9),
-    ]
-    return Witness(shared, _row(WOLF, 1, "middle"), _row(MOOSE, 1, "middle"))
+    shared = _rows("5000 both 7 south, 50 none 4 north, 10 both 7 middle, 9 moose 1 middle")
+    return Witness(shared, _row("wolf 1 middle"), _row("moose 1 middle"))
 
 
 def whole_trees() -> Witness:
     """Return a witness for trees of one level of `alt-mcmc` that start from the wolf, under replace-one."""
-    shared = [
-        (_row(BOTH, 7, "south"), 636),
-        (_row(NONE, 1, "south"), 392),
-        (_row(BOTH, 7, "middle"), 80),
-        (_row(MOOSE, 7, "south"), 10),
-        (_row(BOTH, 4, "south"), 9),
-        (_row(NONE, 7, "middle"), 5),
-        (_row(WOLF, 1, "middle"), 1),
-    ]
-    return Witness(shared, _row(MOOSE, 4, "north"), _row(WOLF, 4, "middle"))
+    shared = _rows(
+        "636 both 7 south, 392 none 1 south, 80 both 7 middle, 10 moose 7 south, "
+        "9 both 4 south, 5 none 7 middle, 1 wolf 1 middle"
+    )
+    return Witness(shared, _row("moose 4 north"), _row("wolf 4 middle"))
 
 
 def rounds_of_whole_trees() -> tuple[Witness, Witness]:
     """Return a witness for each relation, for two starts and two rounds of `alt-mcmc`."""
-    added = [
-        (_row(MOOSE, 7, "north"), 10_000),
-        (_row(WOLF, 1, "middle"), 90),
-        (_row(WOLF, 4, "south"), 40),
-        (_row(BOTH, 4, "north"), 16),
-        (_row(NONE, 7, "middle"), 16),
-    ]
-    replaced = [
-        (_row(NONE, 4, "middle"), 18_000),
-        (_row(NONE, 7, "middle"), 750),
-        (_row(BOTH, 1, "north"), 750),
-        (_row(BOTH, 1, "middle"), 66),
-        (_row(BOTH, 4, "south"), 70),
-        (_row(WOLF, 4, "north"), 60),
-    ]
+    added = _rows("10_000 moose 7 north, 90 wolf 1 middle, 40 wolf 4 south, 16 both 4 north, 16 none 7 middle")
+    replaced = _rows(
+        "18_000 none 4 middle, 750 none 7 middle, 750 both 1 north, 66 both 1 middle, 70 both 4 south, 60 wolf 4 north"
+    )
     return (
-        Witness(added, None, _row(BOTH, 1, "north"), _trees((1, 1, 1, 0), (2, 0, 2, 0))),
-        Witness(replaced, _row(MOOSE, 7, "south"), _row(WOLF, 4, "south"), _trees((1, 3, 1, 4), (0, 0, 0, 0))),
+        Witness(added, None, _row("both 1 north"), _trees((1, 1, 1, 0), (2, 0, 2, 0))),
+        Witness(replaced, _row("moose 7 south"), _row("wolf 4 south"), _trees((1, 3, 1, 4), (0, 0, 0, 0))),
     )
 
 
 def pair_of_trees() -> Witness:
     """Return a witness for a pair of `mcmc-tree-pair` by its gain, under replace-one."""
-    shared = [
-        (_row(BOTH, 7, "north"), 2000),
-        (_row(MOOSE, 1, "south"), 50),
-        (_row(BOTH, 4, "south"), 20),
-        (_row(BOTH, 7, "south"), 10),
-    ]
+    shared = _rows("2000 both 7 north, 50 moose 1 south, 20 both 4 south, 10 both 7 south")
     outputs = {"start 1/pair": np.array([[4], [0]])}
-    return Witness(shared, _row(NONE, 1, "north"), _row(MOOSE, 7, "south"), outputs)
+    return Witness(shared, _row("none 1 north"), _row("moose 7 south"), outputs)
