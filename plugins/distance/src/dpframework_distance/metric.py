@@ -174,7 +174,10 @@ class CategoricalMetric:
             raise InputError(f"number is {number!r}; a whole number of clusters, at most the number of rows, is needed")
         if len(codes) == 1:
             return np.zeros(1, dtype=np.int64)
-        return np.asarray(fcluster(self.linkage(codes, large=large), number, criterion="maxclust") - 1, dtype=np.int64)
+        merges = self.linkage(codes, large=large)
+        last = len(codes) - number - 1  # of those that are made; scipy's own "maxclust" may make more, before 1.14
+        height = merges[last, 2] if last >= 0 else -1.0
+        return np.asarray(fcluster(merges, height, criterion="distance") - 1, dtype=np.int64)
 
     @functools.cached_property
     def points(self) -> tuple[NDArray[np.float64], ...]:
