@@ -26,6 +26,7 @@ from dpframework.mechanisms import (
     Exponential,
     ExponentialInterval,
     Gaussian,
+    KNorm,
     Laplace,
     Mechanism,
     PermuteAndFlip,
@@ -267,12 +268,17 @@ def drawn_cells(name: str, calibration: Calibration, source: Randomness, draws: 
     if name == "exponential-interval":
         outputs = [mechanism.release(PIECES, calibration, source) for _ in range(draws)]
         return np.histogram(outputs, bins=PIECES.breaks)[0]
+    if name == "k-norm":
+        none = np.zeros(4, dtype=np.int64)
+        first = [mechanism.release(none, calibration, source)[0] for _ in range(draws)]
+        return np.histogram(first, bins=EDGES)[0]
     noise = np.asarray(mechanism.release(np.zeros(draws, dtype=np.int64), calibration, source))
     return np.histogram(noise, bins=EDGES)[0]
 
 
 EDGES = np.array([-np.inf, -4.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 4.5, np.inf])
 MANY = attrs.evolve(COUNT, answer_length=None)
+HISTOGRAMS = attrs.evolve(facts(sensitivity("histograms", 1, fall=0), answer_length=4), histograms=(2, 2))
 CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     # mechanism, query, what 30 % more noise does to its scale, draws
     "discrete-laplace": (DiscreteLaplace("0.5"), MANY, Fraction(13, 10), 10_000),
@@ -288,6 +294,7 @@ CASES: dict[str, tuple[Mechanism, QueryFacts, Fraction, int]] = {
     "permute-and-flip": (PermuteAndFlip(1), VOTES, Fraction(13, 10), 6_000),
     "exponential-interval": (ExponentialInterval(1), VOTES, Fraction(13, 10), 6_000),
     "above-threshold": (AboveThreshold(2, threshold=5), VOTES, Fraction(13, 10), 4_000),
+    "k-norm": (KNorm("0.5"), HISTOGRAMS, Fraction(13, 10), 3_000),
 }
 
 
@@ -303,10 +310,22 @@ def expected(name: str, calibration: Calibration) -> Any:
         ]
     if name == "laplace on reals":  # a lattice of 2**-20: the continuous distribution, to six digits
         return np.diff(stats.laplace(scale=float(calibration.scale)).cdf(EDGES))
+    if name == "k-norm":
+        return first_entry(calibration)
     points = np.arange(-60, 61)
     one = attrs.evolve(calibration, facts=COUNT)
     weights = [math.exp(mechanism.log_density(0, k, one)) for k in points]
     return np.histogram(points, bins=EDGES, weights=weights)[0]
+
+
+def first_entry(calibration: Calibration) -> Any:
+    """Return the chances of the first entry of noise on two histograms of two cells, by adding up the density."""
+    points, none = np.arange(-60, 61), np.zeros(4, dtype=np.int64)
+    of_norm = [calibration.mechanism.log_density(none, np.array([n, 0, n, 0]), calibration) for n in range(500)]
+    chances = np.exp(np.array(of_norm))
+    first, total = points[:, None, None], points[None, :, None]
+    norms = np.maximum(np.abs(first) + np.abs(total - first), np.abs(points) + np.abs(total - points))
+    return np.histogram(points, bins=EDGES, weights=chances[norms].sum(axis=(1, 2)))[0]
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, PiecewiseScores, Supports
+from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Marginals, PiecewiseScores, Supports
 from dpframework.queries.base import Declared, Norm, QueryFacts
 
 SCHEMA = dpf.Schema(
@@ -43,6 +43,7 @@ QUERIES: dict[str, tuple[dpf.Query, set[tuple[Norm, Relation]]]] = {
     "histogram of one cell": (Histogram(ONLY), {(norm, Relation.REPLACE_ONE) for norm in Norm}),
     "unknown cells": (UnknownCells(), set()),
     "joint histogram": (JointHistogram([ILL, C]), set()),
+    "marginals": (Marginals([ILL, C, ONLY]), set()),
     "overlapping supports": (
         Supports([dpf.Equals("ill", "true"), dpf.Equals("c", "x"), dpf.Not(dpf.Equals("ill", "false"))]),
         set(),
@@ -90,7 +91,7 @@ def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
             for other in neighbours(cells, relation):
                 change = known[other] - known[cells]
                 for direction, part in (("change", change), ("rise", change.clip(0)), ("fall", change.clip(None, 0))):
-                    for norm, size in sizes(part):
+                    for norm, size in sizes(part, query.histograms):
                         largest[norm, relation, direction] = max(largest[norm, relation, direction], size)
     for declared in query.sensitivities:
         change = declared.change
@@ -110,10 +111,12 @@ def test_declared_sensitivities_are_the_largest_changes(name: str) -> None:
         assert declared.source
 
 
-def sizes(change: NDArray[np.int64]) -> list[tuple[Norm, int]]:
+def sizes(change: NDArray[np.int64], histograms: tuple[int, ...]) -> list[tuple[Norm, int]]:
     """Return how large a change is in every norm."""
     lengths = np.abs(change)
+    each = np.split(lengths, np.cumsum(histograms)[:-1]) if histograms else []
     return [
+        *((Norm.HISTOGRAMS, int(part.sum())) for part in each),
         (Norm.L1, int(lengths.sum())),
         (Norm.SQUARED_L2, int((lengths**2).sum())),
         (Norm.LINF, int(lengths.max())),

@@ -13,7 +13,17 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import BUILT_IN, AboveThreshold, DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
-from dpframework.queries import Count, Histogram, JointHistogram, Norm, Query, QueryFacts, Sensitivity, Supports
+from dpframework.queries import (
+    Count,
+    Histogram,
+    JointHistogram,
+    Marginals,
+    Norm,
+    Query,
+    QueryFacts,
+    Sensitivity,
+    Supports,
+)
 from dpframework.run.miner import Example
 from dpframework.verify import (
     assert_not_told_apart,
@@ -154,6 +164,7 @@ class TestBuiltInQueries(QueryConformance):
         "all rows": (Count(), SCHEMA, {}),
         "histogram": (Histogram(SCHEMA["town"]), SCHEMA, {}),
         "joint histogram": (JointHistogram([SCHEMA["town"], SCHEMA["age"]]), SCHEMA, {}),
+        "marginals": (Marginals(SCHEMA), SCHEMA, {}),
         "supports": (Supports([dpf.Equals("ill", "true"), dpf.Below("age", 4), dpf.Equals("town", "B")]), SCHEMA, {}),
     }
 

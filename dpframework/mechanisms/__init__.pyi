@@ -8,6 +8,11 @@ from .base import (
 from .built_in import BUILT_IN as BUILT_IN
 from .gaussian import Gaussian as Gaussian
 from .interval import ExponentialInterval as ExponentialInterval
+from .knorm import (
+    KNorm as KNorm,
+    cell_variances as cell_variances,
+    groups_by_size as groups_by_size,
+)
 from .laplace import (
     DiscreteLaplace as DiscreteLaplace,
     Laplace as Laplace,

@@ -74,6 +74,8 @@ class Calibration:
         What the release costs at this scale under each relation, whose neighbours differ by one privacy unit.
     by
         What one unit does to the rows.
+    same_rows
+        Whether neighbours have as many rows as each other in what is asked, so that noise need not hide their number.
     """
 
     mechanism: Mechanism
@@ -82,6 +84,7 @@ class Calibration:
     unit: Fraction
     losses: Losses
     by: UnitChange = ONE_ROW
+    same_rows: bool = False
 
     @functools.cached_property
     def lattice_scale(self) -> float:
@@ -211,7 +214,8 @@ class Mechanism(abc.ABC):
                 "raise its privacy parameter"
             )
         losses = of_a_row.losses(change, scale)
-        return Calibration(of_a_row, facts, scale, unit, losses.of_rows(by.rows), by)
+        same_rows = relation is Relation.REPLACE_ONE and not in_parts and not by.resizes
+        return Calibration(of_a_row, facts, scale, unit, losses.of_rows(by.rows), by, same_rows)
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
         """Return the lattice step for a query: 1 for integers, else a power of two far below the sensitivity."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.interval import ExponentialInterval
+from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 from dpframework.mechanisms.threshold import AboveThreshold
@@ -18,4 +19,5 @@ BUILT_IN: tuple[type[Mechanism], ...] = (
     PermuteAndFlip,
     ExponentialInterval,
     AboveThreshold,
+    KNorm,
 )

@@ -13,6 +13,7 @@ from .counts import (
     histogram_sensitivities as histogram_sensitivities,
 )
 from .entropies import entropy_change as entropy_change
+from .marginals import Marginals as Marginals
 from .ranks import QuantileScores as QuantileScores
 from .scores import (
     CandidateScores as CandidateScores,

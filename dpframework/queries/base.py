@@ -20,11 +20,17 @@ from dpframework.tables.blocks import Block
 
 
 class Norm(enum.StrEnum):
-    """How the change of an answer is measured; L2 sensitivities are given squared, so that they stay rational."""
+    """How the change of an answer is measured; L2 sensitivities are given squared, so that they stay rational.
+
+    `HISTOGRAMS` is for answers that are several histograms, one after another (`QueryFacts.histograms`): the largest l1
+    norm of the change of one. Who declares it says, too, that each of them counts every row once, so that a change has
+    the same sum in all, and the sum 0 if a row is replaced.
+    """
 
     L1 = "l1"
     SQUARED_L2 = "squared-l2"
     LINF = "linf"
+    HISTOGRAMS = "histograms"
 
 
 def _size_or_none(value: Amount | None) -> Fraction | None:
@@ -119,6 +125,10 @@ def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
     return tuple(declared)
 
 
+def _sizes(given: Iterable[int]) -> tuple[int, ...]:
+    return tuple(given)
+
+
 @attrs.frozen
 class QueryFacts:
     """All that a plan holds of a query: enough to check and account, nothing that can be evaluated.
@@ -139,6 +149,8 @@ class QueryFacts:
         What it declares; empty if undeclared, which the checks refuse.
     rounding
         How far evaluation in floating point may put a coordinate of its answer from the true one; 0 if it is exact.
+    histograms
+        The sizes of the histograms of all rows that its answer is made of; empty if it is none, or another.
     """
 
     name: str
@@ -148,6 +160,7 @@ class QueryFacts:
     answer_length: int | None
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
     rounding: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    histograms: tuple[int, ...] = attrs.field(default=(), converter=_sizes)
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -223,6 +236,11 @@ class Query(abc.ABC):
         """
         return Fraction(0)
 
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """The sizes of the histograms of all rows that its answer is made of, if it is (see `Norm.HISTOGRAMS`)."""
+        return ()
+
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Declare how far a privacy unit of several rows moves the answer, where that is less than by each row alone.
 
@@ -242,6 +260,7 @@ class Query(abc.ABC):
             self.answer_length,
             self.sensitivities,
             self.rounding,
+            self.histograms,
         )
 
     @abc.abstractmethod

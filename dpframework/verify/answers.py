@@ -59,6 +59,7 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         QueryFacts("counts", "counts of disjoint cells", (), True, 2, histogram_sensitivities(2)),
         QueryFacts("weights", "a sum of weights up to 3", (), True, 1, weights),
         QueryFacts("real", "a real number", (), False, 1, real),
+        _marginals(),
     ]
     of_scores = [
         QueryFacts("scores", f"{'integer' if integer else 'real'} scores, {words}", (), integer, 3, [declared])
@@ -66,6 +67,11 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
         for words, declared in zip(("monotonic", "two-sided"), scored, strict=True)
     ]
     return tuple(made_up(facts) for facts in (*of_counts, *of_scores) if _serves(mechanism, facts))
+
+
+def _marginals() -> QueryFacts:
+    declared = Sensitivity(Norm.HISTOGRAMS, 1, 2, fall=0, source="a probe")
+    return QueryFacts("marginals", "two histograms of the same rows", (), True, 5, [declared], histograms=(2, 3))
 
 
 def _serves(mechanism: Mechanism, facts: QueryFacts) -> bool:
@@ -83,6 +89,9 @@ def made_up(facts: QueryFacts) -> Answers:
 def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)
+    if mechanism.norm is Norm.HISTOGRAMS:
+        yield from _of_histograms(facts.histograms, relation)
+        return
     if mechanism.norm is not Norm.LINF:
         base = np.array([5.0, -3.0])[: min(facts.answer_length or 2, 2)]
         for shift in shifts(facts, relation, len(base)):
@@ -97,6 +106,15 @@ def _made_up(mechanism: Mechanism, calibration: Calibration, relation: Relation)
             else:
                 one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
                 yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
+
+
+def _of_histograms(sizes: Sequence[int], relation: Relation) -> Iterator[tuple[Any, Any]]:
+    """Yield the histograms of some rows, with a row more, or with one in place of another."""
+    eyes = [np.eye(size, dtype=np.int64) for size in sizes]
+    rows = list(itertools.islice((np.concatenate(row) for row in itertools.product(*eyes)), 64))
+    base = 3 * rows[0] + sum(rows)
+    for row in rows:
+        yield (base, base + row) if relation is Relation.ADD_OR_REMOVE_ONE else (base, base - rows[0] + row)
 
 
 def _typed(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:

@@ -92,11 +92,12 @@ def probes() -> tuple[Probe, ...]:
     """Return queries' facts with answers that between them every kind of mechanism can serve."""
 
     def facts(name: str, integer: bool, size: int, *norms: Norm) -> QueryFacts:
-        declared = [Sensitivity(norm, 1, fall=0, source="a probe") for norm in norms]
-        return QueryFacts(name, name, (), integer, size, declared)
+        return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
 
-    breaks = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
+    breaks = np.array([0, 0.5, 2, 2.25, 4])
+    several = attrs.evolve(facts("two histograms", True, 5, Norm.HISTOGRAMS), histograms=(2, 3))
     return (
+        Probe(several, lambda scale: np.array([5, -3, 2, 0, 0])),
         Probe(facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
         Probe(facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),
         Probe(facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),

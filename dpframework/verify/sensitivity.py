@@ -25,6 +25,7 @@ from dpframework.verify.tables import Change, Held, Pair, Rows, Sizes, SmallTabl
 MOST_ROWS = 60
 TIGHT = 0.999  # of a declared change
 ROUNDING = 1e-9  # relative, of floating point in an answer
+UNBOUNDED = 1e300  # stands for a change that no noise of a mechanism covers; JSON has no infinity
 SPREAD = "spread"
 RISE, FALL = " rise", " fall"  # after the name of a norm
 
@@ -37,8 +38,9 @@ class Measured:
     Attributes
     ----------
     norm
-        "l1", "squared-l2", "linf", "spread" (of a linf sensitivity: how far two coordinates move apart), or a norm with
-        "rise" or "fall": of what adding a row raises, or lowers, where that is declared to be less than the change.
+        "l1", "squared-l2", "linf", "histograms", "spread" (of a linf sensitivity: how far two coordinates move apart),
+        or a norm with "rise" or "fall": of what adding a row raises, or lowers, where that is declared to be less than
+        the change.
     declared, largest
         The two changes.
     one, other
@@ -198,14 +200,43 @@ def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[st
     return declared
 
 
-def measure(before: Any, after: Any) -> dict[str, float]:
-    """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread."""
+def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_rows: bool = False) -> dict[str, float]:
+    """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread.
+
+    Parameters
+    ----------
+    before, after
+        The answers.
+    histograms
+        The sizes of the histograms of all rows that they are made of, if they are. If the change has not the same sum
+        in all of them, it is `UNBOUNDED` in that norm.
+    same_rows
+        Whether that sum must be 0.
+    """
     change = _change(before, after)
     found = {SPREAD: float(np.ptp(change)) if change.size else 0.0}
     for name, part in (("", np.abs(change)), (RISE, np.maximum(change, 0)), (FALL, np.maximum(-change, 0))):
         found["l1" + name] = float(part.sum())
         found["squared-l2" + name] = float(np.square(part).sum())
         found["linf" + name] = float(part.max(initial=0.0))
+    if histograms:
+        found |= _of_histograms(change, histograms, same_rows)
+    return found
+
+
+def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows: bool) -> dict[str, float]:
+    name = Norm.HISTOGRAMS.value
+    if len(change) != sum(sizes):
+        return dict.fromkeys((name, name + RISE, name + FALL), UNBOUNDED)
+    parts = np.split(change, np.cumsum(sizes)[:-1])
+    sums = {float(part.sum()) for part in parts}
+    found = {
+        name: max(float(np.abs(part).sum()) for part in parts),
+        name + RISE: max(float(part.clip(0).sum()) for part in parts),
+        name + FALL: max(float((-part).clip(0).sum()) for part in parts),
+    }
+    if len(sums) > 1 or (same_rows and sums != {0.0}):
+        found[name] = UNBOUNDED
     return found
 
 
@@ -242,6 +273,8 @@ class _Searched:
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
         self.most = largest_number(schema, relation, rows)
         self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
+        self.histograms = query.facts().histograms
+        self.same_rows = relation is Relation.REPLACE_ONE and (rows == 1 or schema.rows is not None)
         self.patience = patience
         self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed), patience)
         self.declared = {norm: float(change) for norm, change in declared_changes(query, relation, rows).items()}
@@ -297,7 +330,7 @@ class _Searched:
         if np.shape(before) != np.shape(after):
             self.wrong.setdefault("shape", "the length of its answer depends on the rows")
             return 0.0
-        changed = measure(before, after)
+        changed = measure(before, after, self.histograms, same_rows=self.same_rows)
         for norm, (largest, _, _) in self.largest.items():
             if changed[norm] > largest:
                 self.largest[norm] = changed[norm], one, other

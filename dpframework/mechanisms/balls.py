@@ -1,0 +1,209 @@
+"""Integer points of the balls of the K-norm: how many there are, and one drawn uniformly (see `knorm`).
+
+A *section* holds the integer vectors of one histogram whose entries add up to a total and whose negative entries add up
+to minus some depth at most. A *ball* of radius r is a product of sections over the histograms: of total 0 and depth r
+where the number of rows stays the same, else a union over totals t, of depth (r - |t|) / 2 rounded down.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from math import comb
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms.randomness import Randomness
+
+_WORDS = 64  # drawn at once
+
+
+@final
+class WholeNumbers:
+    """Uniform whole numbers of any size, from a source's words of 64 bits: exact, by rejection."""
+
+    def __init__(self, randomness: Randomness) -> None:
+        self._randomness, self._pool, self._bits = randomness, 0, 0
+
+    def bits(self, number: int) -> int:
+        """Draw a number of so many uniform bits."""
+        while self._bits < number:
+            drawn = self._randomness.words(_WORDS)
+            self._pool |= int.from_bytes(np.asarray(drawn, dtype="<u8").tobytes(), "little") << self._bits
+            self._bits += 64 * _WORDS
+        found = self._pool & ((1 << number) - 1)
+        self._pool, self._bits = self._pool >> number, self._bits - number
+        return found
+
+    def below(self, bound: int) -> int:
+        """Draw uniformly from 0, ..., bound - 1."""
+        number = (bound - 1).bit_length()
+        while (found := self.bits(number)) >= bound:
+            pass
+        return found
+
+    def subset(self, size: int, number: int) -> list[int]:
+        """Draw a uniform subset of 0, ..., size - 1 with so many elements, sorted (Floyd's algorithm)."""
+        chosen: set[int] = set()
+        for last in range(size - number, size):
+            found = self.below(last + 1)
+            chosen.add(last if found in chosen else found)
+        return sorted(chosen)
+
+    def composition(self, total: int, parts: int, least: int) -> list[int]:
+        """Draw a uniform vector of so many whole numbers of at least `least`, 0 or 1, with that sum (stars, bars)."""
+        if parts == 0:
+            return []
+        places = total + (1 - least) * parts
+        bars = [-1, *self.subset(places - 1, parts - 1), places - 1]
+        return [after - before - (1 - least) for before, after in itertools.pairwise(bars)]
+
+
+def section_size(size: int, total: int, depth: int) -> int:
+    """Return how many integer vectors have that total, of 0 or more, and negative entries of minus `depth` at least.
+
+    By what its positive part x and its negative part y are, one entry has the generating function
+    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The number is the coefficient of x**(total+depth) y**depth in its
+    `size`-th power divided by 1-xy, which adds up over depths.
+
+    Examples
+    --------
+    >>> section_size(2, 0, 3)  # (0, 0), and (k, -k) and (-k, k) for k = 1, 2, 3
+    7
+    """
+    if depth < 0:
+        return 0
+    free = size - 1
+    choose, above, below, count = 1, comb(total + depth + free, free), comb(depth + free, free), 0
+    for k in range(
+        min(free, depth) + 1
+    ):  # (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free)
+        count += (-1) ** k * choose * above * below
+        choose = choose * (free - k) // (k + 1)
+        above = above * (total + depth - k) // (total + depth - k + free)
+        below = below * (depth - k) // (depth - k + free)
+    return count
+
+
+def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
+    """Draw a uniform one of the vectors that `section_size` counts.
+
+    First how much is negative, by bisection on the count; then how many entries are; then which, and how much each is.
+    """
+    position, low, high = numbers.below(section_size(size, total, depth)), 0, depth
+    while low < high:  # the least depth that holds more vectors than `position`
+        middle = (low + high) // 2
+        low, high = (low, middle) if section_size(size, total, middle) > position else (middle + 1, high)
+    weights = [
+        comb(size, p) * (comb(low - 1, p - 1) if p else int(low == 0)) * comb(low + total + size - p - 1, size - p - 1)
+        for p in range(min(size - 1, low) + 1)
+    ]  # p entries are negative, the others add up to total + low
+    position, negative = numbers.below(sum(weights)), 0
+    while position >= weights[negative]:
+        position, negative = position - weights[negative], negative + 1
+    where = numbers.subset(size, negative)
+    vector = [0] * size
+    for entry, value in zip(where, numbers.composition(low, negative, 1), strict=True):
+        vector[entry] = -value
+    others = [entry for entry in range(size) if entry not in set(where)]
+    for entry, value in zip(others, numbers.composition(low + total, size - negative, 0), strict=True):
+        vector[entry] = value
+    return vector
+
+
+# Not slotted: the cached property needs an instance dictionary.
+@final
+@attrs.frozen(slots=False)
+class Balls:
+    """The balls of the K-norm around 0 for histograms of some sizes.
+
+    Attributes
+    ----------
+    sizes
+        Of the histograms, each 2 or more.
+    same_rows
+        Whether neighbours have the same number of rows, so that each histogram's noise adds up to 0; else all of them
+        have noise of one sum.
+    """
+
+    sizes: tuple[int, ...]
+    same_rows: bool
+
+    @property
+    def dimension(self) -> int:
+        """Of the space that noise is drawn from."""
+        return sum(self.sizes) - len(self.sizes) + (not self.same_rows)
+
+    def section(self, total: int, radius: int) -> int:
+        """Return how many points of a ball have that sum, of 0 or more, in each histogram."""
+        depth = radius if self.same_rows else (radius - total) // 2
+        return math.prod(section_size(size, total, depth) for size in self.sizes)
+
+    def number(self, radius: int) -> int:
+        """Return how many points a ball has: the sum over k of h_k C(radius - k + D, D)."""
+        dimension = self.dimension
+        return sum(h * comb(radius - k + dimension, dimension) for k, h in enumerate(self.h) if k <= radius)
+
+    @functools.cached_property
+    def h(self) -> tuple[int, ...]:
+        """The numbers h_k, k = 0, ..., D, that the number of points of every ball is made of.
+
+        The unit ball is a polytope with integer vertices, so that the number of points is a polynomial in the radius
+        (Ehrhart 1962), and h_k = sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j is a whole
+        number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} with l a sum of entries with integer
+        coefficients, so that h_k = h_(D-k) (Hibi 1992): half of them are computed.
+        """
+        dimension = self.dimension
+        half = dimension // 2 + 1
+        points = self._first_numbers(half)
+        signs = [(-1) ** j * comb(dimension + 1, j) for j in range(half)]
+        first = [sum(signs[j] * points[k - j] for j in range(k + 1)) for k in range(half)]
+        return (*first, *reversed(first[: dimension + 1 - half]))
+
+    def _first_numbers(self, radii: int) -> list[int]:
+        """Return how many points the balls of radius 0, ..., radii - 1 have."""
+        if self.same_rows:
+            known = {size: [section_size(size, 0, r) for r in range(radii)] for size in set(self.sizes)}
+            return [math.prod(known[size][r] for size in self.sizes) for r in range(radii)]
+        product: Any = 1  # by positive and negative part
+        for size, section in _sections(self.sizes, radii).items():
+            product = product * section ** self.sizes.count(size)
+        above = [[int(product[depth + total, depth]) for total in range(radii - 2 * depth)] for depth in range(radii)]
+        return [
+            sum((1 if t == 0 else 2) * above[(radius - t) // 2][t] for t in range(radius + 1))
+            for radius in range(radii)
+        ]  # totals t and -t have equally many
+
+    def draw(self, radius: int, numbers: WholeNumbers) -> list[int]:
+        """Draw a uniform point of a ball, one histogram after another."""
+        total, sign = 0, 1
+        if not self.same_rows:
+            position = numbers.below(self.number(radius))
+            while (points := (1 if total == 0 else 2) * self.section(total, radius)) <= position:
+                position, total = position - points, total + 1
+            sign = -1 if total and position % 2 else 1
+        depth = radius if self.same_rows else (radius - total) // 2
+        return [sign * z for size in self.sizes for z in draw_section(size, total, depth, numbers)]
+
+
+@functools.lru_cache(maxsize=64)
+def balls(sizes: tuple[int, ...], same_rows: bool) -> Balls:
+    """Return the balls, of which the h_k are computed once: they follow from public facts."""
+    return Balls(sizes, same_rows)
+
+
+def _sections(sizes: Sequence[int], radii: int) -> dict[int, NDArray[Any]]:
+    """Return `section_size` by total + depth and by depth, both below `radii`, for each of some sizes."""
+    found: dict[int, NDArray[Any]] = {}
+    section = np.ones((radii, radii), dtype=object)  # of size 1
+    for size in range(2, max(sizes) + 1):
+        section = np.add.accumulate(np.add.accumulate(section, axis=0), axis=1)  # by 1 / ((1-x)(1-y))
+        section[1:, 1:] = section[1:, 1:] - section[:-1, :-1].copy()  # by 1-xy
+        if size in sizes:
+            found[size] = section.copy()
+    return found

@@ -1,0 +1,79 @@
+"""All one-way marginals of a table: a histogram of each of several attributes, as one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.tables.blocks import Block
+
+_MOST_NAMED = 4  # in a text
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen
+class Marginals(Query):
+    """The histograms of several attributes, one after another, in the order of their codes.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean, Categorical
+    >>> Marginals([Boolean("ill"), Categorical("town", ["A", "B", "C"])]).histograms
+    (2, 3)
+    """
+
+    name = "marginals"
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes, validator=attrs.validators.min_len(1))
+
+    @property
+    def text(self) -> str:
+        """Name the attributes, or say how many there are."""
+        named = ", ".join(self.attributes) if len(self.of) <= _MOST_NAMED else f"{len(self.of)} attributes"
+        return f"{'histogram' if len(self.of) == 1 else 'histograms'} of {named}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def answer_length(self) -> int:
+        """One count a code of each attribute, missing's included."""
+        return sum(self.histograms)
+
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """The attributes' numbers of codes."""
+        return tuple(a.size for a in self.of)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Return the sensitivities of m histograms that count every row once.
+
+        A row that is added raises one count of each by 1. One that is replaced lowers one count and raises another, of
+        each attribute of two values or more. So in each histogram the l1 change is 1, or 2; over all together, where
+        d of m attributes have two values or more, m, or 2 d, and so are the squares; a single count changes by 1.
+        """
+        source = "each histogram counts every row once"
+        added, moved = len(self.of), 2 * sum(a.size > 1 for a in self.of)
+        return (
+            Sensitivity(Norm.HISTOGRAMS, 1, 2 if moved else 0, fall=0, source=source),
+            Sensitivity(Norm.L1, added, moved, fall=0, source=source),
+            Sensitivity(Norm.SQUARED_L2, added, moved, fall=0, source=source),
+            Sensitivity(Norm.LINF, 1, 1 if moved else 0, fall=0, source=source),
+        )
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (sum of sizes,)."""
+        counts = [np.bincount(block.codes(a.name), minlength=a.size) for a in self.of]
+        return np.concatenate(counts).astype(np.int64)
