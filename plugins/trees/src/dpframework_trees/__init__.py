@@ -37,11 +37,12 @@ def dpframework_miners() -> list[type[Any]]:
 
 @hookimpl
 def dpframework_mechanisms() -> list[type[Any]]:
-    """Bring the samplers of whole trees."""
+    """Bring the samplers of whole trees, and the fit of an additive model."""
+    from dpframework_trees.additive import ObjectivePerturbation
     from dpframework_trees.pairing import MarkovChainPairs
     from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 
-    return [ExactTrees, MarkovChainTrees, MarkovChainPairs]
+    return [ExactTrees, MarkovChainTrees, MarkovChainPairs, ObjectivePerturbation]
 
 
 def __getattr__(name: str) -> Any:

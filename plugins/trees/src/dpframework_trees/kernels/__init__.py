@@ -13,6 +13,7 @@ kernel of another file changed which this one calls: after such a change, delete
 
 from dpframework_trees.kernels.bits import arrange, best_associations, common, pack_classes, pack_tests
 from dpframework_trees.kernels.counting import add_leaf_codes
+from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from dpframework_trees.kernels.routing import Routed, leaf_counts, place_rows
 from dpframework_trees.kernels.scoring import child_score, pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.unions import grow_unions
@@ -32,7 +33,9 @@ __all__ = [
     "Steps",
     "TreeTarget",
     "Weighing",
+    "add_curvature",
     "add_leaf_codes",
+    "add_residuals",
     "arrange",
     "best_associations",
     "child_score",

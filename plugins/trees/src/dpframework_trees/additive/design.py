@@ -1,0 +1,262 @@
+"""What an additive model has columns for, and the noise and ridge that fit them: all from public facts.
+
+The scores of a row are the sum of one function of each attribute, and an intercept. A function is a value for each cell
+of its attribute, and its columns are these: one for each cell (1 in a row of that cell, else 0), but a single one for
+an attribute of two cells (-1 or 1). The intercept is a column of 1. So a row has an l1 norm of 1 in the columns of each
+attribute: its block.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import InputError, float_above
+
+Reals = NDArray[np.float64]
+
+CURVATURE = 0.15  # of a row of two classes: p (1 - p) as it is expected
+SPREAD = 0.25  # the variance that an attribute's values are expected to have
+SPREAD_OF_INTERCEPT = 1.0
+MOST_COLUMNS = 2_000  # times outputs: the Hessian has so many rows
+WIDER = 1.6  # than the smallest block of its group is no block
+BLUR = Fraction(1, 128)  # of epsilon, for each of the two sides that the release's noise is compared on
+MULTICLASS = Fraction(1, 10)  # of epsilon, that the determinant may cost with several classes
+STEPS = 32  # bits: the noise's lattice is 2**-32 of an epsilon
+BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
+
+
+def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(cell) for cell in of_one) for of_one in given)
+
+
+@attrs.frozen
+class Design:
+    """The columns of an additive model.
+
+    Attributes
+    ----------
+    bins
+        For each attribute the cell of each of its codes, from 0: two cells or more.
+    classes
+        How many there are. Two have one output, the log-odds of the second; more have one output each.
+    rows
+        About how many rows there are: a public or noisy number, for the ridge.
+    most_rows
+        A public bound on the number of rows.
+    """
+
+    bins: tuple[tuple[int, ...], ...] = attrs.field(converter=_bins)
+    classes: int
+    rows: float
+    most_rows: int
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse more columns than a fit can have."""
+        if self.columns * self.outputs > MOST_COLUMNS:
+            raise InputError(
+                f"an additive model would have {self.columns * self.outputs} coefficients, more than {MOST_COLUMNS}; "
+                "leave out attributes with many values, or give them fewer"
+            )
+
+    @functools.cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells of each attribute."""
+        return tuple(max(of_one) + 1 for of_one in self.bins)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a column adds to."""
+        return 1 if self.classes == 2 else self.classes
+
+    @property
+    def swing(self) -> int:
+        """The l1 norm of a row's probabilities less its outcome, over outputs, as a multiple of 1 - p of its class."""
+        return 1 if self.classes == 2 else 2
+
+    @functools.cached_property
+    def widths(self) -> tuple[int, ...]:
+        """The number of columns of each attribute, then of the intercept."""
+        return (*(1 if size == 2 else size for size in self.sizes), 1)
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return sum(self.widths)
+
+    @functools.cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The first column of each attribute, then of the intercept."""
+        return tuple(int(n) for n in np.cumsum([0, *self.widths[:-1]]))
+
+    @functools.cached_property
+    def first_cells(self) -> tuple[int, ...]:
+        """The first cell of each attribute, then of the intercept."""
+        return tuple(int(n) for n in np.cumsum([0, *self.sizes]))
+
+    @functools.cached_property
+    def of_cells(self) -> Reals:
+        """What a row of each cell has in each column, shape (columns, cells); read-only."""
+        table = np.zeros((self.columns, sum(self.sizes) + 1))
+        for size, width, column, cell in zip((*self.sizes, 1), self.widths, self.starts, self.first_cells, strict=True):
+            of_one = np.array([[-1.0, 1.0]]) if size == 2 else np.eye(width)
+            table[column : column + width, cell : cell + size] = of_one
+        table.flags.writeable = False
+        return table
+
+    @functools.cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Blocks whose noise has one radius: the intercept's and all of one column; then others of about one size."""
+        narrow = [j for j, width in enumerate(self.widths) if width == 1]
+        wide = sorted((j for j, width in enumerate(self.widths) if width > 1), key=lambda j: self.widths[j])
+        groups: list[list[int]] = [narrow]
+        for j in wide:
+            of_last = groups[-1]
+            if len(groups) == 1 or self.widths[j] > WIDER * self.widths[of_last[0]]:
+                groups.append([j])
+            else:
+                of_last.append(j)
+        return tuple(map(tuple, groups))
+
+    @functools.cached_property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Each group's share of the noise's norm: they add up to 1."""
+        costs = []
+        for group in self.groups:
+            d = len(group) * self.outputs
+            narrow = self.widths[group[0]] == 1 and self.outputs == 1
+            wide = sum(math.sqrt(2) * min(self.widths[j] * self.outputs, 12) for j in group)
+            costs.append(math.sqrt(d / 3) * (d + 1) if narrow else wide)
+        parts = [max(round(2**16 * cost ** (2 / 3)), 1) for cost in costs]
+        return tuple(Fraction(part, sum(parts)) for part in parts)
+
+    def blocks(self, group: int) -> list[int]:
+        """Return the number of coordinates of each block of a group."""
+        return [self.widths[j] * self.outputs for j in self.groups[group]]
+
+
+@attrs.frozen(eq=False)
+class Tuned:
+    """The noise and the ridge of a design at an epsilon (see `perturbation` for what they must fulfil).
+
+    Attributes
+    ----------
+    design
+        The columns.
+    epsilon
+        What the fit may lose for a row that is added or removed.
+    """
+
+    design: Design
+    epsilon: Fraction
+
+    @functools.cached_property
+    def step(self) -> Fraction:
+        """The noise's lattice, a power of two: the gradient's noise is a multiple of it."""
+        return Fraction(2) ** (-STEPS - math.floor(math.log2(self.epsilon)))
+
+    @functools.cached_property
+    def of_gradient(self) -> Fraction:
+        """What of epsilon the gradient's noise gets: all but blur, determinant and lattice."""
+        rest = self.epsilon * (1 - 2 * BLUR)
+        if self.design.classes > 2:
+            rest -= self.epsilon * MULTICLASS
+        return rest * BELOW_ONE
+
+    @functools.cached_property
+    def scales(self) -> tuple[float, ...]:
+        """The scale of each group's noise, in steps of the lattice."""
+        swing = self.design.swing
+        return tuple(float_above(swing / (self.step * self.of_gradient * share)) for share in self.design.shares)
+
+    @functools.cached_property
+    def most_curvature(self) -> Fraction:
+        """What `max over rows x of x' R**-1 x` must not exceed (see `perturbation`)."""
+        classes = self.design.classes
+        if classes == 2:
+            return self.spent_by_gradient
+        half = self.spent_by_gradient * (classes - 1) / 2
+        return min(half, MULTICLASS * self.epsilon * (classes - 1) / (classes - 2))
+
+    @functools.cached_property
+    def spent_by_gradient(self) -> Fraction:
+        """What the gradient's noise costs at r = 1 at most, its lattice aside, exactly."""
+        return sum((Fraction(self.design.swing) / (self.step * Fraction(s)) for s in self.scales), Fraction(0))
+
+    @functools.cached_property
+    def claimed(self) -> Fraction:
+        """The whole loss for a row that is added or removed, exactly: at most epsilon."""
+        widest = (max(self.design.blocks(g)) for g in range(len(self.design.groups)))
+        lattice = sum((m / Fraction(s) for m, s in zip(widest, self.scales, strict=True)), Fraction(0))
+        classes = self.design.classes
+        determinant = self.most_curvature * Fraction(classes - 2, classes - 1)
+        return self.spent_by_gradient + lattice + determinant + 2 * self.epsilon * BLUR
+
+    @functools.cached_property
+    def deviations(self) -> Reals:
+        """About the standard deviation of the noise of each column's gradient, shape (columns,)."""
+        found = np.empty(self.design.columns)
+        for g, group in enumerate(self.design.groups):
+            blocks = self.design.blocks(g)
+            d, unit = sum(blocks), self.scales[g] * float(self.step)
+            for j, m in zip(group, blocks, strict=True):
+                start = self.design.starts[j]
+                # the mean square of a coordinate of an l1 ball of radius t is 2 t**2 / ((m + 1) (m + 2))
+                found[start : start + self.design.widths[j]] = unit * math.sqrt(
+                    (d + 1) * (d + 2) * 2 / ((m + 1) * (m + 2))
+                )
+        return found
+
+    @property
+    def curvatures(self) -> Reals:
+        """The expected second derivative by each column's coefficient, its ridge aside, shape (columns,)."""
+        classes, rows = self.design.classes, max(self.design.rows, 1.0)
+        of_row = 4 * CURVATURE * (classes - 1) / classes**2
+        return np.array([of_row * rows / width for width in self.design.widths for _ in range(width)])
+
+    @functools.cached_property
+    def ridge(self) -> Reals:
+        """The ridge of each column, shape (columns,): what noise and expected spread ask for, and a floor."""
+        spread = np.full(self.design.columns, SPREAD)
+        spread[-1] = SPREAD_OF_INTERCEPT
+        asked = self.deviations**2 / (self.curvatures * spread)
+        most = float(self.most_curvature) * (1 - 2.0**-30)
+        low, high = 0.0, len(self.design.widths) / most
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.curvature(asked + middle) <= most else (middle, high)
+        return np.asarray(asked + high)
+
+    def curvature(self, ridge: Reals) -> float:
+        """Return the largest x' R**-1 x of any row, for a ridge R."""
+        return float(np.maximum.reduceat(1 / ridge, self.design.starts).sum())
+
+    @functools.cached_property
+    def gradient_error(self) -> float:
+        """How large the gradient may be where the fit ends, in the norm of R**-1 (see `fitting`)."""
+        design, outputs = self.design, self.design.outputs
+        lattice = math.sqrt(design.columns * outputs) * float(self.step)
+        of_rows = design.most_rows * 2.0**-45 * math.sqrt(outputs * len(design.widths))
+        return (lattice + of_rows) / math.sqrt(self.ridge.min())
+
+    @functools.cached_property
+    def distance(self) -> float:
+        """The largest l1 distance of what is computed from the exact minimiser."""
+        return float(np.sqrt(self.design.outputs * (1 / self.ridge).sum())) * self.gradient_error * (1 + 2.0**-30)
+
+    @functools.cached_property
+    def release_step(self) -> float:
+        """The lattice of the release, a power of two."""
+        return 2.0 ** math.floor(math.log2(self.distance / (self.design.columns * self.design.outputs)))
+
+    @functools.cached_property
+    def release_scale(self) -> float:
+        """The scale of the release's noise, in steps of its lattice."""
+        moved = math.ceil(self.distance / self.release_step) + self.design.columns * self.design.outputs
+        return float_above(moved / (self.epsilon * BLUR))

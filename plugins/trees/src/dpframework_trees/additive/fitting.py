@@ -1,0 +1,191 @@
+"""The minimiser of a perturbed logistic loss, and a proven bound on the gradient where it ends.
+
+How the minimum is looked for does not matter for privacy; that the bound holds does. It is for the gradient of the loss
+with real noise b (a lattice point and up to half a step of the lattice in each coordinate), evaluated as follows, with
+u = 2**-53.
+
+- A coefficient is rounded to a lattice on which the score of any row is below 2**52 steps: so the sum over a row's
+  attributes is exact.
+- An exponential is off by a share of 8 u at most (4 units in the last place, as everywhere here), a sum of C terms by C
+  units more, a quotient by one: a probability of C classes by less than (20 + C) u, and its fixed point by 8 u.
+- The sum over rows is exact, in integers. So a cell of m rows is off by (28 + C) u m; the cells of an attribute share
+  all n rows, and in the l2 norm over an attribute's columns that is at most (28 + C) u n.
+- To add the sum, ridge and noise costs 4 u of the sum of their absolute values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import InputError
+from dpframework_trees.additive.design import Design, Reals, Tuned
+
+UNIT = 2.0**-53
+SAMPLED = 16  # one of so many rows is what a fit of many rows starts from
+MANY = 100_000
+MOST_STEPS = 200
+HALVINGS = 40
+ENOUGH = 0.1  # of a gradient: a step that leaves less keeps its Hessian for the next
+
+
+@attrs.frozen(eq=False)
+class Rows:
+    """The rows of a fit: the answer of `LogisticRows`.
+
+    Attributes
+    ----------
+    cells
+        The cell of each row in each attribute, and that of the intercept, shape (rows, attributes + 1).
+    classes
+        The class of each row, shape (rows,).
+    design
+        The columns that the cells stand for.
+    """
+
+    cells: NDArray[np.uint16]
+    classes: NDArray[np.uint16]
+    design: Design
+
+
+@attrs.frozen(eq=False)
+class Loss:
+    """The perturbed loss of some rows: coefficients are of shape (columns, outputs).
+
+    Attributes
+    ----------
+    rows
+        The rows.
+    tuned
+        Columns and ridge.
+    noise
+        The linear term.
+    times
+        How often each row counts.
+    """
+
+    rows: Rows
+    tuned: Tuned
+    noise: Reals
+    times: float = 1.0
+
+    def residuals(self, coefficients: Reals) -> Reals:
+        """Return the gradient of the rows' loss alone."""
+        from dpframework_trees.kernels import add_residuals
+
+        design = self.tuned.design
+        high, low = np.zeros((2, design.of_cells.shape[1], design.outputs), dtype=np.int64)
+        theta = np.ascontiguousarray(design.of_cells.T @ coefficients)
+        add_residuals(self.rows.cells, self.rows.classes, theta, high, low)
+        sums = high * 2.0**-26 + low * 2.0**-52
+        return np.asarray(design.of_cells @ sums) * self.times
+
+    def gradient(self, coefficients: Reals) -> Reals:
+        """Return the gradient of the whole."""
+        return self.residuals(coefficients) + self.tuned.ridge[:, None] * coefficients + self.noise
+
+    def size(self, gradient: Reals) -> float:
+        """Return a gradient's size, in the norm of R**-1."""
+        return float(np.sqrt((gradient**2 / self.tuned.ridge[:, None]).sum()))
+
+    def bound(self, coefficients: Reals) -> float:
+        """Return a proven bound on the size of the exact gradient with real noise (see the module)."""
+        design, ridge = self.tuned.design, self.tuned.ridge[:, None]
+        step = lattice_of(self, coefficients) / 2  # rounding may have moved the largest score past a power of two
+        if not np.array_equal(coefficients, np.rint(coefficients / step) * step):
+            return math.inf
+        sums = self.residuals(coefficients)
+        found = self.size(sums + ridge * coefficients + self.noise)
+        added = self.size(4 * UNIT * (np.abs(sums) + np.abs(ridge * coefficients) + np.abs(self.noise)))
+        lowest = math.sqrt(ridge.min())
+        of_rows = (28 + design.classes) * UNIT * len(self.rows.classes) * math.sqrt(design.outputs * len(design.widths))
+        of_noise = math.sqrt(design.columns * design.outputs) * float(self.tuned.step) / 2
+        return (found + added + (of_rows + of_noise) / lowest) * (1 + 2.0**-30)
+
+    def hessian(self, coefficients: Reals) -> Reals:
+        """Return the Hessian, shape (columns * outputs, columns * outputs), an output's columns side by side."""
+        from dpframework_trees.kernels import add_curvature
+
+        design, outputs = self.tuned.design, self.tuned.design.outputs
+        cells = design.of_cells.shape[1]
+        tables = np.zeros((outputs, outputs, cells, cells))
+        add_curvature(self.rows.cells, np.ascontiguousarray(design.of_cells.T @ coefficients), tables)
+        whole = np.empty((outputs, design.columns, outputs, design.columns))
+        for c in range(outputs):
+            for e in range(c, outputs):
+                above = tables[c, e]
+                both = above + above.T - np.diag(np.diag(above))
+                whole[c, :, e] = whole[e, :, c] = self.times * (design.of_cells @ both @ design.of_cells.T)
+            whole[c, :, c] += np.diag(self.tuned.ridge)
+        return whole.reshape(design.columns * outputs, design.columns * outputs)
+
+
+def _largest_score(of_cells: Reals, first_cells: tuple[int, ...], coefficients: Reals) -> float:
+    """Return a bound on the absolute score of any row, and on all sums on the way to it."""
+    of_each = np.abs(of_cells.T @ coefficients).max(axis=1)
+    return float(np.maximum.reduceat(of_each, first_cells).sum()) * (1 + 2.0**-40)
+
+
+def lattice_of(loss: Loss, coefficients: Reals) -> float:
+    """Return a power of two that coefficients are rounded to: no score has more than 2**50 of them."""
+    design = loss.tuned.design
+    largest = _largest_score(design.of_cells, design.first_cells, coefficients)
+    return 2.0 ** (math.ceil(math.log2(max(largest, 2.0**-10))) - 50)
+
+
+def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
+    """Round coefficients to their lattice."""
+    step = lattice_of(loss, coefficients)
+    return np.asarray(np.rint(coefficients / step) * step)
+
+
+def minimised(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
+    """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`, on a lattice.
+
+    Newton's method, with steps halved until the gradient's size falls: that of a strongly convex loss falls to 0.
+
+    Raises
+    ------
+    InputError
+        If floating point does not get there: the noise then covers no claim, and nothing is released.
+    """
+    coefficients = np.zeros(noise.shape)
+    if len(rows.classes) > MANY:
+        some = Rows(np.ascontiguousarray(rows.cells[::SAMPLED]), rows.classes[::SAMPLED], rows.design)
+        few = Loss(some, tuned, noise, len(rows.classes) / len(some.classes))
+        coefficients = _newton(few, coefficients, few.size(noise) * 1e-3)
+    loss = Loss(rows, tuned, noise)
+    found = _newton(loss, coefficients, tuned.gradient_error)
+    if loss.bound(found) > tuned.gradient_error:
+        raise InputError("the fit did not reach the accuracy that its claim needs; give epsilon a usual size")
+    return found
+
+
+def _newton(loss: Loss, coefficients: Reals, enough: float) -> Reals:
+    """Minimise until the bound is at most `enough`, or no step helps."""
+    gradient = loss.gradient(coefficients)
+    size = loss.size(gradient)
+    inverse: Reals | None = None
+    for _ in range(MOST_STEPS):
+        if size <= enough and loss.bound(coefficients) <= enough:
+            break
+        fresh = inverse is None
+        used = np.asarray(np.linalg.inv(loss.hessian(coefficients)), np.float64) if inverse is None else inverse
+        towards = (used @ gradient.T.ravel()).reshape(gradient.T.shape).T
+        for halving in range(HALVINGS):
+            tried = on_lattice(loss, coefficients - towards * 2.0**-halving)
+            new = loss.gradient(tried)
+            if loss.size(new) < size * (1 - 0.1 * 2.0**-halving):
+                break
+        else:
+            if fresh:
+                break
+            inverse = None  # an older Hessian's step does not help: take a new one
+            continue
+        kept = loss.size(new) <= ENOUGH * size
+        coefficients, gradient, size = tried, new, loss.size(new)
+        inverse = used if kept else None
+    return coefficients

@@ -1,0 +1,175 @@
+"""Objective perturbation: the minimiser of a convex loss with a random linear term, at a pure epsilon.
+
+Source: Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012; for minimisers that are not exact
+Iyengar and others 2019; noise shaped by what a row can change Hardt and Talwar 2010 (K-norm). The ridge that makes
+the determinant free, the discrete noise and the account of what is computed are ours.
+
+**What is released.** For rows (x, y), coefficients w, a ridge R (diagonal, all above 0) and noise b, let
+
+    F(w) = sum over rows of -log p(y | x, w)  +  w'Rw / 2  +  b'w.
+
+Let w* be its minimiser: there is exactly one, and the gradient is 0 there. Blocks of coordinates lie in groups g of
+scales s_g; G_g is the largest l1 norm of a block of g. Noise in real numbers: b = t (k + xi), t the lattice's step, k
+an integer vector with probability proportional to exp(-sum of G_g(k) / s_g), xi uniform in a cube of side 1 around 0.
+
+**The density of w*.** -b = grad(w) = sum of the rows' gradients + R w is one-to-one and smooth between b and w, so w*
+has the density f(b) det H(w), H the Hessian, at every w. Let a row be added. Its gradient is v = (p - e_y) x', p its
+probabilities, with an l1 norm of c r in each block: r = 1 - p_y, c = 1 for two classes (one output), else 2. The two
+tables' b differ by v, their k by v / t and something in [-1, 1] a coordinate; so with m_g the coordinates of g's
+largest block, log f differs by at most
+
+    r e + sum of m_g / s_g,       e = sum of c / (t s_g).
+
+The Hessian gains (diag(p) - p p') x x'. Let q be the largest x' R**-1 x of any row.
+
+- Two classes: det H grows by a factor of 1 + x' H**-1 x r (1 - r), which lies in [1, 1 + q r (1 - r)]. The loss is at
+  most h(r) = r e + log(1 + q r (1 - r)) if the larger table's density is the larger one, else r e. h is concave, with
+  h'(1) = e - q: **if q <= e then h(r) <= h(1) = e, and the determinant costs nothing.**
+- K > 2 classes: log det grows by at most the trace, q (1 - sum of p**2) <= q (2 r - r**2 K / (K - 1)). With r e that
+  is concave in r, with the derivative e - 2 q / (K - 1) at 1: if q <= e (K - 1) / 2 then at most e + q (K - 2) / (K -
+  1).
+
+**Replacing a row.** The noise's part is at most r1 e + r2 e for what leaves and what comes, and the determinant's
+ratio at most what the row that comes adds: so at most twice the above.
+
+**What is computed.** The draw of k is exact (see `noise`). From b~ = t k, which is within t / 2 of b in each
+coordinate, `fitting` computes w~ with a proven bound on the gradient of F at w~ with the real b: at most
+`Tuned.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R (w~ - w*) <= grad F(w~)'(w~ -
+w*), so w~ - w* is no longer than that in the norm of R, and in the l1 norm than that times the root of the trace of
+R**-1: `Tuned.distance`. w~ is rounded to a lattice of step l, and discrete Laplace noise is added, of scale a in
+steps of it. Had w* been rounded and released so, it would be post-processing of w*. The two roundings differ by at
+most distance / l + 1 a coordinate in the l1 norm, which by the choice of a moves a log-probability by at most epsilon
+/ 128; that holds for either table. So
+
+    epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 128,
+
+`Tuned.claimed`, a rational number. Nothing is assumed of real arithmetic. A table of more rows than the design's
+bound, and a fit that misses its bound, are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import ByRelation, InputError
+from dpframework.mechanisms import Calibration, Preview, PureMechanism, Randomness
+from dpframework.queries import Norm, QueryFacts
+from dpframework_trees.additive.design import Design, Reals, Tuned
+from dpframework_trees.additive.fitting import Loss, Rows, minimised
+from dpframework_trees.additive.noise import group_noise
+
+MOST_ON_LATTICE = 2.0**61
+CELL = 2.0**-30
+FITS = "logistic-rows"
+
+
+@final
+@attrs.frozen
+class ObjectivePerturbation(PureMechanism):
+    """Releases the coefficients of an additive logistic model, fitted once with a random linear term (see the module).
+
+    Its epsilon is for a row that is added or removed; the noise's norm measures a row's gradient, which is at most 1.
+    """
+
+    name: ClassVar[str] = "objective-perturbation"
+    norm: ClassVar[Norm] = Norm.LINF
+    needs_length: ClassVar[bool] = False
+
+    def misfit(self, facts: QueryFacts) -> str | None:
+        """Ask for the rows of a fit: the claim rests on how they are fitted."""
+        if facts.name != FITS:
+            return "fits a model of its own to rows, and the query does not answer with these; use LogisticRows"
+        return super().misfit(facts)
+
+    def lattice_unit(self, facts: QueryFacts) -> Fraction:
+        """Return 1: what is rounded is no answer (see the module)."""
+        return Fraction(1)
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return how far a row's gradient reaches in the noise's norm."""
+        declared = facts.sensitivity(Norm.LINF)
+        assert declared is not None  # `misfit` has been asked
+        return declared.change
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Reals:
+        """Fit with noise, and round with noise; shape (columns, outputs)."""
+        rows = _rows(answer, calibration)
+        tuned = tuned_for(rows.design, calibration)
+        fitted = minimised(rows, tuned, drawn_noise(tuned, randomness))
+        steps = np.rint(fitted / tuned.release_step).clip(-MOST_ON_LATTICE, MOST_ON_LATTICE).astype(np.int64)
+        noise = randomness.discrete_laplace(steps.size, tuned.release_scale).reshape(steps.shape)
+        return np.asarray((steps + noise) * tuned.release_step)
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of a cell of `CELL` a coordinate: by the density of the exact minimiser.
+
+        The release differs by noise on a scale of `Tuned.distance` / epsilon, over which the density hardly changes.
+        """
+        rows = _rows(answer, calibration)
+        tuned, coefficients = tuned_for(rows.design, calibration), np.asarray(output, dtype=np.float64)
+        if coefficients.shape != (rows.design.columns, rows.design.outputs) or not np.isfinite(coefficients).all():
+            return -math.inf
+        loss = Loss(rows, tuned, np.zeros(coefficients.shape))
+        cell = coefficients.size * math.log(CELL)
+        of_noise = noise_log_density(tuned, -loss.gradient(coefficients))
+        sign, determinant = np.linalg.slogdet(loss.hessian(coefficients))
+        return float(of_noise + determinant + cell) if sign > 0 else -math.inf
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """State the noise's norm for each coordinate: what it does to a coefficient depends on the rows."""
+        scale = float(calibration.scale)
+        text = f"a fit with noise of {scale:.3g} rows a coefficient in its gradient's norm"
+        return Preview(scale, scale * math.log(20), text)
+
+
+def _rows(answer: Any, calibration: Calibration) -> Rows:
+    if not isinstance(answer, Rows):
+        raise InputError(f"the query '{calibration.facts.text}' must answer with Rows for a fit")
+    if len(answer.classes) > answer.design.most_rows:
+        raise InputError("there are more rows than a fit allows; set max_rows in the schema, which is public")
+    return answer
+
+
+def tuned_for(design: Design, calibration: Calibration) -> Tuned:
+    """Return noise and ridge for what a calibration leaves a row that is added or removed."""
+    return _tuned(design, 1 / calibration.scale)
+
+
+@functools.lru_cache(maxsize=64)
+def _tuned(design: Design, epsilon: Fraction) -> Tuned:
+    tuned = Tuned(design, epsilon)
+    if tuned.claimed > tuned.epsilon or tuned.curvature(tuned.ridge) > tuned.most_curvature:
+        raise InputError(f"epsilon is {float(tuned.epsilon):.3g}; the fit has no noise for it, use a usual one")
+    return tuned
+
+
+def drawn_noise(tuned: Tuned, randomness: Randomness) -> Reals:
+    """Draw the linear term, a multiple of its lattice's step, shape (columns, outputs)."""
+    design = tuned.design
+    noise = np.empty((design.columns, design.outputs))
+    for g, group in enumerate(design.groups):
+        drawn, used = group_noise(design.blocks(g), tuned.scales[g], randomness), 0
+        for j in group:
+            start, size = design.starts[j], design.widths[j] * design.outputs
+            block = drawn[used : used + size].reshape(design.widths[j], design.outputs)
+            noise[start : start + design.widths[j]] = block * float(tuned.step)
+            used += size
+    return noise
+
+
+def noise_log_density(tuned: Tuned, noise: Reals) -> float:
+    """Return the log-density of the linear term, in real numbers: exp(-norm), over its integral."""
+    design, found = tuned.design, []
+    for g, group in enumerate(design.groups):
+        unit, blocks = tuned.scales[g] * float(tuned.step), design.blocks(g)
+        norms = (np.abs(noise[design.starts[j] : design.starts[j] + design.widths[j]]).sum() for j in group)
+        d = sum(blocks)
+        volume = d * math.log(2) - sum(map(math.lgamma, (m + 1 for m in blocks)))
+        found.append(-max(norms) / unit - d * math.log(unit) - math.lgamma(d + 1) - volume)
+    return math.fsum(found)

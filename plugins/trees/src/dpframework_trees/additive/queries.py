@@ -1,0 +1,101 @@
+"""The rows that a fit reads."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.queries import Norm, Query, Sensitivity
+from dpframework.tables import Block
+from dpframework_trees.additive.design import Design, Reals, Tuned
+from dpframework_trees.additive.fitting import Loss, Rows
+from dpframework_trees.additive.perturbation import FITS
+
+PROBED = 32  # signs of the norm's dual, for each of the coefficients that gradients are compared at
+FAR = 12.0
+
+
+@final
+@attrs.frozen
+class LogisticRows(Query):
+    """The rows of a logistic fit; what they change is a gradient, measured by the noise's norm.
+
+    The design is given at run time: it follows from releases and public facts.
+
+    Attributes
+    ----------
+    target
+        The class.
+    given
+        The other attributes, by name.
+    """
+
+    name = FITS
+    integer = False
+    target: Attribute
+    given: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Name the class."""
+        return f"additive logistic model of {self.target.name} on {len(self.given)} attributes"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that are read."""
+        return (*self.given, self.target.name)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """A row's gradient has an l1 norm of at most 1 (of 2 for several classes, halved) in each block.
+
+        The norm is a weighted sum over groups, with weights that add up to 1, of the largest block's: at most 1. A
+        number of `coordinates` is a linear function of norm 1 of the gradient, so a row moves it by at most 1.
+        """
+        source = "a row has one cell of each attribute, and probabilities that miss its class by at most 1"
+        return (Sensitivity(Norm.LINF, 1, source=source),)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint16]:
+        """Return the cells of a block's rows, and in the last column their classes."""
+        design: Design = inputs["design"]
+        found = np.empty((block.rows, len(self.given) + 2), dtype=np.uint16)
+        for j, name in enumerate(self.given):
+            of_codes = np.array(design.bins[j], dtype=np.uint16) + np.uint16(design.first_cells[j])
+            found[:, j] = of_codes[block.codes(name)]
+        found[:, -2] = design.first_cells[-1]
+        found[:, -1] = block.codes(self.target.name)
+        return found
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Rows:
+        """Put the blocks' rows one after another."""
+        found = np.concatenate(engine.map(rows, functools.partial(self.count, **inputs)))
+        return Rows(np.ascontiguousarray(found[:, :-1]), np.ascontiguousarray(found[:, -1]), inputs["design"])
+
+    def coordinates(self, answer: Rows) -> Reals:
+        """Return some linear functions of norm 1 of the rows' gradient, at some coefficients."""
+        design, found = answer.design, []
+        tuned, probes = Tuned(design, Fraction(1)), _probes(design)
+        for size in (0.0, FAR, -FAR):
+            start = np.zeros((design.columns, design.outputs))
+            start[-1, -1] = size
+            found.append(probes @ Loss(answer, tuned, start).residuals(start).ravel())
+        return np.concatenate(found)
+
+
+@functools.lru_cache(maxsize=16)
+def _probes(design: Design) -> Reals:
+    """Return linear functions whose largest value on the norm's unit ball is 1, shape (probes, coefficients)."""
+    rng = np.random.default_rng(0)
+    found = np.zeros((PROBED, design.columns, design.outputs))
+    for probe in found:
+        for share, group in zip(design.shares, design.groups, strict=True):
+            j = group[int(rng.integers(len(group)))]
+            part = probe[design.starts[j] : design.starts[j] + design.widths[j]]
+            part[:] = float(share) / design.swing * rng.choice((-1.0, 1.0), part.shape)
+    return found.reshape(PROBED, -1)

@@ -1,0 +1,91 @@
+"""Sums over rows of a logistic fit: what its gradient and its Hessian are made of.
+
+cells[i, j] is the cell of row i in attribute j, all attributes' cells in one line; the last attribute is the intercept,
+whose one cell every row is in. theta[v, c] is what cell v adds to the score of class c; with two classes there is one
+column, the log-odds of the second class.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Reals: TypeAlias = NDArray[np.float64]
+Cells: TypeAlias = NDArray[np.uint16]
+Integers: TypeAlias = NDArray[np.int64]
+
+ONE = 2.0**52  # of the fixed point that residuals are added up in: each is rounded to a multiple of 2**-52
+LOW = (1 << 26) - 1
+AT_ONCE = 512  # rows, whose residuals of at most 2**52 add up to no more than 2**61
+
+
+@njit(nogil=True, cache=True)
+def _probabilities(cells: Any, i: int, theta: Any, out: Any) -> None:
+    """Fill in the probability of each class of a row; with one column, of the second class and of the first."""
+    columns = theta.shape[1]
+    for c in range(columns):
+        out[c] = 0.0
+    for j in range(cells.shape[1]):
+        for c in range(columns):
+            out[c] += theta[cells[i, j], c]
+    if columns == 1:
+        z = np.exp(-abs(out[0]))
+        large, small = 1.0 / (1.0 + z), z / (1.0 + z)
+        out[0], out[1] = (large, small) if out[0] >= 0 else (small, large)
+        return
+    top = out[0]
+    for c in range(1, columns):
+        top = max(top, out[c])
+    total = 0.0
+    for c in range(columns):
+        out[c] = np.exp(out[c] - top)
+        total += out[c]
+    for c in range(columns):
+        out[c] /= total
+
+
+@njit(nogil=True, cache=True)
+def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low: Integers) -> None:
+    """Add to each cell its rows' residuals (probability less outcome), as high * 2**-26 + low * 2**-52, exactly."""
+    columns = theta.shape[1]
+    p = np.empty(columns + 1)
+    q = np.empty(columns, dtype=np.int64)
+    near = np.zeros(theta.shape, dtype=np.int64)
+    rows = len(cells)
+    for i in range(rows):
+        _probabilities(cells, i, theta, p)
+        own = classes[i]
+        if columns == 1:
+            q[0] = np.int64(np.rint((-p[1] if own == 1 else p[0]) * ONE))
+        else:
+            for c in range(columns):
+                q[c] = np.int64(np.rint((p[c] - (1.0 if c == own else 0.0)) * ONE))
+        for j in range(cells.shape[1]):
+            for c in range(columns):
+                near[cells[i, j], c] += q[c]
+        if i % AT_ONCE == AT_ONCE - 1 or i == rows - 1:
+            for v in range(theta.shape[0]):
+                for c in range(columns):
+                    high[v, c] += near[v, c] >> 26
+                    low[v, c] += near[v, c] & LOW
+                    near[v, c] = 0
+
+
+@njit(nogil=True, cache=True)
+def add_curvature(cells: Cells, theta: Reals, hessian: Any) -> None:
+    """Add the rows' second derivatives, shape (columns, columns, cells, cells): for c <= e, and j <= l of a row."""
+    columns = theta.shape[1]
+    p = np.empty(columns + 1)
+    for i in range(len(cells)):
+        _probabilities(cells, i, theta, p)
+        for c in range(columns):
+            for e in range(c, columns):
+                weight = p[c] * ((1.0 - p[c] if c == e else -p[e]) if columns > 1 else p[1])
+                table = hessian[c, e]
+                for j in range(cells.shape[1]):
+                    row = table[cells[i, j]]
+                    for m in range(j, cells.shape[1]):
+                        row[cells[i, m]] += weight

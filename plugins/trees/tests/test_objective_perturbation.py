@@ -1,0 +1,305 @@
+"""Objective perturbation: its noise is drawn exactly, it loses what it claims, and its fit is near the minimum."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_trees.additive import Design, ObjectivePerturbation
+from dpframework_trees.additive.design import BLUR, Tuned
+from dpframework_trees.additive.fitting import Loss, Rows, minimised
+from dpframework_trees.additive.noise import (
+    ball_point,
+    ball_points,
+    draw_radius,
+    group_noise,
+    group_points,
+    uniform_below,
+)
+from dpframework_trees.additive.perturbation import CELL, drawn_noise, noise_log_density
+from dpframework_trees.additive.queries import LogisticRows
+from scipy.stats import chi2
+
+import dpframework as dpf
+from dpframework.facts import Relation
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.verify.conformance import MechanismConformance, QueryConformance
+from dpframework.verify.samplers import Probe
+
+FALSE_ALARM = 1e-9
+TWO = Design([(0, 1), (0, 1, 2), (0, 1, 2)], 2, 40, 100)
+FOUR = Design([(0, 1), (0, 1, 2)], 4, 40, 100)
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("a"),
+        dpf.Categorical("b", ["x", "y", "z"]),
+        dpf.Categorical("c", ["u", "v", "w"]),
+        dpf.Boolean("class"),
+    ]
+)
+QUERY = LogisticRows(SCHEMA["class"], ("a", "b", "c"))
+
+
+def cells_of(design, codes):
+    """Return the cells of rows given by the cell of each attribute."""
+    cells = [[cell + first for cell, first in zip((*row, 0), design.first_cells, strict=True)] for row in codes]
+    return np.array(cells, dtype=np.uint16).reshape(len(codes), len(design.first_cells))
+
+
+def rows_of(design, rows):
+    """Return the rows of a fit, each as its attributes' cells and its class."""
+    return Rows(cells_of(design, [row[:-1] for row in rows]), np.array([row[-1] for row in rows], np.uint16), design)
+
+
+def kinds(design):
+    """Return every row there can be."""
+    return list(itertools.product(*map(range, design.sizes), range(design.classes)))
+
+
+def calibrated(epsilon):
+    return ObjectivePerturbation(epsilon).calibrate(QUERY.facts(), Relation.ADD_OR_REMOVE_ONE)
+
+
+def fits(counts, chances, draws):
+    """Tell whether counts are as likely as stated, but for a probability of `FALSE_ALARM`; the rest is one cell."""
+    expected = np.array([chances[outcome] * draws for outcome in chances])
+    observed = np.array([counts[outcome] for outcome in chances])
+    expected = np.append(expected, draws - expected.sum())
+    observed = np.append(observed, draws - observed.sum())
+    kept = expected > 5
+    statistic = ((observed - expected)[kept] ** 2 / expected[kept]).sum()
+    return statistic < chi2.isf(FALSE_ALARM, kept.sum())
+
+
+def test_points_of_balls_are_counted():
+    for size, radius in itertools.product((1, 2, 3), range(4)):
+        every = itertools.product(range(-radius, radius + 1), repeat=size)
+        assert ball_points(size, radius) == sum(sum(map(abs, point)) <= radius for point in every)
+    assert group_points((1, 2), 1) == 3 * 5
+
+
+def test_points_of_a_ball_are_uniform():
+    randomness, draws = SeededRandomness(3), 3_000
+    drawn = Counter(tuple(ball_point(2, 2, randomness).tolist()) for _ in range(draws))
+    assert len(drawn) == 13
+    assert fits(drawn, dict.fromkeys(drawn, 1 / 13), draws)
+
+
+def test_large_integers_are_uniform():
+    randomness = SeededRandomness(4)
+    assert {uniform_below(3, randomness) for _ in range(100)} == {0, 1, 2}
+    drawn = [uniform_below(3 * 2**100, randomness) >> 100 for _ in range(3_000)]
+    assert fits(Counter(drawn), dict.fromkeys(range(3), 1 / 3), 3_000)
+    assert uniform_below(1, randomness) == 0
+
+
+@pytest.mark.parametrize("blocks", [(1, 1, 1), (2, 1), (3,), (2, 2)])
+def test_group_noise_is_drawn_as_stated(blocks):
+    """The radius, and the points of a box that holds most of them."""
+    scale, draws, randomness = 1.5, 1_000, SeededRandomness(5)
+    weights = {radius: group_points(blocks, radius) * math.exp(-radius / scale) for radius in range(200)}
+    total = sum(weights.values())
+    radii = Counter(draw_radius(blocks, scale, randomness) for _ in range(draws))
+    assert fits(radii, {radius: weight / total for radius, weight in weights.items() if radius < 60}, draws)
+    edges = list(itertools.accumulate(blocks, initial=0))
+    points = {}
+    for point in itertools.product(range(-2, 3), repeat=sum(blocks)):
+        size = max(sum(map(abs, point[a:b])) for a, b in itertools.pairwise(edges))
+        points[point] = math.exp(-size / scale)
+    whole = total * (1 - math.exp(-1 / scale))  # q**G is (1 - q) times the sum of q**T over T >= G
+    drawn = Counter(tuple(group_noise(blocks, scale, randomness).tolist()) for _ in range(draws))
+    assert fits(drawn, {point: weight / whole for point, weight in points.items()}, draws)
+
+
+def test_a_row_has_a_gradient_of_norm_one_at_most():
+    """In each block, for every row, whatever the coefficients; and some come near it in all blocks at once."""
+    rng = np.random.default_rng(0)
+    for design in (TWO, FOUR):
+        largest = 0.0
+        for row in kinds(design):
+            for _ in range(6):
+                coefficients = rng.normal(0, 10, (design.columns, design.outputs))
+                loss = Loss(rows_of(design, [row]), Tuned(design, Fraction(1)), np.zeros(coefficients.shape))
+                gradient = np.abs(loss.residuals(coefficients)) / design.swing
+                blocks = np.add.reduceat(gradient.sum(axis=1), design.starts)
+                assert blocks.max() <= 1 + 1e-12
+                largest = max(largest, blocks.min())
+        assert largest > 0.999
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "7"])
+@pytest.mark.parametrize("design", [TWO, FOUR, Design([(0, 1)] * 30, 3, 10**5, 10**6)], ids=["two", "four", "three"])
+def test_the_parts_of_a_claim_add_up_to_no_more_than_epsilon(design, epsilon):
+    tuned = Tuned(design, Fraction(epsilon))
+    e, q, classes = tuned.spent_by_gradient, tuned.most_curvature, design.classes
+    scales, step = [Fraction(scale) for scale in tuned.scales], tuned.step
+    assert e == sum(design.swing / (step * scale) for scale in scales)
+    widest = [max(design.widths[j] * design.outputs for j in group) for group in design.groups]
+    lattice = sum(width / scale for width, scale in zip(widest, scales, strict=True))
+    determinant = q * Fraction(classes - 2, classes - 1)
+    assert e + lattice + determinant + 2 * tuned.epsilon * BLUR == tuned.claimed
+    assert tuned.epsilon * Fraction(97, 100) < tuned.claimed <= tuned.epsilon
+    rows = itertools.islice(itertools.product(*map(range, design.sizes), (0,)), 500)
+    of_rows = [design.of_cells[:, cells_of(design, [row[:-1]])[0]].sum(axis=1) for row in rows]
+    assert max(x @ np.diag(1 / tuned.ridge) @ x for x in of_rows) <= q
+    assert max(x @ np.diag(1 / tuned.ridge) @ x for x in of_rows) <= tuned.curvature(tuned.ridge) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_the_determinant_costs_what_is_stated_and_more_beyond_its_bound(classes):
+    """The largest loss over all probabilities with p_y = 1 - r: their other p equal, by symmetry and concavity."""
+    design = Design([(0, 1, 2)], classes, 40, 100)
+    tuned = Tuned(design, Fraction(1))
+    e, bound = float(tuned.spent_by_gradient), float(tuned.most_curvature)
+
+    def worst(q):
+        r = np.linspace(0, 1, 2001)
+        p = np.column_stack([1 - r, *[r / (classes - 1)] * (classes - 1)])
+        if classes == 2:
+            return (e * r + np.log1p(q * r * (1 - r))).max()
+        hessians = p[:, :, None] * np.eye(classes) - p[:, :, None] * p[:, None, :]
+        return (e * r + np.linalg.slogdet(np.eye(classes) + q * hessians)[1]).max()
+
+    assert worst(bound) <= e + bound * (classes - 2) / (classes - 1) + 1e-12
+    assert worst(4 * e * (classes - 1)) > e + bound * (classes - 2) / (classes - 1) + 0.01
+
+
+@pytest.mark.parametrize("design", [TWO, FOUR], ids=["two", "four"])
+def test_no_output_loses_more_than_the_claim_on_any_pair_of_small_tables(design):
+    """Each row added to tables of up to 6 rows; outputs near and far. The largest loss comes near epsilon."""
+    rng, calibration = np.random.default_rng(1), calibrated(1)
+    mechanism, every, largest = ObjectivePerturbation(1), kinds(design), 0.0
+    for size in (0, 1, 3, 6):
+        for _ in range(6):
+            rows = [every[k] for k in rng.integers(0, len(every), size)]
+            added = every[int(rng.integers(len(every)))]
+            one, other = rows_of(design, rows), rows_of(design, [*rows, added])
+            x = design.of_cells[:, cells_of(design, [added[:-1]])[0]].sum(axis=1)
+            outcome = np.zeros(design.outputs)
+            outcome[added[-1] if design.outputs > 1 else 0] = 1 if design.outputs > 1 else 2 * added[-1] - 1
+            for far in (0.0, -1.0, -3.0, -10.0):
+                output = far * np.outer(x, outcome) + rng.normal(
+                    0, rng.choice([0.1, 3]), (design.columns, design.outputs)
+                )
+                loss = mechanism.log_density(one, output, calibration) - mechanism.log_density(
+                    other, output, calibration
+                )
+                largest = max(largest, abs(loss))
+                assert abs(loss) <= 1
+    # with four classes a tenth of epsilon is for the determinant, which no output needs together with the noise
+    assert largest > (0.95 if design is TWO else 0.8)
+
+
+def test_the_density_is_that_of_real_noise():
+    """It integrates to 1 over the coefficients of one two-valued attribute, on a grid."""
+    design = Design([(0, 1)], 2, 10, 20)
+    rows = rows_of(design, [(0, 1), (1, 0), (1, 1)])
+    mechanism, calibration, grid = ObjectivePerturbation(2), calibrated(2), np.arange(-5, 5, 0.2)
+    logs = [
+        mechanism.log_density(rows, np.array([[a], [b]]), calibration) for a, b in itertools.product(grid, repeat=2)
+    ]
+    assert sum(math.exp(log - 2 * math.log(CELL)) for log in logs) * 0.04 == pytest.approx(1, abs=0.02)
+
+
+def test_noise_has_the_density_that_is_stated():
+    """The mean of its norm, in units of its loss: the number of coordinates, over all groups."""
+    tuned = Tuned(TWO, Fraction(1, 2))
+    drawn = [drawn_noise(tuned, SeededRandomness(seed)) for seed in range(400)]
+    found = [noise_log_density(tuned, np.zeros(noise.shape)) - noise_log_density(tuned, noise) for noise in drawn]
+    # a sum of gamma variables of shapes that add up to the coordinates: 9 standard deviations of their mean
+    assert np.mean(found) == pytest.approx(TWO.columns, abs=9 * math.sqrt(TWO.columns / 400))
+
+
+@pytest.mark.parametrize(("design", "epsilon"), [(TWO, "0.1"), (TWO, "5"), (FOUR, "1")])
+def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon):
+    """Against Newton's method in extended precision, with the real noise half a step of its lattice away."""
+    if np.finfo(np.longdouble).eps >= np.finfo(float).eps:
+        pytest.skip("this platform has no extended precision")
+    rng, every = np.random.default_rng(2), kinds(design)
+    tuned = Tuned(design, Fraction(epsilon))
+    rows = rows_of(design, [every[k] for k in rng.integers(0, len(every), 60)])
+    lattice = drawn_noise(tuned, SeededRandomness(6))
+    found = minimised(rows, tuned, lattice)
+    noise = lattice.astype(np.longdouble) + rng.choice([-0.5, 0.5], lattice.shape) * np.longdouble(float(tuned.step))
+    X = design.of_cells[:, rows.cells].sum(axis=2).T.astype(np.longdouble)
+    Y = np.eye(design.classes, dtype=np.longdouble)[rows.classes]
+
+    def gradient(w):
+        scores = X @ w if design.outputs > 1 else np.column_stack([np.zeros(len(X), np.longdouble), (X @ w)[:, 0]])
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        off = p - Y if design.outputs > 1 else (p - Y)[:, 1:]
+        return X.T @ off + tuned.ridge[:, None] * w + noise
+
+    loss = Loss(rows, tuned, lattice)
+    size = float(np.sqrt((gradient(found.astype(np.longdouble)) ** 2 / tuned.ridge[:, None]).sum()))
+    assert size <= loss.bound(found) <= tuned.gradient_error
+    exact = found.astype(np.longdouble)
+    for _ in range(4):
+        step = np.linalg.solve(loss.hessian(np.asarray(exact, float)), np.asarray(gradient(exact), float).T.ravel())
+        exact = exact - step.reshape(exact.T.shape).T
+    assert 0 < np.abs(exact - found).sum() <= tuned.distance
+
+
+def test_a_bound_is_not_believed_where_scores_may_be_rounded():
+    loss = Loss(rows_of(TWO, [(0, 1, 2, 1)]), Tuned(TWO, Fraction(1)), np.zeros((TWO.columns, 1)))
+    assert loss.bound(np.full((TWO.columns, 1), 0.5)) < math.inf
+    assert loss.bound(np.full((TWO.columns, 1), 0.1)) == math.inf
+
+
+def test_the_release_covers_the_distance_from_the_minimum():
+    """Its discrete Laplace noise moves a log-probability by at most epsilon / 128 over that, roundings included."""
+    for epsilon in ("0.1", "1"):
+        tuned = Tuned(TWO, Fraction(epsilon))
+        moved = tuned.distance / tuned.release_step + TWO.columns
+        assert moved / tuned.release_scale <= float(tuned.epsilon * BLUR)
+        assert tuned.release_scale * tuned.release_step < 1e-3 / float(tuned.epsilon)
+
+
+def test_a_release_is_the_fit_rounded_with_little_noise():
+    rows = rows_of(TWO, [(0, 1, 2, 1)] * 30 + [(1, 0, 0, 0)] * 30)
+    output = ObjectivePerturbation(2).release(rows, calibrated(2), SeededRandomness(0))
+    tuned = Tuned(TWO, Fraction(2))
+    steps = output / tuned.release_step
+    assert np.array_equal(np.rint(steps), steps)
+    fitted = minimised(rows, tuned, drawn_noise(tuned, SeededRandomness(0)))
+    off = np.abs(steps - fitted / tuned.release_step)
+    assert 0 < off.max() < 40 * tuned.release_scale  # of 8 Laplace variables: but for exp(-37)
+
+
+def test_more_rows_than_the_design_allows_are_refused():
+    design = attrs.evolve(TWO, most_rows=3)
+    with pytest.raises(dpf.InputError, match="more rows than a fit allows"):
+        ObjectivePerturbation(1).release(rows_of(design, [(0, 0, 0, 0)] * 4), calibrated(1), SeededRandomness(0))
+
+
+def test_a_fit_wants_the_rows_of_a_fit():
+    assert "LogisticRows" in str(ObjectivePerturbation(1).misfit(dpf.queries.Count().facts()))
+    with pytest.raises(dpf.InputError, match="must answer with Rows"):
+        ObjectivePerturbation(1).release(np.zeros(3), calibrated(1), SeededRandomness(0))
+    with pytest.raises(dpf.InputError, match="more than 2000"):
+        Design([tuple(range(1000)), tuple(range(1001))], 2, 1, 1)
+
+
+def test_replacing_a_row_costs_twice_what_adding_one_does():
+    losses = ObjectivePerturbation(1).calibrate(QUERY.facts(), Relation.REPLACE_ONE).losses
+    assert losses.pure.replace_one == 1
+    assert losses.pure.add_or_remove_one == Fraction(1, 2)
+
+
+class TestQuery(QueryConformance):
+    pairs = 60
+    queries: ClassVar = {"rows": (QUERY, SCHEMA, {"design": TWO})}
+
+
+FEW = [(0, 1, 2, 1), (1, 0, 0, 0), (1, 2, 1, 1), (0, 0, 1, 0)]
+
+
+class TestObjectivePerturbation(MechanismConformance):
+    mechanisms = (ObjectivePerturbation(1),)
+    probes = (Probe(QUERY.facts(), lambda scale: rows_of(TWO, FEW)),)
+    draws = 150
