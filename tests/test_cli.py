@@ -108,7 +108,7 @@ def test_check(capsys, study):
 REFUSALS = [
     (1, {"epsilon": 0.5}, "the plan's total epsilon is 0.75"),
     (1, {"inferred": 'inferred = ["numeric bounds: observed"]'}, "the schema was inferred from private data"),
-    (2, {}, "people.csv: there is no such data file"),
+    (2, {}, "people.csv: there is no such file"),
     (2, {"data": "$DPFRAMEWORK_TEST_UNSET/a.csv"}, "DPFRAMEWORK_TEST_UNSET, which is not set"),
 ]
 

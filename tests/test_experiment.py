@@ -277,7 +277,7 @@ def test_plans_are_refused_before_data_is_looked_for(folder: Path, capsys: pytes
 
 def test_missing_data_is_named_after_the_plans_have_passed(folder: Path) -> None:
     (folder / "people.csv").unlink()
-    with pytest.raises(dpf.InputError, match=r"data 'people': .*people\.csv: there is no such data file"):
+    with pytest.raises(dpf.InputError, match=r"data 'people': .*people\.csv: there is no such file"):
         run_experiment(load_experiment(folder / "trees.toml"), folder / "out", processes=1)
 
 

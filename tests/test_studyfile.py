@@ -63,7 +63,7 @@ def test_a_study_is_read_without_its_data(write, registry):
     file = load_study(write(STUDY), registry)
     assert not file.data.folder.joinpath("people.csv").exists()
     assert file.study.plan().total() == dpf.PrivacyLoss("0.4")
-    with pytest.raises(dpf.InputError, match=r"study\.toml: .*people\.csv: there is no such data file"):
+    with pytest.raises(dpf.InputError, match=r"study\.toml: .*people\.csv: there is no such file"):
         file.read()
 
 
@@ -118,7 +118,7 @@ def test_two_views_joined_by_an_id(write, registry, tmp_path):
     text = STUDY.replace('path = "people.csv"', 'left = "l.csv"\nright = "r.csv"\nid = "who"')
     file = load_study(write(text), registry)
     (tmp_path / "l.csv").write_text("who,ill\na,true\nb,false\n")
-    with pytest.raises(dpf.InputError, match=r"r\.csv: there is no such data file"):
+    with pytest.raises(dpf.InputError, match=r"r\.csv: there is no such file"):
         file.read()
     (tmp_path / "r.csv").write_text("who,age\nb,3\na,50\n")
     assert file.read().values["age"].tolist() == [50, 3]

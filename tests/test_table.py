@@ -527,7 +527,7 @@ def test_the_public_row_count_must_hold() -> None:
 
 
 def test_there_are_no_more_rows_than_can_be_numbered(monkeypatch) -> None:
-    monkeypatch.setattr("dpframework.tables.reading.MOST_ROWS", 5)
+    monkeypatch.setattr("dpframework.tables.building.MOST_ROWS", 5)
     frame = pl.DataFrame(ROWS)
     assert table_from_frame(frame, SCHEMA).codes.shape == (3, 5)
     more = pl.concat([frame, frame[:1]])

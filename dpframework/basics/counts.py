@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -74,6 +74,11 @@ class CountMiner(BasicMiner):
                 literal.numeric(schema)
         return step("count", Count(self.where), self.counter)
 
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the attributes that are compared with a number that is no public cut."""
+        literals = () if self.where is None else self.where.literals()
+        return [one.attribute for one in literals if isinstance(one, Below) and not one.is_cut(schema)]
+
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
         from dpframework.results import Estimate, Noisy
@@ -111,6 +116,10 @@ class _TableMiner(BasicMiner):
         if number > MOST_CODES:
             raise InputError(f"the table has {number} cells, more than {MOST_CODES}; take fewer attributes or bins")
         return step("counts", JointHistogram(attributes), self.counter)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the attributes that are counted in other bins than the schema's."""
+        return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
     def mine(self, table: PrivateTable) -> Frequencies:
         """Release it."""

@@ -6,7 +6,7 @@ beyond them, a systematic error that no interval shows: choose them from what is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -49,6 +49,10 @@ class _NumberMiner(BasicMiner):
         return {"attribute": attribute} | (
             {} if self.bounds is None else dict(zip(("lower", "upper"), self.bounds, strict=True))
         )
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the attribute: its values are clamped, added up and ranked."""
+        return [self.attribute]
 
 
 def _examples(cls: type[Any]) -> Mapping[str, Example]:

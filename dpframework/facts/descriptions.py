@@ -148,10 +148,14 @@ class Below(Literal):
             raise InputError(f"attribute '{self.attribute}' is {attribute.kind}; a threshold needs a numeric one")
         return attribute
 
+    def is_cut(self, schema: Schema) -> bool:
+        """Tell whether the threshold is a public cut, so that codes tell which rows are below it."""
+        return self.threshold in self.numeric(schema).interior_cuts
+
     def holds(self, columns: Columns) -> Mask:
         """Compare codes where the threshold is on the grid, else raw values."""
         attribute = self.numeric(columns.schema)
-        if self.threshold in attribute.interior_cuts:
+        if self.is_cut(columns.schema):
             return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
         return np.asarray(columns.values(self.attribute) < self.threshold)
 

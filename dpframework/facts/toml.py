@@ -104,14 +104,26 @@ def resolved_path(text: str, folder: Path) -> Path:
     InputError
         If an environment variable is not set.
     """
-    expanded = os.path.expandvars(text)
-    unset = _UNSET.search(expanded)
+    path = expanded(text)
+    if "\0" in path:
+        raise InputError(f"the path {path!r} holds a NUL character, which no path can")
+    return folder / os.path.expanduser(path)
+
+
+def expanded(text: str) -> str:
+    """Return a text with `$NAME` and `${NAME}` replaced.
+
+    Raises
+    ------
+    InputError
+        If an environment variable is not set.
+    """
+    found = os.path.expandvars(text)
+    unset = _UNSET.search(found)
     if unset is not None:
         name = unset.group(1).strip("{}")
         raise InputError(f"the path '{text}' uses the environment variable {name}, which is not set")
-    if "\0" in expanded:
-        raise InputError(f"the path {expanded!r} holds a NUL character, which no path can")
-    return folder / os.path.expanduser(expanded)
+    return found
 
 
 def required_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, ClassVar, final
@@ -127,6 +127,15 @@ class Miner(abc.ABC):
         """Return name and parameters, JSON-safe: what a plan holds of the miner, so that its hash binds them."""
         parameters = {a.name: _written(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
+
+    def values_read(self, schema: Schema) -> Collection[str] | None:
+        """Return the numeric attributes whose raw values are read; None if that may be any.
+
+        Values are those of sums, of quantiles, and of tests at thresholds that are no public cut; what counts codes
+        reads none. A run keeps in memory only those values that one of its miners may read. By default None: a miner
+        that reads no values says so, and another that forgets one is stopped at its first release of it.
+        """
+        return None
 
     @classmethod
     def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:

@@ -2,53 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.files import require_no_stream
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
     begun_with,
+    expanded,
     refuse_unknown,
     required_text,
     resolved_path,
 )
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.recording import Recorder
+from dpframework.tables.places import files_of, is_url
 
 if TYPE_CHECKING:
+    from dpframework.run.miner import Miner
     from dpframework.tables.table import Table
 
 #: The keys of a `[data]` table.
-DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
+DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain", "options")
+
+
+def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(given))
 
 
 @final
 @attrs.frozen
 class Data:
-    """Where a study's table is: one file, or one file a view.
+    """Where a study's table is: files whose rows are one table's, or one file a view.
 
     Attributes
     ----------
     files
-        Paths as the study file writes them: one, or the left and the right view's.
+        Paths, patterns and URLs as the study file writes them; or the left and the right view's.
     folder
         What relative paths are relative to: the study file's folder.
     id
         The column that joins two views; None to match rows by position.
     out_of_domain
         What to do with a value that the schema does not hold; None if the file does not say.
+    two_views
+        Whether `files` are the left and the right view.
+    options
+        What opening a URL takes, as the study file writes it: `$NAME` stands for an environment variable.
     """
 
     files: tuple[str, ...]
     folder: Path
     id: str | None = None
     out_of_domain: OutOfDomain | None = None
+    two_views: bool = False
+    options: Mapping[str, str] = attrs.field(factory=dict, converter=_texts, repr=False)
 
     @classmethod
     def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
@@ -68,39 +81,109 @@ class Data:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
         if views:
             files: tuple[str, ...] = (required_text(form, "left", where), required_text(form, "right", where))
-            return cls(files, folder, required_text(form, "id", where) if "id" in form else None, policy)
+            if "options" in form:
+                raise InputError(f"{where}has both 'left' and 'options'; the files of two views are not opened by URL")
+            own = required_text(form, "id", where) if "id" in form else None
+            return cls(files, folder, own, policy, two_views=True)
         if "path" not in form:
             raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
-        return cls((required_text(form, "path", where),), folder, None, policy)
+        return cls(_paths(form, where), folder, None, policy, options=_options(form, where))
+
+    def places(self) -> list[str]:
+        """Return the files' paths, folders, patterns and URLs, without environment variables.
+
+        Raises
+        ------
+        NotOpened
+            If an environment variable is not set.
+        """
+        try:
+            return [_resolved(text, self.folder) for text in self.files]
+        except InputError as error:
+            raise NotOpened(str(error)) from None
 
     def paths(self) -> list[Path]:
-        """Return the data files, all of which exist.
+        """Return the data files on this machine, all of which exist, in the order in which they are read.
 
         Raises
         ------
         NotOpened
             If an environment variable in a path is not set, or a file does not exist or is no regular one.
         """
-        try:
-            paths = [resolved_path(text, self.folder) for text in self.files]
-            for path in paths:
-                require_no_stream(path)
-        except InputError as error:
-            raise NotOpened(str(error)) from None
-        for path in paths:
-            if not path.exists():
-                raise NotOpened(f"{path}: there is no such data file")
-        return paths
+        return [Path(file) for place in self.places() for file in files_of(place) if not is_url(file)]
 
-    def read(self, schema: Schema, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
-        """Read the table for a privacy unit; raise as `paths`, `read_table` and `read_two_views` do."""
+    def require_local(self, why: str) -> None:
+        """Refuse URLs; `why` ends the sentence.
+
+        Raises
+        ------
+        InputError
+            If a place is one.
+        """
+        if any(is_url(text) for text in self.files):
+            raise InputError(f"the data is at a URL, and {why}")
+
+    def read(
+        self,
+        schema: Schema,
+        unit: PrivacyUnit = ROW,
+        key: bytes | None = None,
+        values: Collection[str] | None = None,
+    ) -> Table:
+        """Read the table for a privacy unit; raise as `paths`, `read_table` and `read_two_views` do.
+
+        Parameters
+        ----------
+        schema, unit, key, values
+            As for `read_table`.
+        """
         from dpframework.tables import read_table, read_two_views  # a plan does not wait for what reads
 
-        paths, policy = self.paths(), self.out_of_domain or OutOfDomain.CLAMP
-        if len(paths) == 1:
-            return read_table(paths[0], schema, out_of_domain=policy, unit=unit, key=key)
-        left, right = paths
-        return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
+        self.paths()
+        places, policy = self.places(), self.out_of_domain or OutOfDomain.CLAMP
+        if self.two_views:
+            left, right = places
+            return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
+        try:
+            options = {name: expanded(text) for name, text in self.options.items()} or None
+        except InputError as error:
+            raise NotOpened(str(error)) from None
+        return read_table(places, schema, out_of_domain=policy, unit=unit, key=key, values=values, options=options)
+
+
+def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the place, or the list of places."""
+    given = form["path"]
+    if not isinstance(given, list):
+        return (required_text(form, "path", where),)
+    if not given or not all(isinstance(text, str) and text for text in given):
+        raise InputError(f'{where}path must be a text, or a list of texts such as ["2025.parquet", "2026.parquet"]')
+    return tuple(given)
+
+
+def _options(form: Mapping[str, Any], where: str) -> Mapping[str, str]:
+    given = form.get("options", {})
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+        raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
+    return dict(given)
+
+
+def _resolved(text: str, folder: Path) -> str:
+    return expanded(text) if is_url(text) else str(resolved_path(text, folder))
+
+
+def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Schema) -> frozenset[str] | None:
+    """Return the attributes whose raw values some step may read (see `Miner.values_read`); None if that may be any.
+
+    That may be any if a step has no miner, but was given as a plan.
+    """
+    read: set[str] = set()
+    for step in steps:
+        names = miners[step].values_read(schema) if step in miners else None
+        if names is None:
+            return None
+        read.update(names)
+    return frozenset(read)
 
 
 def require_views(schema: Schema, where: str = "[data] ") -> None:

@@ -26,7 +26,7 @@ from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
 from dpframework.study.accuracy import epsilon_for
-from dpframework.study.data import grouped, require_read_for
+from dpframework.study.data import grouped, require_read_for, values_read
 from dpframework.study.making import Share
 from dpframework.study.registry import registry
 from dpframework.study.releasing import planned_form, released, require_no_choice, require_samples, require_samples_anew
@@ -340,7 +340,7 @@ class Study:
         try:
             loaded = table() if callable(table) else table
             if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
-                from dpframework.tables.reading import require_public_counts
+                from dpframework.tables.building import require_public_counts
 
                 require_public_counts(self.schema, loaded.codes.shape[1], "the table")
         except NotOpened:
@@ -356,7 +356,8 @@ class Study:
                 raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
             plan.require_schema(loaded.schema)
             require_read_for(plan.unit, loaded, ledger)
-            return grouped(loaded, plan.unit) if samples(plan.root) else loaded.with_units(None)
+            own = grouped(loaded, plan.unit) if samples(plan.root) else loaded.with_units(None)
+            return own.with_values(values_read(self._miners, self._nodes, self.schema))
         raise InputError(says)
 
     def _made(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -22,7 +22,7 @@ from dpframework.facts.toml import (
     required_text,
     resolved_path,
 )
-from dpframework.study.data import Data, require_views
+from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.tables.table import Table
@@ -65,10 +65,14 @@ class StudyFile:
             If a file is missing or does not fit the schema; one sentence that names the study file too.
         """
         try:
-            return self.data.read(self.study.schema, self.study.unit, key)
+            return self.data.read(self.study.schema, self.study.unit, key, self._values_read())
         except InputError as error:
             error.args = (f"{self.source}: {error}",)  # of the same class: it says what a failure tells of the rows
             raise
+
+    def _values_read(self) -> Collection[str] | None:
+        miners = self.study.miners
+        return values_read(miners, miners, self.study.schema)
 
 
 def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -> StudyFile:
@@ -97,10 +101,10 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         data = Data.from_form(data_form, path.parent)
         steps = _steps(form)
         schema = read_schema(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
-        if len(data.files) > 1:
+        if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)
-        if len(data.files) > 1:
+        if data.two_views:
             study.unit.require_joined_by(data.id, "[privacy] ")
         for step in steps:
             _add(study, step, registry or installed())

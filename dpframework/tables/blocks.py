@@ -57,7 +57,10 @@ class Block:
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the raw values of a numeric attribute for this block's rows, shape (rows,)."""
         if name not in self.raw:
-            raise InputError(f"attribute '{name}' has no raw values: only numeric attributes do")
+            raise InputError(
+                f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
+                "names in values_read, and that the table was read with"
+            )
         return self.raw[name][self.index]
 
     def at(self, index: NDArray[np.int32]) -> Block:

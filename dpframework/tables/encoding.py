@@ -6,9 +6,10 @@ might.
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -20,9 +21,6 @@ from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),
@@ -65,6 +63,17 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
     (dtype('uint8'), dtype('uint16'))
     """
     return np.dtype(np.min_scalar_type(max(size - 1, 0)))
+
+
+class Unfit(enum.Enum):
+    """In which way a cell is none that the schema holds."""
+
+    OUTSIDE = "outside"
+    """It is not of the attribute's kind, or not in its list."""
+    BEYOND = "beyond"
+    """It is a number beyond the attribute's bounds."""
+    MISSING = "missing"
+    """It is missing where the schema has no cell for that."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -140,8 +149,8 @@ def encode_column(
     where = f"{source}: attribute '{attribute.name}'"
     cells = cells_of(attribute, as_column(values, where))
     if policy is OutOfDomain.ERROR:
-        _require_fit(attribute, cells, where)
-    return _settled(attribute, cells, policy)
+        require_fit(attribute, unfit(attribute, cells), where)
+    return settled(attribute, cells, policy)
 
 
 def cells_of(attribute: Attribute, column: Column) -> Cells:
@@ -161,7 +170,7 @@ def cells_of(attribute: Attribute, column: Column) -> Cells:
     return cells
 
 
-def _settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> EncodedColumn:
+def settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> EncodedColumn:
     """Return codes and values after every cell that does not fit became one that does."""
     codes, values = cells.codes, cells.values
     gone = codes < 0
@@ -174,20 +183,36 @@ def _settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> Encoded
     return EncodedColumn(codes.astype(code_dtype(attribute.size)), values)
 
 
-def _require_fit(attribute: Attribute, cells: Cells, where: str) -> None:
-    """Refuse cells that the schema does not hold."""
+def unfit(attribute: Attribute, cells: Cells) -> frozenset[Unfit]:
+    """Return in which ways some of the cells are none that the schema holds."""
+    found = {
+        Unfit.OUTSIDE: (cells.codes == OUTSIDE).any(),
+        Unfit.BEYOND: cells.beyond is not None and cells.beyond.any(),
+        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),
+    }
+    return frozenset(way for way, there in found.items() if there)
+
+
+def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> None:
+    """Refuse a column of which some cells are none that the schema holds; `where` begins the sentence.
+
+    Raises
+    ------
+    DoesNotFit
+        If some are: it says of the first way only, so that the sentence does not depend on the rows' order.
+    """
     remedy = "correct the schema, or choose out_of_domain='clamp' or 'missing'"
-    if bool((cells.codes == OUTSIDE).any()):
-        found = {
+    if Unfit.OUTSIDE in found:
+        what = {
             Numeric.kind: "that are not numbers",
             Boolean.kind: "that are neither true nor false",
             Categorical.kind: "that are not in its public list",
         }[attribute.kind]
-        raise DoesNotFit(f"{where} holds values {found}; {remedy}")
-    if isinstance(attribute, Numeric) and bool(np.any(cells.beyond)):
+        raise DoesNotFit(f"{where} holds values {what}; {remedy}")
+    if Unfit.BEYOND in found and isinstance(attribute, Numeric):
         bounds = f"[{attribute.lower:g}, {attribute.upper:g}]"
         raise DoesNotFit(f"{where} holds values outside its public range {bounds}; {remedy}")
-    if attribute.missing_code is None and bool((cells.codes == MISSING).any()):
+    if Unfit.MISSING in found:
         raise DoesNotFit(
             f"{where} has missing values, which the schema does not allow; set missing = true for it, or fill them in"
         )
@@ -210,9 +235,9 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
     """Return how many cuts are at or below each number; anything where it is NaN."""
     if len(cuts) > FEW_CUTS:
         return np.asarray(np.searchsorted(np.asarray(cuts), numbers, side="right"))
-    codes = np.zeros(len(numbers), dtype=np.int16)
+    codes = np.zeros(len(numbers), dtype=np.int8)
     for cut in cuts:
-        codes += numbers >= cut
+        codes += (numbers >= cut).view(np.int8)
     return codes
 
 
@@ -228,8 +253,8 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
     if series.dtype == pl.Null:
         return np.full(len(series), MISSING, dtype=np.int64)
     if series.dtype == pl.Boolean:
-        codes = [code_of.get(form, OUTSIDE) for form in (0.0, 1.0)]
-        return _mapped(series, pl.Series([False, True]), codes)
+        codes = np.array([code_of.get(0.0, OUTSIDE), code_of.get(1.0, OUTSIDE), MISSING], dtype=np.int32)
+        return np.asarray(codes[series.cast(pl.UInt8).fill_null(2).to_numpy()])
     if not is_textual(series):
         return _codes_of_numbers(as_numbers(series)[0], code_of)
 
@@ -239,16 +264,17 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
             return MISSING
         return code_of.get(form.lower() if any_case and isinstance(form, str) else form, OUTSIDE)
 
-    distinct = series.unique().drop_nulls()
-    return _mapped(series, distinct, [code(text) for text in distinct.to_list()])
-
-
-def _mapped(series: pl.Series, distinct: pl.Series, codes: Sequence[int]) -> NDArray[np.integer]:
-    """Return the code of each value of a series, given those of the distinct ones; null is missing."""
-    import polars as pl
-
-    coded = series.replace_strict(distinct, pl.Series(codes, dtype=pl.Int32), default=MISSING)
-    return np.array(coded.fill_null(MISSING).to_numpy())
+    # Texts that spell a label as the schema does are most, and found at once; each other one is looked up by itself.
+    labels = [form for form in code_of if isinstance(form, str)]
+    place = series.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.UInt32)
+    codes = np.asarray(np.array([*map(code, labels), MISSING], dtype=np.int32)[place.fill_null(len(labels)).to_numpy()])
+    if place.null_count() > series.null_count():
+        others = (place.is_null() & series.is_not_null()).to_numpy()
+        spelled = series.filter(pl.Series(others))
+        distinct = spelled.unique()
+        found = pl.Series([code(text) for text in distinct.to_list()], dtype=pl.Int32)
+        codes[others] = spelled.replace_strict(distinct, found).to_numpy()
+    return codes
 
 
 def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int]) -> NDArray[np.integer]:

@@ -1,87 +1,58 @@
-"""Reading a private table onto its schema's public grid, from a file, a frame or columns."""
+"""Reading a private table onto its schema's public grid, from files, a frame or columns."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.schema import MOST_ROWS, Schema
+from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.building import TableBuilder
 from dpframework.tables.columns import as_column
 from dpframework.tables.contributions import KEY_BYTES, kept_rows, unit_codes
-from dpframework.tables.encoding import encode_column
-from dpframework.tables.sources import open_source
-from dpframework.tables.table import Table, matrix_dtype
-
-
-def require_public_counts(schema: Schema, rows: int, source: str) -> None:
-    """Refuse a table that the schema's public facts on its rows are false of: claims may rest on them.
-
-    Raises
-    ------
-    DoesNotFit
-        If `rows` is not the schema's exact number, or above its bound or the most that any table may have; the
-        table's own count is not shown.
-    """
-    if rows > MOST_ROWS:
-        raise DoesNotFit(f"{source}: has more rows than the {MOST_ROWS:,} that a table may have", kind="max_rows")
-    if schema.rows is not None and rows != schema.rows:
-        found = f"the number of rows is not the schema's public rows = {schema.rows}"
-        raise DoesNotFit(f"{source}: {found}", kind="rows")
-    if schema.max_rows is not None and rows > schema.max_rows:
-        raise DoesNotFit(
-            f"{source}: has more rows than the schema's public max_rows = {schema.max_rows}", kind="max_rows"
-        )
-
-
-def encoded_table(
-    schema: Schema,
-    columns: Mapping[str, Any],
-    sources: Mapping[str, str],
-    policy: OutOfDomain | str,
-    unit: PrivacyUnit = ROW,
-    key: bytes | None = None,
-) -> Table:
-    """Encode columns of equal length; `sources` says for each attribute what errors call its table."""
-    rows = len(columns[schema.names[0]])
-    everywhere = " and ".join(dict.fromkeys(sources[name] for name in schema.names))
-    require_public_counts(schema, rows, everywhere)
-    codes = np.empty((len(schema), rows), dtype=matrix_dtype(schema))
-    values = {}
-    for k, attribute in enumerate(schema):
-        name = attribute.name
-        column = encode_column(attribute, columns[name], out_of_domain=policy, source=sources[name])
-        codes[k] = column.codes
-        if column.values is not None:
-            values[name] = column.values
-    return Table(schema, codes, values, unit, key)
+from dpframework.tables.sources import Source, open_source
+from dpframework.tables.table import Table
 
 
 def bounded(
     schema: Schema,
-    columns: Mapping[str, Any],
-    source: str,
+    source: Source,
     policy: OutOfDomain,
     unit: PrivacyUnit,
     key: bytes | None,
+    values: Collection[str] | None = None,
 ) -> Table:
-    """Encode columns of one source, of each privacy unit the rows that are kept; its ids are among the columns."""
-    sources = dict.fromkeys(schema.names, source)
+    """Encode the rows of one source block by block, of each privacy unit those that are kept."""
+    names = names_to_read(schema, unit)
+    builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values)
     if unit.id is None:
-        return encoded_table(schema, columns, sources, policy)
+        for block in source.blocks(names):
+            builder.add(block)
+        return builder.table()
+    source.require(names)
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
-    taken = {name: as_column(columns[name], f"{source}: column '{name}'") for name in (*schema.names, unit.id)}
-    rows = kept_rows(taken[unit.id], unit, policy=policy, source=source, key=own)
-    kept = {name: taken[name].take(rows) for name in schema.names}
-    table = encoded_table(schema, kept, sources, policy, unit, own)
-    return table.with_units(unit_codes(taken[unit.id], rows)) if unit.groups_rows else table
+    source = source.fixed(names)
+    ids = as_column(source.take([unit.id])[unit.id], f"{source.name}: column '{unit.id}'")
+    rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
+    positions, first = rows.to_numpy(), 0
+    for block in source.blocks(schema.names):
+        columns = {name: as_column(block[name], f"{source.name}: column '{name}'") for name in schema.names}
+        number = len(columns[schema.names[0]])
+        low, high = np.searchsorted(positions, (first, first + number))
+        here = rows[low:high] - first
+        builder.add({name: column.take(here) for name, column in columns.items()})
+        first += number
+    if first != len(ids):
+        raise InputError(f"{source.name}: changed while it was read; read it again")
+    table = builder.table(unit, own)
+    return table.with_units(unit_codes(ids, rows)) if unit.groups_rows else table
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -139,25 +110,32 @@ def table_from_columns(
     lengths = {len(columns[name]) for name in names}
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns differ in length; give one value a row in each")
-    return bounded(schema, columns, source, OutOfDomain.parse(out_of_domain), unit, key)
+    whole = Source(source, names, lambda positions: iter([[columns[names[k]] for k in positions]]))
+    return bounded(schema, whole, OutOfDomain.parse(out_of_domain), unit, key)
 
 
 @typechecked
 def read_table(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     schema: Schema,
     *,
     out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
     unit: PrivacyUnit = ROW,
     key: bytes | None = None,
+    values: Collection[str] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Table:
-    r"""Read the schema's columns of a CSV or Parquet file as a private table.
+    r"""Read the schema's columns of files as a private table.
+
+    Rows are encoded as they come: memory is the codes, the raw values that are kept, and one block of rows.
 
     Parameters
     ----------
     path
         A file that ends in .csv, .csv.gz (UTF-8, comma-separated, the first line names the columns) or
-        .parquet.
+        .parquet; a folder, whose Parquet files are read in the order of their names; a pattern such as
+        "visits/2026-*.parquet"; a URL of a Parquet file that polars opens, such as "s3://bucket/visits.parquet"; or a
+        list of these. The rows of several files are one table's.
     schema
         The public facts; columns that it does not name are not read.
     out_of_domain
@@ -167,6 +145,11 @@ def read_table(
         and a row without an id is left out ("error" refuses it). By default each row is a unit.
     key
         What the rows are chosen by, at most 64 bytes; by default drawn anew. Give one only to repeat an experiment.
+    values
+        The numeric attributes whose raw values are kept beside their codes, 8 bytes a row each: those that sums,
+        quantiles and thresholds are asked of. By default all.
+    options
+        What opening a URL takes, such as a region or a key: polars' `storage_options`.
 
     Raises
     ------
@@ -183,9 +166,7 @@ def read_table(
     ...     read_table(path, Schema([Boolean("smokes"), Numeric("age", 17, 90, bins=4)]))
     Table(2 attributes; rows are private)
     """
-    policy, names = OutOfDomain.parse(out_of_domain), names_to_read(schema, unit)
-    source = open_source(path)
-    return bounded(schema, source.take(names), source.name, policy, unit, key)
+    return bounded(schema, open_source(path, options), OutOfDomain.parse(out_of_domain), unit, key, values)
 
 
 @typechecked
@@ -218,6 +199,4 @@ def table_from_frame(
     >>> table_from_frame(pl.DataFrame({"smokes": [True, False]}), Schema([Boolean("smokes")]))
     Table(1 attributes; rows are private)
     """
-    policy, names = OutOfDomain.parse(out_of_domain), names_to_read(schema, unit)
-    source = open_source(frame)
-    return bounded(schema, source.take(names), source.name, policy, unit, key)
+    return bounded(schema, open_source(frame), OutOfDomain.parse(out_of_domain), unit, key)

@@ -1,24 +1,20 @@
-"""Files and frames before they are encoded: CSV, Parquet and dataframes, opened and read column by column."""
+"""Where rows come from: files, folders and dataframes, opened and then read in blocks of rows."""
 
 from __future__ import annotations
 
 import collections
-import csv
-import gzip
-import io
 import os
-import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.files import require_no_stream
-from dpframework.tables.columns import quietly
+from dpframework.tables.columns import as_column, quietly
+from dpframework.tables.csv_file import CsvFile
+from dpframework.tables.parquet_files import ParquetFile
+from dpframework.tables.places import KINDS, files_of, is_url
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,19 +22,64 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Source:
-    """A file or frame before it is encoded: what it is called, its columns, and how to read some of them."""
+    """Rows before they are encoded: what they are called, their columns, and how to read some of them.
+
+    Attributes
+    ----------
+    name
+        What errors call it.
+    columns
+        The names of its columns.
+    read
+        Yields the columns at some positions, block of rows by block of rows.
+    once
+        Whether its rows may be others, or in another order, when it is read again: what a lazy frame is run for.
+    """
 
     name: str
     columns: tuple[str, ...]
-    read: Callable[[Sequence[int]], Sequence[Any]]
+    read: Callable[[Sequence[int]], Iterator[Sequence[Any]]]
+    once: bool = False
 
-    def take(self, names: Collection[str]) -> dict[str, Any]:
-        """Return the columns of these names, in their order.
+    def blocks(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Return what yields the columns of these names, in their order, for each block of rows: at least one.
 
         Raises
         ------
         InputError
-            If a column lacks or occurs twice, or the table cannot be read.
+            If a column lacks or occurs twice; and later, if the table cannot be read.
+        """
+        self.require(names)
+        positions = [self.columns.index(name) for name in names]
+        return (dict(zip(names, columns, strict=True)) for columns in self.read(positions))
+
+    def take(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the whole columns of these names, in their order.
+
+        Raises
+        ------
+        InputError
+            As `blocks`.
+        """
+        first, *others = self.blocks(names)
+        if not others:
+            return first
+        return {name: _whole([block[name] for block in (first, *others)], f"{self.name}: '{name}'") for name in names}
+
+    def fixed(self, names: Collection[str]) -> Source:
+        """Return a source of these columns that can be read again and has the same rows then, in the same order."""
+        if not self.once:
+            return self
+        taken = list(self.take(names).values())
+        return Source(self.name, tuple(names), lambda positions: iter([[taken[k] for k in positions]]))
+
+    def require(self, names: Collection[str]) -> None:
+        """Refuse a table that lacks a column, or has one twice.
+
+        Raises
+        ------
+        InputError
+            If it does.
         """
         # The table's own names are not shown: of a file without a header, they are the cells of a row.
         lacking = [name for name in names if name not in self.columns]
@@ -55,11 +96,28 @@ class Source:
         for name in names:
             if counts[name] > 1:
                 raise InputError(f"{self.name}: column '{name}' occurs more than once; names must differ")
-        return dict(zip(names, self.read([self.columns.index(name) for name in names]), strict=True))
 
 
-def open_source(data: Any) -> Source:
-    """Return a file (by its path) or an eager or lazy dataframe as a `Source`.
+def _whole(parts: Sequence[Any], where: str) -> pl.Series:
+    """Return one column of all of its blocks; files that hold it in several types have it as texts."""
+    import polars as pl
+
+    series = [as_column(part, where).series for part in parts]
+    kinds = {one.dtype for one in series} - {pl.Null}
+    kind = kinds.pop() if len(kinds) == 1 else pl.String
+    return pl.concat([one if one.dtype == kind else one.cast(kind) for one in series])
+
+
+def open_source(data: Any, options: Mapping[str, str] | None = None) -> Source:
+    """Return files or a dataframe as a `Source`.
+
+    Parameters
+    ----------
+    data
+        An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as "v-*.parquet",
+        a URL of a Parquet file that polars can open, or a list of these.
+    options
+        What opening URLs takes (see polars' `storage_options`).
 
     Raises
     ------
@@ -69,11 +127,13 @@ def open_source(data: Any) -> Source:
         If it cannot be read.
     """
     if isinstance(data, str | os.PathLike):
-        return _open_file(Path(data))
-    return _open_frame(data)
+        return _of_files([data], options)
+    if isinstance(data, list | tuple) and all(isinstance(place, str | os.PathLike) for place in data):
+        return _of_files(data, options)
+    return _of_frame(data)
 
 
-def _open_frame(frame: Any) -> Source:
+def _of_frame(frame: Any) -> Source:
     import narwhals as nw
 
     accepted = "accepted are dataframes of polars, pandas and pyarrow"
@@ -87,118 +147,54 @@ def _open_frame(frame: Any) -> Source:
         lazy = wrapped
         columns = quietly(lambda: tuple(lazy.collect_schema().names()), "frame: the lazy frame cannot be run")
 
-        def read(positions: Sequence[int]) -> Sequence[Any]:
+        def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
             names = [columns[k] for k in positions]
             eager = quietly(lambda: lazy.select(names).collect(), "frame: the lazy frame cannot be run")
-            return [eager[name] for name in names]
+            yield [eager[name] for name in names]
 
-        return Source("frame", columns, read)
-    return Source("frame", tuple(map(str, wrapped.columns)), lambda ks: [wrapped[:, k] for k in ks])
+        return Source("frame", columns, read, once=True)
+
+    def columns_at(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
+        yield [wrapped[:, k] for k in positions]
+
+    return Source("frame", tuple(map(str, wrapped.columns)), columns_at)
 
 
-def _open_file(path: Path) -> Source:
+def _of_files(places: Sequence[str | os.PathLike[str]], options: Mapping[str, str] | None) -> Source:
+    """Return the rows of files, one file after another; each must have the columns that are asked for."""
+    files = [file for place in places for file in files_of(place)]
+    if not files:
+        raise NotOpened("the list of files is empty; give one at least")
+    sources = [_of_file(file, options) for file in files]
+    first = sources[0]
+    if len(sources) == 1:
+        return first
+
+    def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
+        names = [first.columns[k] for k in positions]
+        each = [source.blocks(names) for source in sources]  # before any is read: all of them have the columns
+        return ([block[name] for name in names] for blocks in each for block in blocks)
+
+    name = Path(os.fspath(places[0])).name if len(places) == 1 else f"{first.name} and {len(sources) - 1} more files"
+    return Source(name, first.columns, read)
+
+
+def _of_file(file: str, options: Mapping[str, str] | None) -> Source:
+    if is_url(file):
+        name = file.rsplit("/", 1)[-1]
+        far = ParquetFile.open(file, name, options)
+        return Source(name, far.columns, far.blocks)
+    path = Path(file)
     name = path.name
-    kinds = (".csv", ".csv.gz", ".parquet")
+    if not name.lower().endswith(KINDS):
+        raise NotOpened(f"{name}: is of an unknown kind; accepted are {', '.join(KINDS)}")
     try:
-        require_no_stream(path)
-    except InputError as error:
-        raise NotOpened(str(error)) from None
-    if path.is_dir():
-        raise NotOpened(f"{path}: is a directory; a file of the kind {', '.join(kinds)} is expected")
-    if not path.exists():
-        raise NotOpened(f"{path}: there is no such file")
-    if not name.lower().endswith(kinds):
-        raise NotOpened(f"{name}: is of an unknown kind; accepted are {', '.join(kinds)}")
-    try:
-        size = path.stat().st_size
-        if size == 0:
+        if path.stat().st_size == 0:
             raise InputError(f"{name}: is empty; at least one row is needed")
-        if name.lower().endswith(".parquet"):
-            return _open_parquet(path)
-        data = path.read_bytes()
+        with path.open("rb"):
+            pass
     except OSError as error:
         raise NotOpened(f"{name}: cannot be read: {error.strerror}") from None
-    if name.lower().endswith(".gz"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error):
-            raise InputError(f"{name}: cannot be unpacked; a whole gzip file is expected") from None
-    return _open_csv(name, data)
-
-
-def _open_parquet(path: Path) -> Source:
-    import polars as pl
-
-    broken = f"{path.name}: cannot be read as Parquet; the file is damaged or of another kind"
-    columns = quietly(lambda: tuple(pl.read_parquet_schema(path)), broken)
-
-    def read(positions: Sequence[int]) -> Sequence[pl.Series]:
-        names = [columns[k] for k in positions]
-        frame = quietly(lambda: pl.read_parquet(path, columns=names, glob=False), broken)
-        return [frame[name] for name in names]
-
-    return Source(path.name, columns, read)
-
-
-def _open_csv(name: str, data: bytes) -> Source:
-    """Read a CSV file in UTF-8 as texts; every type is the schema's to say, so none is guessed."""
-    import polars as pl
-
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    data = data.lstrip(b"\r\n")
-    if not data:
-        raise InputError(f"{name}: is empty; at least one row is needed")
-    starts, fields, blank = _csv_lines(data)
-    header = data[: starts[1]] if len(starts) > 1 else data
-    try:
-        columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""))))
-    except (UnicodeDecodeError, csv.Error, StopIteration):
-        raise InputError(f"{name}: its first line is not a line of CSV in UTF-8") from None
-    # With one column a blank line is a missing value; with more it is no row at all.
-    blank = blank & (len(columns) > 1)
-    if bool(np.any((fields != len(columns)) & ~blank)):
-        raise InputError(
-            f"{name}: a line has more or fewer fields than the first one; "
-            "quote each field that holds a comma or a line break"
-        )
-    broken = f"{name}: cannot be read as CSV in UTF-8; check its quotes and its encoding"
-
-    def read(positions: Sequence[int]) -> Sequence[pl.Series]:
-        order = sorted(positions)
-
-        def frame_of(encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
-            return pl.read_csv(data, columns=order, infer_schema=False, encoding=encoding)
-
-        try:
-            frame = frame_of("utf8")
-        except (Exception, pl.exceptions.PanicException):  # perhaps of a cell that is not UTF-8: no other cell changes
-            frame = quietly(lambda: frame_of("utf8-lossy"), broken)
-        if frame.height != len(starts) - 1:
-            raise InputError(broken)
-        if bool(blank.any()):
-            frame = frame.filter(pl.Series(~blank[1:]))
-        return [frame.to_series(order.index(k)) for k in positions]
-
-    return Source(name, columns, read)
-
-
-def _csv_lines(data: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Return where each line of a CSV file starts, its number of fields, and whether it is blank.
-
-    polars fills short lines with nulls, reads blank lines as rows, and drops surplus fields of columns that
-    are not asked for: all three would change the table silently. A line break or comma within quotes counts
-    as text.
-    """
-    characters = np.frombuffer(data, dtype=np.uint8)
-    breaks, commas = characters == ord("\n"), characters == ord(",")
-    if b'"' in data:
-        outside = ~np.logical_xor.accumulate(characters == ord('"'))
-        breaks &= outside
-        commas &= outside
-    ends = np.flatnonzero(breaks)
-    if not len(ends) or ends[-1] != len(data) - 1:
-        ends = np.append(ends, len(data))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    fields = np.add.reduceat(commas, starts, dtype=np.int64) + 1
-    returns = (ends > starts) & (characters[ends - 1] == ord("\r"))
-    return starts, fields, ends - starts == returns
+    opened: CsvFile | ParquetFile
+    opened = ParquetFile.open(str(path), name) if name.lower().endswith(".parquet") else CsvFile.open(path)
+    return Source(name, opened.columns, opened.blocks)

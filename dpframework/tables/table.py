@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -49,7 +49,8 @@ class Table:
         Shape (attributes, rows), C-contiguous and read-only, of the smallest unsigned type that fits the
         attribute with most codes; row k holds the codes of the schema's attribute k.
     values
-        The raw values of each numeric attribute, float64, shape (rows,), read-only, NaN where missing.
+        The raw values of numeric attributes, of all or of those that are read, float64, shape (rows,), read-only, NaN
+        where missing.
     unit
         The privacy unit that it was read for: each keeps at most `unit.rows` rows.
     key
@@ -83,6 +84,11 @@ class Table:
         if counts.max(initial=0) > self.unit.rows:
             raise InputError(f"unit_codes give a unit more than {self.unit.rows} rows; its table may have so many")
         return attrs.evolve(self, unit_codes=numbered.astype(np.uint32))
+
+    def with_values(self, names: Collection[str] | None) -> Table:
+        """Return this table with the raw values of some attributes only; None for all that it has."""
+        kept = self.values if names is None else {name: own for name, own in self.values.items() if name in names}
+        return attrs.evolve(self, values=kept)
 
     def __repr__(self) -> str:
         """Show the schema's number of attributes only."""

@@ -12,9 +12,9 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.building import TableBuilder
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import ids_of, require_all
-from dpframework.tables.reading import encoded_table
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
 
@@ -63,7 +63,9 @@ def read_two_views(
     left, right = open_source(left_path), open_source(right_path)
     columns = joined((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)
-    table = encoded_table(schema, columns, sources, policy, unit)
+    builder = TableBuilder(schema, sources, policy)
+    builder.add(columns)
+    table = builder.table(unit)
     return table.with_units(range(table.codes.shape[1])) if unit.groups_rows else table
 
 

@@ -175,7 +175,7 @@ def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) 
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = read_schema(resolved_path(required_text(form, "schema", where), folder))
         unit.require_no_attribute(schema)
-        if len(data.files) > 1:
+        if data.two_views:
             require_views(schema, where)
             unit.require_joined_by(data.id)
     return DataSet(name, data=data, schema=schema, values=values)

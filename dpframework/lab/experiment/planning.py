@@ -121,6 +121,7 @@ def _digest_of(data: DataSet) -> str:
         return data.generator.digest
     assert data.data is not None
     try:
+        data.data.require_local("an experiment notes the digest of what it ran on; fetch the files first")
         return digest([file_digest(path).hex() for path in data.data.paths()])
     except InputError as error:
         raise InputError(f"data '{data.name}': {error}") from None

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -219,6 +219,10 @@ class DPDilca(Miner):
         return sequential(
             *(sequential(*resolved.part([target], each), name=resolved.scope(target)) for target in resolved.targets)
         )
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return none: codes are enough."""
+        return ()
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and turn them into distances by post-processing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 from typing import Any, final
 
@@ -63,6 +63,10 @@ class Serenade(Miner):
     max_p_value: float = attrs.field(default=1.0, validator=from_0_to_1)
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return none: codes are enough."""
+        return ()
 
     def language(self, schema: Schema) -> Language:
         """Return what redescriptions are made of (see `Language.of_schema`)."""

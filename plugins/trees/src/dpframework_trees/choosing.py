@@ -8,7 +8,7 @@ trees that cost no rows of their own are compared on the rows that they were gro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -131,6 +131,11 @@ class TreeChoice(Miner):
         return sequential(
             *grown, step("choice", scores, PermuteAndFlip(self.epsilon), uses=map(_scope, range(len(grown))))
         )
+
+    def values_read(self, schema: Schema) -> Collection[str] | None:
+        """Return what any of the candidates reads."""
+        each = [miner.values_read(schema) for miner in self.miners]
+        return None if None in each else {name for names in each if names is not None for name in names}
 
     def mine(self, table: PrivateTable) -> ChosenTree:
         """Grow each tree, and choose."""

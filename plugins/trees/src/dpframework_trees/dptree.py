@@ -9,7 +9,7 @@ All samplers have the same tests: public values and cuts. A test on a missing va
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -107,6 +107,10 @@ class DPTree(Miner):
         counts = LeavesByClass(resolved.target, 2**self.max_depth)
         leaves = step("leaves", counts, DiscreteLaplace(self.epsilon * self.counts_share), uses=["tree"])
         return sequential(resolved.tree_plan(), leaves)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return none: codes are enough."""
+        return ()
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Release the tree and its counts, and finish it by post-processing."""

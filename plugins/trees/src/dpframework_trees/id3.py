@@ -15,7 +15,7 @@ What differs from the paper by default, and why (`DPID3.published` restores the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -146,6 +146,10 @@ class DPID3(Miner):
             branches = either(growth.leaf_step(level), split)
             node = sequential(growth.count_step(level), branches) if growth.stops else branches
         return node
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return what thresholds are drawn from: none unless they may lie off the grid."""
+        return schema.names if self.numeric == "density" else ()
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Grow the tree from releases, and finish it by post-processing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -196,6 +196,10 @@ class TreeRedescriptions(Miner):
                     f"no attribute of the {view} view has two values or a cut; nothing can be tested there"
                 )
         return tests
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return none: codes are enough."""
+        return ()
 
     def mine(self, table: PrivateTable) -> Redescriptions:
         """Release trees and tables, start by start; the rest is post-processing."""

@@ -1,0 +1,180 @@
+"""CSV files, read in blocks of whole lines: memory does not grow with the file.
+
+Every type is the schema's to say, so none is guessed: cells are texts.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.tables.columns import quietly
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BLOCK_BYTES = 1 << 22  # of text: with its masks and its columns some ten times as much memory
+
+
+@attrs.frozen(eq=False)
+class CsvFile:
+    """A CSV file in UTF-8, perhaps packed by gzip, whose first line names the columns.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    header
+        Its first line.
+    columns
+        What that names.
+    """
+
+    path: Path
+    header: bytes
+    columns: tuple[str, ...]
+
+    @classmethod
+    def open(cls, path: Path) -> CsvFile:
+        """Read the first line.
+
+        Raises
+        ------
+        NotOpened
+            If the system refuses the file.
+        InputError
+            If it is empty, or its first line is none of CSV.
+        """
+        first = next(_texts(path), b"")
+        if not first:
+            raise InputError(f"{path.name}: is empty; at least one row is needed")
+        starts, _, _ = _lines(first)
+        header = first[: starts[1]] if len(starts) > 1 else first
+        try:
+            columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""))))
+        except (UnicodeDecodeError, csv.Error, StopIteration):
+            raise InputError(f"{path.name}: its first line is not a line of CSV in UTF-8") from None
+        return cls(path, header, columns)
+
+    def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
+        """Yield the columns at some positions, block by block.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged; one sentence that shows no cell.
+        """
+        begun = False
+        for text in _texts(self.path):
+            if begun:
+                yield self._block(self.header + text, positions)
+            elif not text.startswith(self.header):
+                raise InputError(f"{self.path.name}: changed while it was read; read it again")
+            else:
+                begun = True
+                yield self._block(text, positions)
+
+    def _block(self, text: bytes, positions: Sequence[int]) -> list[pl.Series]:
+        """Return the columns of some lines, the first of which is the header."""
+        import polars as pl
+
+        starts, fields, blank = _lines(text)
+        # With one column a blank line is a missing value; with more it is no row at all.
+        blank = blank & (len(self.columns) > 1)
+        if bool(np.any((fields != len(self.columns)) & ~blank)):
+            raise InputError(
+                f"{self.path.name}: a line has more or fewer fields than the first one; "
+                "quote each field that holds a comma or a line break"
+            )
+        order = sorted(positions)
+
+        def frame_of(encoding: Literal["utf8", "utf8-lossy"]) -> pl.DataFrame:
+            return pl.read_csv(text, columns=order, infer_schema=False, encoding=encoding)
+
+        broken = f"{self.path.name}: cannot be read as CSV in UTF-8; check its quotes and its encoding"
+        try:
+            frame = frame_of("utf8")
+        except (Exception, pl.exceptions.PanicException):  # perhaps of a cell that is not UTF-8: no other cell changes
+            frame = quietly(lambda: frame_of("utf8-lossy"), broken)
+        if frame.height != len(starts) - 1:
+            raise InputError(broken)
+        if bool(blank.any()):
+            frame = frame.filter(pl.Series(~blank[1:]))
+        return [frame.to_series(order.index(k)) for k in positions]
+
+
+def _texts(path: Path) -> Iterator[bytes]:
+    """Yield the text of a file in pieces of whole lines, without what may stand before its first line.
+
+    A line break within quotes is text: where quotes are not closed, a piece grows until they are.
+    """
+    packed = path.name.lower().endswith(".gz")
+    try:
+        with path.open("rb") as file:
+            yield from _pieces(gzip.GzipFile(fileobj=file) if packed else file)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
+    except OSError as error:
+        raise NotOpened(f"{path.name}: cannot be read: {error.strerror}") from None
+
+
+def _pieces(stream: gzip.GzipFile | IO[bytes]) -> Iterator[bytes]:
+    rest, begun = b"", False
+    while data := stream.read(max(BLOCK_BYTES, len(rest))):
+        rest += data
+        if not begun:
+            rest = rest.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+            begun = bool(rest)
+        end = _end_of_lines(rest)
+        if end:
+            yield rest[:end]
+            rest = rest[end:]
+    if rest:
+        yield rest
+
+
+def _end_of_lines(text: bytes) -> int:
+    """Return where the last line that is whole ends; 0 if there is none."""
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    breaks, _ = _outside(np.frombuffer(text, dtype=np.uint8), quoted=True)
+    ends = np.flatnonzero(breaks)
+    return int(ends[-1]) + 1 if len(ends) else 0
+
+
+def _outside(characters: NDArray[np.uint8], *, quoted: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return where the line breaks and the commas are that stand outside of quotes."""
+    breaks, commas = characters == ord("\n"), characters == ord(",")
+    if quoted:
+        outside = ~np.logical_xor.accumulate(characters == ord('"'))
+        breaks &= outside
+        commas &= outside
+    return breaks, commas
+
+
+def _lines(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return where each line starts, its number of fields, and whether it is blank.
+
+    polars fills short lines with nulls, reads blank lines as rows, and drops surplus fields of columns that
+    are not asked for: all three would change the table silently. A line break or comma within quotes counts
+    as text.
+    """
+    characters = np.frombuffer(text, dtype=np.uint8)
+    breaks, commas = _outside(characters, quoted=b'"' in text)
+    ends = np.flatnonzero(breaks)
+    if not len(ends) or ends[-1] != len(text) - 1:
+        ends = np.append(ends, len(text))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    fields = np.add.reduceat(commas, starts, dtype=np.int64) + 1
+    returns = (ends > starts) & (characters[ends - 1] == ord("\r"))
+    return starts, fields, ends - starts == returns

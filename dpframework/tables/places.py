@@ -1,0 +1,56 @@
+"""Which files a path, a folder, a pattern or a URL stands for."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.files import require_no_stream
+
+#: How the names of files end that are read.
+KINDS = (".csv", ".csv.gz", ".parquet")
+
+
+def is_url(place: str) -> bool:
+    """Tell whether a place is a URL."""
+    return "://" in place
+
+
+def files_of(place: str | os.PathLike[str]) -> list[str]:
+    """Return the files that a path, a folder, a pattern or a URL stands for, in order of their names.
+
+    Files whose names begin with a dot or an underline are not data: those who write folders of files put marks there.
+
+    Raises
+    ------
+    NotOpened
+        If there are none, or it is neither a file nor a folder.
+    """
+    text = os.fspath(place)
+    if is_url(text):
+        return [text]
+    path = Path(text)
+    try:
+        require_no_stream(path)
+    except InputError as error:
+        raise NotOpened(str(error)) from None
+    if path.is_dir():
+        within = sorted(str(found) for found in path.rglob("*.parquet") if _is_data(found.relative_to(path)))
+        if not within:
+            raise NotOpened(
+                f"{path}: is a directory without Parquet files; a file of the kind {', '.join(KINDS)} or a "
+                "folder of .parquet files is expected"
+            )
+        return within
+    if path.exists():
+        return [text]
+    found = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []
+    if not found:
+        raise NotOpened(f"{path}: there is no such file")
+    return [file for one in found for file in files_of(one)]
+
+
+def _is_data(path: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in path.parts)

@@ -1,0 +1,230 @@
+"""Reading in blocks, and of many files: the same table however its rows are cut."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import dpframework as dpf
+from dpframework.facts.errors import DoesNotFit, NotOpened
+from dpframework.facts.unit import ROW
+from dpframework.study import load_study
+from dpframework.tables import csv_file, parquet_files, reading
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("ill", missing=True),
+        dpf.Categorical("town", ["A", "B, C", "7"], missing=True),
+        dpf.Numeric("age", 0, 100, bins=5, missing=True),
+    ]
+)
+FRAME = pl.DataFrame(
+    {
+        "ill": ["yes", "0", "", "TRUE", "no", "1", "maybe"] * 9,
+        "town": ["A", "B, C", "7.0", "", "a line\nbreak", 'a "quote"', " A"] * 9,
+        "age": ["20", "1e1", "", "x", "-5", "99.5", "40"] * 9,
+        "person": [str(k // 3) for k in range(63)],
+    }
+)
+
+
+def same(one: dpf.Table, other: dpf.Table) -> bool:
+    values = all(np.array_equal(one.values[name], other.values[name], equal_nan=True) for name in other.values)
+    return values and set(one.values) == set(other.values) and np.array_equal(one.codes, other.codes)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(parquet_files, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS", 4)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize("unit", [ROW, dpf.PrivacyUnit("person", 2)], ids=["rows", "units"])
+def test_blocks_of_a_file_are_the_table(name: str, unit: dpf.PrivacyUnit, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        FRAME.write_parquet(path, row_group_size=10)
+    else:
+        text = FRAME.write_csv().encode()
+        path.write_bytes(gzip.compress(text) if name.endswith("gz") else b"\xef\xbb\xbf\r\n" + text)
+    whole = dpf.table_from_frame(FRAME, SCHEMA, unit=unit, key=b"k")
+    read = dpf.read_table(path, SCHEMA, unit=unit, key=b"k")
+    assert same(read, whole)
+    if unit.groups_rows:
+        assert np.array_equal(read.unit_codes, whole.unit_codes)  # type: ignore[arg-type]
+
+
+CELLS = st.text(st.sampled_from('A7 ,"\n\r.é'), max_size=5).filter(lambda cell: cell.strip("\r\n") == cell)
+
+
+@given(
+    rows=st.lists(st.tuples(CELLS, CELLS), max_size=12),
+    size=st.integers(1, 40),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    last=st.booleans(),
+)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_csv_is_read_the_same_in_blocks_of_any_size(
+    rows: list[tuple[str, str]],
+    size: int,
+    ending: str,
+    last: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in (("town", "other"), *rows)]
+    path = tmp_path / "t.csv"
+    path.write_bytes((ending.join(lines) + ending * last).encode())
+    schema = dpf.Schema([dpf.Categorical("town", ["A", "7"]), dpf.Categorical("other", ["A", "A,"], missing=True)])
+    whole = dpf.read_table(path, schema)
+    assert whole.codes.shape[1] == len(rows)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", size)
+    assert same(dpf.read_table(path, schema), whole)
+
+
+def test_many_files_are_one_table(tmp_path: Path) -> None:
+    folder = tmp_path / "visits"
+    (folder / "late").mkdir(parents=True)
+    FRAME[:20].write_parquet(folder / "a.parquet")
+    FRAME[20:21].with_columns(age=pl.lit(None), town=pl.lit("B, C")).write_parquet(folder / "b.parquet")
+    FRAME[21:40].write_parquet(folder / "c.parquet")
+    FRAME[40:].select("person", "age", "town", "ill").write_parquet(folder / "late" / "d.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / ".hidden.parquet").touch()
+    parts = [folder / name for name in ("a.parquet", "b.parquet", "c.parquet", "late/d.parquet")]
+    rows = pl.concat([FRAME[:20], FRAME[20:21].with_columns(age=pl.lit(""), town=pl.lit("B, C")), FRAME[21:]])
+    whole = dpf.table_from_frame(rows, SCHEMA)
+    for place in (folder, str(folder / "**" / "*.parquet"), parts, [f"file://{part}" for part in parts]):
+        assert same(dpf.read_table(place, SCHEMA), whole), place
+    unit = dpf.PrivacyUnit("person", 2)
+    assert same(
+        dpf.read_table(folder, SCHEMA, unit=unit, key=b"k"), dpf.table_from_frame(rows, SCHEMA, unit=unit, key=b"k")
+    )
+    FRAME[:20].write_csv(tmp_path / "a.csv")
+    assert same(dpf.read_table([tmp_path / "a.csv", *parts[1:]], SCHEMA), whole)
+
+
+def test_files_that_are_not_there_or_lack_a_column_are_one_sentence(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "a.parquet")
+    FRAME.drop("age").write_parquet(tmp_path / "b.parquet")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(dpf.InputError, match=r"^b\.parquet: has no column 'age'; correct the names"):
+        dpf.read_table(tmp_path, SCHEMA)
+    for place, sentence in [
+        (tmp_path / "empty", "is a directory without Parquet files"),
+        (tmp_path / "c*.parquet", "there is no such file"),
+        ([], "the list of files is empty"),
+        ([tmp_path / "a.parquet", tmp_path / "a.xlsx"], "there is no such file"),
+    ]:
+        with pytest.raises(NotOpened, match=sentence):
+            dpf.read_table(place, SCHEMA)
+    with pytest.raises(dpf.InputError, match="nothing: cannot be read as Parquet"):
+        dpf.read_table("file:///not/there/nothing", SCHEMA)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_refused_does_not_depend_on_the_order_of_the_rows(first: bool, tmp_path: Path) -> None:
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=5)])
+    cells = {"ill": ["yes"] * 8 + ["maybe"], "age": ["x"] + ["20"] * 7 + ["200"]}
+    frame = pl.DataFrame(cells)
+    (frame if first else frame.reverse()).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DoesNotFit, match="'ill' holds values that are neither true nor false"):
+        dpf.read_table(tmp_path / "t.parquet", schema, out_of_domain="error")
+    with pytest.raises(DoesNotFit, match="'age' holds values that are not numbers"):
+        dpf.read_table(tmp_path / "t.parquet", dpf.Schema([schema["age"]]), out_of_domain="error")
+
+
+def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    FRAME.write_csv(path)
+
+    def longer(*given: object, **named: object) -> pl.Series:
+        FRAME.vstack(FRAME).write_csv(path)
+        return kept(*given, **named)  # type: ignore[arg-type]
+
+    kept = reading.kept_rows
+    monkeypatch.setattr(reading, "kept_rows", longer)
+    with pytest.raises(dpf.InputError, match=r"^t\.csv: changed while it was read; read it again$"):
+        dpf.read_table(path, SCHEMA, unit=dpf.PrivacyUnit("person", 2))
+
+
+NUMBERS = dpf.Schema([dpf.Numeric("age", 0, 100, bins=5), dpf.Numeric("income", 0, 10, bins=2), dpf.Boolean("ill")])
+
+
+@pytest.mark.parametrize(
+    ("miner", "values"),
+    [
+        (dpf.miner("count", epsilon=1), set()),
+        (dpf.miner("count", where={"below": ["age", 20]}, epsilon=1), set()),
+        (dpf.miner("count", where={"not": {"below": ["age", 21]}}, epsilon=1), {"age"}),
+        (dpf.miner("histogram", attribute="age", epsilon=1), set()),
+        (dpf.miner("histogram", attribute="age", bins=7, epsilon=1), {"age"}),
+        (dpf.miner("mean", attribute="income", epsilon=1), {"income"}),
+        (dpf.miner("dp-id3", target="ill", epsilon=1), set()),
+        (dpf.miner("dp-id3", target="ill", numeric="density", epsilon=1), {"age", "income", "ill"}),
+    ],
+    ids=str,
+)
+def test_only_values_that_a_miner_reads_are_kept(miner: dpf.Miner, values: set[str]) -> None:
+    assert set(miner.values_read(NUMBERS) or ()) == values
+    study = dpf.Study(NUMBERS, epsilon=1, allow=["density-noise"])
+    study.add("step", miner)
+    table = dpf.Table.from_codes(NUMBERS, [[0, 1, 2, 4], [0, 1, 1, 0], [0, 1, 1, 1]])
+    one, other = (study.run(given, seed=1)["step"] for given in (table, table.with_values(values)))
+    assert str(one) == str(other)
+
+
+def test_a_miner_that_forgets_values_is_stopped_in_every_run() -> None:
+    class Forgetful(type(dpf.miner("mean", attribute="age", epsilon=1))):  # type: ignore[misc]
+        def values_read(self, schema: dpf.Schema) -> tuple[str, ...]:
+            return ()
+
+    study = dpf.Study(NUMBERS, epsilon=1)
+    study.add("step", Forgetful("age", epsilon=1))
+    table = dpf.Table.from_codes(NUMBERS, [[0, 1], [0, 1], [0, 1]])
+    with pytest.raises(dpf.InputError, match=r"attribute 'age' has no raw values: .* names in values_read"):
+        study.run(table, seed=1)
+
+
+def test_a_study_file_reads_many_files_and_keeps_the_values_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    NUMBERS.dump(tmp_path / "s.toml")
+    frame = pl.DataFrame({"age": [20.0, 30.5], "income": [1.0, 2.0], "ill": [True, False]})
+    for k in range(3):
+        frame.write_parquet(tmp_path / f"{k}.parquet")
+    monkeypatch.setenv("YEAR", "1")
+
+    def read(path: str) -> dpf.Table:
+        (tmp_path / "study.toml").write_text(
+            f'[data]\npath = {path}\nschema = "s.toml"\n[privacy]\nepsilon = 1\n'
+            '[[step]]\nname = "mean"\nminer = "mean"\nepsilon = 1\nparams = { attribute = "income" }\n'
+        )
+        return load_study(tmp_path / "study.toml").read()
+
+    assert list(read('"*.parquet"').values) == ["income"]
+    for path, rows in [
+        ('"*.parquet"', 6),
+        ('"."', 6),
+        ('["0.parquet", "$YEAR.parquet"]', 4),
+        (f'"file://{tmp_path}/$YEAR.parquet"\noptions = {{ region = "$YEAR" }}', 2),
+    ]:
+        assert read(path).codes.shape[1] == rows, path
+    for path, sentence in [
+        ("[]", r"\[data\] path must be a text, or a list of texts"),
+        ('"a.parquet"\noptions = 3', r"\[data\] options must be a table of texts"),
+        ('"a.parquet"\noptions = { key = 3 }', r"\[data\] options must be a table of texts"),
+        ('"s3://b/$NOWHERE.parquet"', "uses the environment variable NOWHERE"),
+        ('"0.parquet"\noptions = { key = "$NOWHERE" }', "uses the environment variable NOWHERE"),
+    ]:
+        with pytest.raises(dpf.InputError, match=sentence):
+            read(path)
