@@ -13,11 +13,15 @@ Fenced blocks are marked by their info string:
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import inspect
 import io
 import itertools
+import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -27,6 +31,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from warm import warm_commands
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN
@@ -65,6 +70,16 @@ def _without_indent(code: str, columns: int) -> str:
     return re.sub(rf"^ {{1,{columns}}}", "", code, flags=re.MULTILINE) if columns else code
 
 
+@functools.cache
+def command() -> str:
+    """Return what runs dpframework in a shell; it is kept warm until the tests end, where a process can fork."""
+    if not hasattr(os, "fork"):
+        return f'"{sys.executable}" -m dpframework'
+    begun = contextlib.ExitStack()
+    atexit.register(begun.close)
+    return shlex.join(begun.enter_context(warm_commands()))
+
+
 def printed_by(block: Block, page: Path, namespace: dict[str, object]) -> str | None:
     """Execute a block in the current folder and return what it prints; None if it is not of a kind that prints."""
     if block.kind == "python run":
@@ -73,8 +88,8 @@ def printed_by(block: Block, page: Path, namespace: dict[str, object]) -> str | 
             exec(compile("\n" * block.line + block.text, str(page), "exec"), namespace)
         return printed.getvalue()
     if block.kind == "sh run":
-        command = f'dpframework() {{ "{sys.executable}" -m dpframework "$@"; }}\n{block.text}'
-        ran = subprocess.run(["bash", "-euc", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        text = f'dpframework() {{ {command()} "$@"; }}\n{block.text}'
+        ran = subprocess.run(["bash", "-euc", text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert ran.returncode == 0, ran.stdout
         return ran.stdout
     if block.kind.startswith("toml file="):

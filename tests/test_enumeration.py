@@ -136,6 +136,15 @@ def sampled_atoms(node: Sample, plan: dpf.StudyPlan, before: Rows, after: Rows) 
     return known[id(node), before, after]
 
 
+@functools.cache
+def chances(mechanism: Mechanism, calibration: Calibration, answer: bytes, dtype: np.dtype[Any]) -> Any:
+    """Return the probability of each output on an answer, which many samples have."""
+    held = np.frombuffer(answer, dtype)
+    listed = range(len(held)) if mechanism.selects else range(-FURTHEST, FURTHEST + 1)
+    made = [np.array(k) if mechanism.selects else np.array([k]) for k in listed]
+    return np.exp([mechanism.log_density(held, k, calibration) for k in made])
+
+
 KEPT: dict[int, tuple[Any, dict[Any, Atoms]]] = {}  # of plans, by identity; they are kept so that it stays theirs
 
 
@@ -146,9 +155,7 @@ def joint(node: Node, plan: dpf.StudyPlan, rows: Rows) -> Any:
             calibration = plan.calibration(node)
             assert calibration is not None
             answer = np.atleast_1d(answer_of(node.query, rows))
-            listed = range(len(answer)) if node.mechanism.selects else range(-FURTHEST, FURTHEST + 1)
-            made = [np.array(k) if node.mechanism.selects else np.array([k]) for k in listed]
-            return np.exp([node.mechanism.log_density(answer, k, calibration) for k in made])
+            return chances(node.mechanism, calibration, answer.tobytes(), answer.dtype)
         case Sequential():
             return functools.reduce(outer, (joint(part, plan, rows) for part in node.parts))
         case Repeat():
