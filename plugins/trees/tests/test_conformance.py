@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from dpframework_trees import DPID3, DPTree
+from dpframework_trees.additive import DPAdditive
 from dpframework_trees.choosing import TreeChoice
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
@@ -49,3 +50,8 @@ class TestMCMCTreePair(MinerConformance):
 
 class TestTreeChoice(MinerConformance):
     miner = TreeChoice
+
+
+class TestDPAdditive(MinerConformance):
+    miner = DPAdditive
+    replays = 100  # the witnesses come near the claim; a search of fits would take minutes

@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from dpframework.study import hookimpl
 
 if TYPE_CHECKING:
+    from dpframework_trees.additive import AdditiveModel, DPAdditive, ObjectivePerturbation
+    from dpframework_trees.additive.estimator import DPAdditiveClassifier
     from dpframework_trees.dptree import DPTree
-    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivateTreeSearch, TreeClassifier
+    from dpframework_trees.estimator import (
+        DPID3Classifier,
+        DPTreeClassifier,
+        PrivateClassifier,
+        PrivateTreeSearch,
+        TreeClassifier,
+    )
     from dpframework_trees.id3 import DPID3
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
 __all__ = [
     "DPID3",
+    "AdditiveModel",
     "AltExpM",
     "AltMCMC",
+    "DPAdditive",
+    "DPAdditiveClassifier",
     "DPID3Classifier",
     "DPTree",
     "DPTreeClassifier",
     "MCMCTreePair",
+    "ObjectivePerturbation",
+    "PrivateClassifier",
     "PrivateTreeSearch",
     "TreeClassifier",
 ]
 
 
+_ESTIMATORS = {
+    "DPAdditiveClassifier": "dpframework_trees.additive.estimator",
+    **dict.fromkeys(
+        ("DPID3Classifier", "DPTreeClassifier", "PrivateClassifier", "PrivateTreeSearch", "TreeClassifier"),
+        "dpframework_trees.estimator",
+    ),
+}
+
+
 @hookimpl
 def dpframework_miners() -> list[type[Any]]:
-    """Bring the tree miners."""
+    """Bring the tree miners, and the additive classifier."""
+    from dpframework_trees.additive import DPAdditive
     from dpframework_trees.dptree import DPTree
     from dpframework_trees.id3 import DPID3
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
-    return [DPID3, DPTree, AltExpM, AltMCMC, MCMCTreePair]
+    return [DPID3, DPTree, DPAdditive, AltExpM, AltMCMC, MCMCTreePair]
 
 
 @hookimpl
@@ -54,15 +78,18 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees.dptree import DPTree
 
         return DPTree
+    if name in ("AdditiveModel", "DPAdditive", "ObjectivePerturbation"):
+        from dpframework_trees import additive
+
+        return getattr(additive, name)
     if name in ("AltExpM", "AltMCMC", "MCMCTreePair"):
         from dpframework_trees import redescribe
 
         return getattr(redescribe, name)
-    if name in ("DPID3Classifier", "DPTreeClassifier", "PrivateTreeSearch", "TreeClassifier"):
+    if name in _ESTIMATORS:
         # scikit-learn is an extra and slow to import: only who asks for an estimator needs it and waits for it
         try:
-            from dpframework_trees import estimator
+            return getattr(importlib.import_module(_ESTIMATORS[name]), name)
         except ModuleNotFoundError as error:
             raise ImportError(f"{name} needs scikit-learn: pip install 'dpframework[sklearn]'") from error
-        return getattr(estimator, name)
     raise AttributeError(f"module 'dpframework_trees' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Trees as scikit-learn classifiers."""
+"""Trees as scikit-learn classifiers, and what all classifiers of this plugin share."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from dpframework_trees.id3 import DPID3
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 
 #: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
-_estimator = attrs.define(slots=False, eq=False, repr=False)
+sklearn_estimator = attrs.define(slots=False, eq=False, repr=False)
+STEP = "model"
 
 
-@_estimator
-class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
+@sklearn_estimator
+class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
     """What the estimators of this plugin share: scikit-learn's conventions, schemas, and budgets.
 
     Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
@@ -62,8 +63,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
     ----------
     classes_
         The classes, sorted, in y's type, which is taken to be public; all of the schema's, if it has the class.
-    tree_
-        The fitted `DecisionTree`.
+    model_
+        What the fit released: it predicts, prints and draws itself at no cost.
     plan_
         The plan of the fit.
     private_
@@ -88,7 +89,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
     random_state: int | np.random.RandomState | None = attrs.field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit a tree.
+        """Fit, and spend epsilon.
 
         Parameters
         ----------
@@ -127,9 +128,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         self.classes_, self._order = ordered_classes(schema[target], classes.dtype)
         whom: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
         study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema), **whom)
-        study.add("tree", self._miner(target))
+        study.add(STEP, self._miner(target))
         results = study.run(table, seed=seed, accountant=self.accountant)
-        self._keep(results["tree"])
+        self._keep(results[STEP])
         self.plan_ = results.plan
         self.private_ = results.private and not chosen
         self.schema_ = schema
@@ -147,7 +148,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
 
     def _keep(self, result: Any) -> None:
         """Keep what a fit found."""
-        self.tree_ = result.tree
+        self.model_ = result
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
@@ -166,11 +167,11 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
             out_of_domain=self.out_of_domain,
             source="X",
         )
-        return np.asarray(self.tree_.predict_proba(table)[:, self._order])
+        return np.asarray(self.model_.predict_proba(table)[:, self._order])
 
     @property
     def _target(self) -> str:
-        return str(self.tree_.target.name)
+        return str(self.model_.target.name)
 
     def _columns(self, X: Any, *, reset: bool) -> list[Any]:
         """Return the columns of a dataframe or array, after scikit-learn's checks of shape and names."""
@@ -231,7 +232,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled; what other processes do with an estimator is not known here."""
-        self._family.sent(fitted=hasattr(self, "tree_"))
+        self._family.sent(fitted=hasattr(self, "plan_"))
         state: dict[str, Any] = super().__getstate__()
         return state
 
@@ -245,8 +246,22 @@ class TreeClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[m
         return tags
 
 
+@sklearn_estimator
+class TreeClassifier(PrivateClassifier):
+    """What the estimators that fit a tree share: the parameters of `PrivateClassifier`, and the tree.
+
+    Attributes
+    ----------
+    tree_
+        The fitted `DecisionTree`, which is `model_` too.
+    """
+
+    def _keep(self, result: Any) -> None:
+        self.model_ = self.tree_ = result.tree
+
+
 @final
-@_estimator
+@sklearn_estimator
 class DPID3Classifier(TreeClassifier):
     """DP-ID3 decision tree classifier (see `dpframework_trees.DPID3` for the algorithm and its parameters).
 
@@ -282,7 +297,7 @@ class DPID3Classifier(TreeClassifier):
 
 
 @final
-@_estimator
+@sklearn_estimator
 class DPTreeClassifier(TreeClassifier):
     """Classifier: a tree of fixed depth sampled as a whole (see `dpframework_trees.DPTree` for the parameters).
 
@@ -319,7 +334,7 @@ class DPTreeClassifier(TreeClassifier):
 
 
 @final
-@_estimator
+@sklearn_estimator
 class PrivateTreeSearch(TreeClassifier):
     """Grid search on one budget: every candidate's fit and the choice itself are paid from `epsilon`.
 

@@ -1,6 +1,8 @@
 """Additive classifiers: one function of each attribute, fitted jointly by objective perturbation."""
 
 from dpframework_trees.additive.design import Design
+from dpframework_trees.additive.miner import DPAdditive
+from dpframework_trees.additive.model import AdditiveModel, Term
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 
-__all__ = ["Design", "ObjectivePerturbation"]
+__all__ = ["AdditiveModel", "DPAdditive", "Design", "ObjectivePerturbation", "Term"]

@@ -1,0 +1,259 @@
+"""An additive model made of releases: what each attribute adds to a row's score, and the band that noise leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute, InputError, Numeric, Schema, attribute_from_dict
+from dpframework.results import Drawn
+from dpframework.tables import Block, InMemory, Table, table_from_frame
+from dpframework_trees.additive.design import Reals, Tuned
+
+SHOWN = 12  # attributes in a drawing of all
+BAND = 2  # standard deviations
+DIGITS = 6
+
+
+@final
+@attrs.frozen(eq=False)
+class Term:
+    """What one attribute adds to the score.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    bins
+        The cell of each of its codes.
+    values
+        What each cell adds to each output, shape (cells, outputs): to the log-odds of the second of two classes, or
+        to the score of each of several. Their mean is 0, that of missing values aside.
+    deviations
+        About the standard deviation of the noise in each cell's values, shape (cells,).
+    """
+
+    attribute: Attribute
+    bins: tuple[int, ...]
+    values: Reals
+    deviations: Reals
+
+    @property
+    def importance(self) -> float:
+        """The largest difference that the attribute can make to an output."""
+        return float(np.ptp(self.values, axis=0).max())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Each cell in words: a value, a range of several bins, or the values that share it."""
+        of_cells = []
+        for cell in range(len(self.values)):
+            codes = [code for code, own in enumerate(self.bins) if own == cell]
+            labels = [self.attribute.labels[code] for code in codes]
+            if len(labels) > 1 and isinstance(self.attribute, Numeric):
+                edges = (self.attribute.lower, *self.attribute.interior_cuts, self.attribute.upper)
+                end = "]" if codes[-1] + 2 == len(edges) else ")"
+                labels = [f"[{edges[codes[0]]:g}, {edges[codes[-1] + 1]:g}{end}"]
+            of_cells.append(" or ".join(labels))
+        return tuple(of_cells)
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class AdditiveModel(Drawn):
+    """A classifier whose score is a sum: one function of each attribute, and an intercept.
+
+    It is made of releases: to predict with it, draw it or keep it costs no privacy.
+
+    Attributes
+    ----------
+    target
+        The class attribute; its labels are the classes, in order.
+    intercept
+        What every row's score has, shape (outputs,): the log-odds of the second of two classes, or one score a class.
+    terms
+        The functions, in the schema's order.
+    """
+
+    called: ClassVar[str] = "an additive model"
+    figure: ClassVar[Mapping[str, Any]] = {"figsize": (7, 6), "layout": "constrained"}
+
+    target: Attribute
+    intercept: Reals
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def of_fit(cls, tuned: Tuned, coefficients: Reals, target: Attribute, given: list[Attribute]) -> AdditiveModel:
+        """Make a model of released coefficients; the functions are centred, which moves no score."""
+        design = tuned.design
+        values = design.of_cells.T @ coefficients
+        deviations = design.of_cells.T**2 @ coefficient_deviations(tuned)
+        intercept, terms = values[-1].copy(), []
+        for j, attribute in enumerate(given):
+            part = slice(design.first_cells[j], design.first_cells[j + 1])
+            centre = values[part][: design.sizes[j] - attribute.missing].mean(axis=0)
+            intercept += centre
+            terms.append(Term(attribute, design.bins[j], values[part] - centre, deviations[part]))
+        return cls(target, intercept, tuple(terms))
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes that the model reads."""
+        return Schema([term.attribute for term in self.terms])
+
+    def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
+        """Return what each attribute adds to each row's score, shape (rows, attributes, outputs).
+
+        Parameters
+        ----------
+        rows
+            A table of any schema with the model's attributes, or a dataframe with their columns.
+        out_of_domain
+            What to do with values of a dataframe outside the schema (see `table_from_frame`).
+
+        Raises
+        ------
+        InputError
+            If an attribute is missing, or has values outside its domain.
+        """
+        table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
+        for term in self.terms:
+            if table.schema[term.attribute.name] != term.attribute:
+                raise InputError(f"attribute '{term.attribute.name}' is not the one of the model; use its schema")
+        (block,) = InMemory().load(table)
+        return self._contributions(block)
+
+    def _contributions(self, block: Block) -> Reals:
+        found = [term.values[np.array(term.bins)[block.codes(term.attribute.name)]] for term in self.terms]
+        return np.stack(found, axis=1)
+
+    def scores(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
+        """Return each row's score, shape (rows, outputs): the intercept, and the sum of `contributions`."""
+        return np.asarray(self.intercept + self.contributions(rows, out_of_domain=out_of_domain).sum(axis=1))
+
+    def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
+        """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
+        return _probabilities(self.scores(rows, out_of_domain=out_of_domain))
+
+    def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
+        """Return the most probable class of each row, as text."""
+        labels = np.array(self.target.labels)
+        return np.asarray(labels[self.predict_proba(rows, out_of_domain=out_of_domain).argmax(axis=1)])
+
+    def codes(self, block: Block) -> NDArray[np.int64]:
+        """Return the code of the most probable class of each row of a block, shape (rows,)."""
+        scores = self.intercept + self._contributions(block).sum(axis=1)
+        return np.asarray(_probabilities(scores).argmax(axis=1))
+
+    def term(self, name: str) -> Term:
+        """Return the function of an attribute."""
+        found = {term.attribute.name: term for term in self.terms}
+        if name not in found:
+            raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
+        return found[name]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What each output is the score of: the second of two classes, or each class."""
+        return self.target.labels[1:] if len(self.intercept) == 1 else self.target.labels
+
+    def draw(self, axes: Any) -> None:
+        """Draw the functions of the attributes that matter most: a dot a cell, with the band that noise leaves it."""
+        terms = sorted(self.terms, key=lambda term: term.importance, reverse=True)[:SHOWN]
+        for place, term in enumerate(terms):
+            for k, output in enumerate(self.outputs):
+                height = np.full(len(term.values), place + (k - (len(self.outputs) - 1) / 2) * 0.6 / len(self.outputs))
+                label = output if place == 0 else None
+                axes.errorbar(
+                    term.values[:, k],
+                    height,
+                    xerr=BAND * term.deviations,
+                    fmt="o",
+                    color=f"C{k}",
+                    alpha=0.6,
+                    label=label,
+                )
+        axes.axvline(0, color="grey", linewidth=0.8)
+        axes.set_yticks(range(len(terms)), [term.attribute.name for term in terms])
+        axes.invert_yaxis()
+        axes.set_xlabel(f"added to the log-odds of {self.target.name}" + f" (band: about {BAND} sd of noise)")
+        axes.legend()
+
+    def plot_term(self, name: str, ax: Any | None = None) -> Any:
+        """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
+        from matplotlib import pyplot
+
+        term, axes = self.term(name), pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        places = np.arange(len(term.values))
+        for k, output in enumerate(self.outputs):
+            axes.errorbar(places, term.values[:, k], yerr=BAND * term.deviations, fmt="o-", capsize=3, label=output)
+        axes.axhline(0, color="grey", linewidth=0.8)
+        axes.set_xticks(places, term.labels, rotation=45, ha="right")
+        axes.set_ylabel(f"added to the log-odds of {self.target.name}")
+        axes.set_title(name)
+        axes.legend()
+        return axes
+
+    def __str__(self) -> str:
+        """Write each function as a line a cell, the attributes that matter most first."""
+        lines = [f"score of {self.target.name} ({', '.join(self.outputs)}): {_numbers(self.intercept)}"]
+        for term in sorted(self.terms, key=lambda term: term.importance, reverse=True):
+            lines.append(f"{term.attribute.name}")
+            for label, values, deviation in zip(term.labels, term.values, term.deviations, strict=True):
+                lines.append(f"  {label}: {_numbers(values)} ± {BAND * deviation:.2f}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        terms = [
+            {
+                "attribute": term.attribute.to_dict(),
+                "bins": list(term.bins),
+                "values": _rounded(term.values),
+                "deviations": _rounded(term.deviations),
+            }
+            for term in self.terms
+        ]
+        return {"target": self.target.to_dict(), "intercept": _rounded(self.intercept), "terms": terms}
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> AdditiveModel:
+        """See `Kept`."""
+        terms = tuple(
+            Term(
+                attribute_from_dict(of_one["attribute"], k),
+                tuple(map(int, of_one["bins"])),
+                np.array(of_one["values"], dtype=np.float64),
+                np.array(of_one["deviations"], dtype=np.float64),
+            )
+            for k, of_one in enumerate(form["terms"])
+        )
+        return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms)
+
+
+def coefficient_deviations(tuned: Tuned) -> Reals:
+    """Return about the standard deviation of the noise in each coefficient, shape (columns,).
+
+    Noise in the gradient moves a coefficient by its own over the second derivative. That is taken as expected
+    (`Tuned.curvatures`: rows spread evenly over cells), since the true one is private.
+    """
+    return np.asarray(tuned.deviations / (tuned.curvatures + tuned.ridge))
+
+
+def _probabilities(scores: Reals) -> Reals:
+    """Return probabilities of the classes; one output is the log-odds of the second of two."""
+    both = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
+    weights = np.exp(both - both.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _numbers(values: Reals) -> str:
+    return ", ".join(f"{value:+.2f}" for value in values)
+
+
+def _rounded(values: Reals) -> Any:
+    return np.round(values, DIGITS).tolist()

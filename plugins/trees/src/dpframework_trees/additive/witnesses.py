@@ -1,0 +1,79 @@
+"""Tables and outputs on which a fit loses nearly all that it claims, of the schema that its examples have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts import Boolean, Categorical, Numeric, Schema
+from dpframework.mechanisms import Calibration
+from dpframework.run import Witness
+from dpframework_trees.additive.design import Design, Reals
+from dpframework_trees.additive.fitting import Rows
+from dpframework_trees.additive.perturbation import tuned_for
+
+FAR = 40.0
+APART = 3.0  # of the noise at the cells of either row, so that a row more does not change its sign
+LOW = 12.0  # a score at which a row's probability is as good as 0
+SCHEMA = Schema(
+    [
+        Categorical("colour", ["red", "green", "blue"]),
+        Numeric("size", 0, 8, cuts=[3, 5]),
+        Boolean("ripe"),
+        Categorical("grade", ["good", "bad"]),
+    ],
+    max_rows=40,
+)
+RED = {"colour": "red", "size": 1, "ripe": "true", "grade": "bad"}
+CODES = {"grade": ((0, 0, 1), (2, 2, 0)), "colour": ((0, 1, 1), (2, 0, 0))}  # of both rows, but for the class
+
+
+def columns_of(design: Design, codes: Sequence[int]) -> Reals:
+    """Return what a row has in each column, shape (columns,)."""
+    cells = [first + of_one[code] for first, of_one, code in zip(design.first_cells, design.bins, codes, strict=False)]
+    return np.asarray(design.of_cells[:, [*cells, design.first_cells[-1]]].sum(axis=1))
+
+
+def added(target: str, shared: int = 0) -> Witness:
+    """Return the red row against none, beside others like it, and coefficients at which its class is impossible."""
+
+    def output(answer: Rows, calibration: Calibration) -> Reals:
+        return -FAR * np.outer(columns_of(answer.design, CODES[target][0]), _towards(answer.design))
+
+    return Witness(_others(shared), None, RED, {"fit": output})
+
+
+def replaced(target: str, shared: int = 0) -> Witness:
+    """Return the red row against another one of its class, which is impossible at the coefficients for both.
+
+    The noise is positive at the red row's cells, negative at the other's, and of one sign with the red row at `ripe`,
+    beyond the intercept: what leaves and what comes both move its norm down, or both up.
+    """
+    ripe = 2 if target == "grade" else 1
+    other = {"colour": "blue" if target == "grade" else "red", "size": 7, "ripe": "false"}
+    other["grade"] = "bad" if target == "grade" else "good"
+
+    def output(answer: Rows, calibration: Calibration) -> Reals:
+        design = answer.design
+        ridge = tuned_for(design, calibration).ridge
+        one, two = (columns_of(design, codes) for codes in CODES[target])
+        apart = (two - one) * APART / ridge
+        apart[[start for start, width in zip(design.starts, design.widths, strict=True) if width == 1]] = 0
+        others = LOW + np.abs(apart).sum()
+        of_ripe, of_all = ridge[design.starts[ripe]], ridge[-1]
+        largest = (of_all * others + APART) / (of_ripe - of_all)
+        apart[design.starts[ripe]], apart[-1] = -largest, -(others + largest)
+        return np.outer(apart, _towards(design))
+
+    return Witness(_others(shared), RED, other, {"fit": output})
+
+
+def _towards(design: Design) -> Reals:
+    """Return the outputs that make the rows' class likelier: bad of two grades, red of three colours, less blue."""
+    return np.array([1.0]) if design.outputs == 1 else np.array([1.0, 0.0, -1.0])
+
+
+def _others(shared: int) -> list[tuple[dict[str, Any], int]]:
+    return [(RED, shared)] if shared else []

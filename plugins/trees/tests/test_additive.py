@@ -1,0 +1,159 @@
+"""The additive classifier: its model is a sum, bins follow from public facts, and it serves scikit-learn."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from dpframework_trees.additive import AdditiveModel, DPAdditive
+from dpframework_trees.additive.estimator import DPAdditiveClassifier
+from dpframework_trees.additive.miner import merged, most_bins
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dpframework as dpf
+
+COLOURS = ["red", "green", "blue"]
+SCHEMA = dpf.Schema(
+    [
+        dpf.Numeric("size", 0, 100, bins=10),
+        dpf.Categorical("colour", values=COLOURS, missing=True),
+        dpf.Boolean("ripe"),
+        dpf.Categorical("grade", values=["bad", "good", "fine"]),
+    ],
+    max_rows=10_000,
+)
+
+
+def fruits(rows: int = 2_000, seed: int = 0) -> pd.DataFrame:
+    """Rows whose grade grows with their size and falls with green: a sum of two functions."""
+    rng = np.random.default_rng(seed)
+    size, colour, ripe = rng.uniform(0, 100, rows), rng.choice(COLOURS, rows), rng.integers(0, 2, rows).astype(bool)
+    score = size / 20 - 2 * (colour == "green") + rng.logistic(0, 0.3, rows)
+    grade = np.array(["bad", "good", "fine"])[np.digitize(score, [1, 3])]
+    return pd.DataFrame({"size": size, "colour": colour, "ripe": ripe, "grade": grade})
+
+
+def mined(epsilon, schema=SCHEMA, seed=0, **parameters):
+    study = dpf.Study(schema, epsilon=epsilon)
+    study.add("model", DPAdditive("grade", epsilon, **parameters))
+    return study.run(dpf.table_from_frame(fruits(), schema), seed=seed)
+
+
+def two_grades():
+    frame = fruits().query("grade != 'good'").reset_index(drop=True)
+    return SCHEMA.replace(dpf.Categorical("grade", values=["bad", "fine"])), frame
+
+
+def test_it_learns_a_sum_of_functions_for_several_classes():
+    model, rows = mined(4)["model"], fruits(seed=1)
+    assert (model.predict(rows[["size", "colour", "ripe"]]) == rows.grade).mean() > 0.8
+    assert [term.attribute.name for term in sorted(model.terms, key=lambda t: -t.importance)] == [
+        "size",
+        "colour",
+        "ripe",
+    ]
+    fine = model.term("colour").values[:, 2]
+    assert fine[1] < min(fine[0], fine[2])  # green lowers the score of the finest grade
+
+
+def test_a_rows_score_is_the_sum_of_what_its_attributes_add():
+    model, rows = mined(1)["model"], fruits(20)[["size", "colour", "ripe"]]
+    added = model.contributions(rows)
+    assert added.shape == (20, 3, 3)
+    scores = model.scores(rows)
+    assert scores == pytest.approx(model.intercept + added.sum(axis=1))
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    assert model.predict_proba(rows) == pytest.approx(p)
+
+
+def test_two_classes_have_one_function_each():
+    schema, frame = two_grades()
+    study = dpf.Study(schema, epsilon=2)
+    study.add("model", DPAdditive("grade", 2))
+    model = study.run(dpf.table_from_frame(frame, schema), seed=1)["model"]
+    assert model.outputs == ("fine",)
+    assert {term.values.shape[1] for term in model.terms} == {1}
+    rows = frame[["size", "colour", "ripe"]]
+    assert model.predict_proba(rows)[:, 1] == pytest.approx(1 / (1 + np.exp(-model.scores(rows)[:, 0])))
+    assert (model.predict(rows) == frame.grade).mean() > 0.95
+
+
+def test_a_model_is_kept_drawn_and_printed():
+    pytest.importorskip("matplotlib").use("Agg")
+    model, rows = mined(1)["model"], fruits(50)[["size", "colour", "ripe"]]
+    again = AdditiveModel.from_dict(json.loads(model.to_json()))
+    assert again.predict_proba(rows) == pytest.approx(model.predict_proba(rows), abs=1e-4)
+    assert len(model.plot().get_yticklabels()) == 3
+    axes = model.plot_term("size")
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(model.term("size").labels)
+    assert "colour" in str(model)
+    with pytest.raises(dpf.InputError, match="not in the model"):
+        model.term("weight")
+    other = dpf.table_from_frame(fruits(5), SCHEMA.replace(dpf.Numeric("size", 0, 100, bins=5)))
+    with pytest.raises(dpf.InputError, match="not the one of the model"):
+        model.predict(other)
+
+
+def test_the_band_is_about_what_noise_leaves():
+    """It expects less of the rows than these tell: their values spread over 15 fits by a third of it."""
+    schema, rng = SCHEMA.replace(dpf.Categorical("grade", values=["bad", "fine"])), np.random.default_rng(0)
+    frame = fruits(2_000).assign(grade=rng.choice(["bad", "fine"], 2_000))
+    table, values = dpf.table_from_frame(frame, schema), []
+    for seed in range(15):
+        study = dpf.Study(schema, epsilon=1)
+        study.add("model", DPAdditive("grade", 1))
+        term = study.run(table, seed=seed)["model"].term("colour")
+        values.append(term.values[:3, 0])
+    spread = np.std(values, axis=0)
+    assert (spread < term.deviations[:3]).all()
+    assert (6 * spread > term.deviations[:3]).all()
+
+
+def test_bins_are_merged_by_public_facts():
+    size = dpf.Numeric("size", 0, 100, bins=10)
+    assert merged(size, 4) == (0, 0, 0, 1, 1, 2, 2, 2, 3, 3)
+    assert merged(size, 10) == tuple(range(10))
+    assert merged(dpf.Numeric("size", 0, 100, bins=5, missing=True), 2) == (0, 0, 0, 1, 1, 2)
+    assert merged(dpf.Categorical("colour", COLOURS), 2) == (0, 1, 2)
+    assert [most_bins(n) for n in (0, 4_000, 40_000, 1e12)] == [4, 4, 12, 64]
+    term = mined("0.01")["model"].term("size")
+    assert term.labels == ("[0, 30)", "[30, 50)", "[50, 80)", "[80, 100]")
+
+
+def test_a_public_number_of_rows_is_not_counted():
+    frame = fruits(500)
+    known = dpf.Schema(SCHEMA.attributes, rows=500)
+    for schema, steps in ((SCHEMA, ["rows", "fit"]), (known, ["fit"])):
+        study = dpf.Study(schema, epsilon=1, relation="replace-one")
+        study.add("model", DPAdditive("grade", 1))
+        results = study.run(dpf.table_from_frame(frame, schema), seed=0)
+        assert [step.name.split("/")[-1] for step in results.plan.steps()] == steps
+        assert results.plan.total().epsilon == 1
+
+
+def test_what_cannot_be_fitted_is_refused():
+    one = dpf.Categorical("one", values=["a"])
+    wide = dpf.Categorical("wide", values=[str(k) for k in range(700)])
+    schema = dpf.Schema([*SCHEMA.attributes, one, wide])
+    with pytest.raises(dpf.InputError, match="tells rows apart"):
+        DPAdditive("grade", 1, attributes=["one"]).plan(schema)
+    with pytest.raises(dpf.InputError, match="more than 2000"):
+        DPAdditive("grade", 1).plan(schema)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([DPAdditiveClassifier(epsilon=100, random_state=0)])
+def test_scikit_learns_checks_hold(estimator, check):
+    check(estimator)
+
+
+def test_an_estimator_is_private_with_a_public_schema():
+    schema, frame = two_grades()
+    X, y = frame[["size", "colour", "ripe"]], frame.grade
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DPAdditiveClassifier(2, schema=schema, attributes=["size", "colour"]).fit(X, y)
+    assert model.private_
+    assert [term.attribute.name for term in model.model_.terms] == ["size", "colour"]
+    assert model.score(X, y) > 0.9
