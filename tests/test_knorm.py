@@ -237,6 +237,16 @@ def test_whole_numbers_of_any_size_are_uniform() -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("epsilon", [300, 10_000])
+def test_hardly_any_noise_takes_no_longer(epsilon: int, relation: Relation) -> None:
+    """P(any noise) is below exp(-290)."""
+    sizes = (3,) * 20 + (16,)
+    calibration, none = calibrated(sizes, relation, epsilon), np.zeros(76, dtype=np.int64)
+    assert not calibration.mechanism.release(none, calibration, SeededRandomness(1)).any()
+    assert density(none, calibration) == pytest.approx(0, abs=1e-9)
+
+
+@BOTH
 @pytest.mark.parametrize("sizes", [(2,) * 6 + (5, 9), (16, 9, 7, 3, 2)])
 def test_variances_and_previews_hold(sizes: tuple[int, ...], relation: Relation) -> None:
     """Variances to within 15 % over 600 draws; the cell with most noise within its preview, but for 1e-6."""

@@ -260,7 +260,8 @@ class _Weights:
     def between(self, bits: int) -> tuple[list[int], list[int]]:
         """Return whole numbers below and above 2**bits times the probability of 0, ..., k, for each k."""
         if bits not in self._between:
-            wide = bits + 64 + 2 * math.ceil(len(self._h) / self._scale)  # the powers keep their leading bits
+            # the whole is h_0 = 1 at least, so that absolute errors of the powers, times h, are relative ones
+            wide = bits + 64 + sum(self._h).bit_length()
             low, high = _exponential(1 / self._scale, wide)
             power_low = power_high = 1 << wide
             lows, highs = [0], [0]

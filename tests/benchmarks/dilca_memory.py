@@ -26,7 +26,7 @@ def main() -> None:
 
     def run(of: dpf.Schema, rows: np.ndarray) -> None:
         study = dpf.Study(of, epsilon=1, relation="replace-one", allow=["schema-inferred-from-data"])
-        study.add("distances", DPDilca(1))
+        study.add("distances", DPDilca(1, context="max-dependency"))
         study.run(dpf.Table.from_codes(of, rows), engine=engine)
 
     small = attrs.evolve(schema, attributes=[dpf.Boolean(f"a{k}") for k in range(5)], rows=20)

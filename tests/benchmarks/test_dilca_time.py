@@ -32,7 +32,7 @@ def table_of(folder: Path, name: str) -> dpf.Table:
 def run(table: dpf.Table, engine: dpf.Engine, seed: int | None) -> None:
     """Plan, check and run one study."""
     study = dpf.Study(table.schema, epsilon=1, relation="replace-one", allow=["schema-inferred-from-data"])
-    study.add("distances", DPDilca(1))
+    study.add("distances", DPDilca(1, context="max-dependency"))
     study.run(table, seed=seed, engine=engine)
 
 

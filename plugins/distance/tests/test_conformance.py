@@ -2,7 +2,9 @@
 
 from typing import ClassVar
 
+import numpy as np
 from dpframework_distance import DPDilca
+from dpframework_distance.edges import PairDependence
 from dpframework_distance.queries import (
     CommonContextScores,
     ConditionalEntropies,
@@ -39,6 +41,7 @@ QUERIES = {
     "entropies as published": (Entropies(ATTRIBUTES, 1, RowBounds.of(COUNTED, published=True)), COUNTED, {}),
     "conditional entropies": (ConditionalEntropies(ATTRIBUTES, None, RowBounds.of(BOTH)), BOTH, {}),
     "conditional entropies of one target": (ConditionalEntropies(ATTRIBUTES, 1, RowBounds.of(BOTH)), BOTH, {}),
+    "dependence": (PairDependence(ATTRIBUTES), BOUNDED, {"marginals": np.full(10, 1.5), "chosen": (("ill", "town"),)}),
     "pair": (PairCounts(ATTRIBUTES), BOUNDED, {"pair": ("town", "ill")}),
     "pair of a target": (PairCounts(ATTRIBUTES, 1), BOUNDED, {"pair": ("age", "town")}),
 }

@@ -52,7 +52,7 @@ def test_the_budget_of_each_attribute_is_in_the_plan():
     for k in range(5):
         assert steps[f"d/distances of a{k}/context of a{k}"].mechanism.epsilon == Fraction(3, 50)
         assert steps[f"d/distances of a{k}/histogram of 2"].mechanism.epsilon == Fraction(7, 100)
-    shared = dict(study_of(schema_of(), DPDilca(1, context_size=2)).plan().placed_steps())
+    shared = dict(study_of(schema_of(), DPDilca(1, context="max-dependency", context_size=2)).plan().placed_steps())
     assert all(shared[f"d/context of a{k}"].mechanism.epsilon == Fraction(3, 50) for k in range(5))
 
 
@@ -111,7 +111,7 @@ def test_an_add_or_remove_study_of_a_published_count_is_a_finding():
 
 def test_an_add_or_remove_study_needs_a_public_bound_only():
     schema = schema_of(max_rows=500)
-    plan = study_of(schema, DPDilca(1, context_size=2), relation="add-or-remove-one").plan()
+    plan = study_of(schema, DPDilca(1, context="max-dependency", context_size=2), relation="add-or-remove-one").plan()
     assert plan.total().epsilon == 1
     assert plan.refusals() == []
     # the exponent needs no factor 2: scores are monotonic
@@ -154,7 +154,7 @@ def test_bad_input_is_one_sentence_before_anything_is_spent(parameters, facts, s
 
 def test_more_subsets_than_memory_allows_are_refused_with_their_number():
     with pytest.raises(dpf.InputError, match=r"needs 3,838,380 joint histograms .* set context_size = 2 or less"):
-        study_of(schema_of(40, 4), DPDilca(1, context_size=5))
+        study_of(schema_of(40, 4), DPDilca(1, context="max-dependency", context_size=5))
     study_of(schema_of(40, 4), DPDilca(1, context_size=5, context="max-relevance"))
 
 
@@ -164,7 +164,9 @@ def test_an_attribute_with_one_value_is_left_out_and_names_may_be_anything():
     rng = np.random.default_rng(0)
     table = dpf.Table.from_codes(schema, np.vstack([rng.integers(0, 2, (3, 40)), np.zeros((1, 40), int)]))
     for sharing in (True, False):
-        found = study_of(schema, DPDilca(1, context_size=1, sharing=sharing)).run(table, seed=0)["d"]
+        found = study_of(schema, DPDilca(1, context="max-dependency", context_size=1, sharing=sharing)).run(
+            table, seed=0
+        )["d"]
         assert list(found) == ["größe/1", "gr__e_1", "?"]
 
 
@@ -176,7 +178,7 @@ def test_missing_values_and_bins_are_as_the_schema_says():
     table = dpf.table_from_columns(
         {"age": [10, 40, None, 80], "ill": [True, None, False, False], "old": [False, False, False, True]}, schema
     )
-    found = study_of(schema, DPDilca(1, context_size=1)).run(table, seed=0)["d"]
+    found = study_of(schema, DPDilca(1, context="max-dependency", context_size=1)).run(table, seed=0)["d"]
     assert found["age"].attribute.labels == ("[0, 30)", "[30, 60)", "[60, 90]", "missing")
     assert found["age"].matrix.shape == (4, 4)
     assert found["ill"].matrix.shape == (3, 3)
@@ -184,7 +186,9 @@ def test_missing_values_and_bins_are_as_the_schema_says():
 
 def test_when_k_takes_all_others_nothing_is_spent_on_the_choice():
     schema = dpf.Schema(schema_of().attributes)  # no public count: none is needed
-    plan = study_of(schema, DPDilca(1, context_size=4, target="a0"), relation="add-or-remove-one").plan()
+    plan = study_of(
+        schema, DPDilca(1, context="max-dependency", context_size=4, target="a0"), relation="add-or-remove-one"
+    ).plan()
     assert {step.name for step in plan.steps()} == {"histogram of 4"}
     assert plan.total().epsilon == 1
 
@@ -225,7 +229,7 @@ def test_the_tight_sensitivity_halves_the_noise_of_the_published_one():
     schema = schema_of(rows=1000)
     scales = []
     for sensitivity in ("published", "tight"):
-        plan = study_of(schema, DPDilca(1, target="a0", sensitivity=sensitivity)).plan()
+        plan = study_of(schema, DPDilca(1, context="max-dependency", target="a0", sensitivity=sensitivity)).plan()
         step = next(s for s in plan.steps() if s.name == "context of a0")
         scales.append(float(plan.calibration(step).scale))
     assert scales[1] == pytest.approx(scales[0] / 2, rel=1e-3)

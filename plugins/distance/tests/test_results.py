@@ -34,7 +34,7 @@ def table():
 @pytest.fixture(scope="module")
 def learned(table):
     study = dpf.Study(table.schema, epsilon=5, relation="replace-one")
-    study.add("d", DPDilca(5, context_size=2))
+    study.add("d", DPDilca(5, context="max-dependency", context_size=2))
     return study.run(table, seed=0)["d"]
 
 

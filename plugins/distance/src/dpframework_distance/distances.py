@@ -28,7 +28,8 @@ class ValueDistances:
     attribute
         The attribute.
     context
-        The names of the attributes that the distances were learned from.
+        The names of the attributes that the distances were learned from; none, where they are the differences of
+        values' shares of the rows.
     matrix
         Shape (codes, codes), symmetric, 0 on the diagonal, between 0 and 1.
     """
@@ -50,6 +51,10 @@ class ValueDistances:
             if value not in labels:
                 raise InputError(f"attribute '{self.attribute.name}' has no value {value!r}; {nearest(value, labels)}")
         return float(self.matrix[labels.index(one), labels.index(other)])
+
+    @property
+    def _title(self) -> str:
+        return f"{self.attribute.name}, from {', '.join(self.context) or 'shares of rows'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -88,8 +93,7 @@ class ValueDistances:
         positions = range(len(self.matrix))
         axes.set_xticks(positions, self.attribute.labels, rotation=90)
         axes.set_yticks(positions, self.attribute.labels)
-        context = ", ".join(self.context)
-        axes.set_title(f"{self.attribute.name}, from {context}", wrap=True)
+        axes.set_title(self._title, wrap=True)
         axes.figure.colorbar(image, ax=axes, label="distance")
         return axes
 
@@ -98,7 +102,7 @@ class ValueDistances:
         labels = [label if len(label) <= 18 else label[:17] + "…" for label in self.attribute.labels]
         left = max(map(len, labels))
         widths = [max(len(label), 4) for label in labels]
-        lines = [f"{self.attribute.name}, from {', '.join(self.context)}"]
+        lines = [self._title]
         lines.append(" ".join([" " * left, *(f"{label:>{w}}" for label, w in zip(labels, widths, strict=True))]))
         for label, row in zip(labels, self.matrix.tolist(), strict=True):
             cells = (f"{value:>{w}.2f}" for value, w in zip(row, widths, strict=True))

@@ -192,7 +192,11 @@ def points_from(
     """
     if not profiles:
         return points_of([estimate(pair, target) for pair in pairs.values()])
-    given = [estimate(pair, other) for other, pair in pairs.items()]  # of P(x|y), shape (x, y)
+    return points_of_profiles([estimate(pair, other) for other, pair in pairs.items()])
+
+
+def points_of_profiles(given: Sequence[Conditional]) -> Array:
+    """Return each value y as a point, from P(x|y) of each attribute, shape (x, y); shape (values, coordinates)."""
     return _points([Conditional(one.shares.T, one.variance.T) for one in given], 2 * len(given))
 
 

@@ -20,7 +20,13 @@ from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.nonprivate import NONPRIVATE_CONTEXTS, dilca
 
 #: What DILCA without privacy has instead of a context that only a private miner chooses.
-_NONPRIVATE = {"baseline": "relevant-redundant", "common": "max-dependency"}
+_NONPRIVATE = {
+    "auto": "max-dependency",
+    "tree": "max-dependency",
+    "none": "max-dependency",
+    "baseline": "relevant-redundant",
+    "common": "max-dependency",
+}
 _ANY_SIZE = ("mean-su", "relevant-redundant")
 
 
@@ -98,7 +104,7 @@ def distances(trial: Trial, *, context: str | None = None, context_size: int | N
         Its result is a `LearnedDistances`.
     context, context_size
         Of DILCA (see `dilca`); by default what the method's parameters say, or else its own defaults. Instead of
-        "baseline" it takes "relevant-redundant", and instead of "common", which it does not know, "max-dependency".
+        "baseline" it takes "relevant-redundant", and instead of others that it does not know, "max-dependency".
 
     Raises
     ------

@@ -10,15 +10,15 @@ What differs from the paper by default, and why (`DPDilca.published` restores th
 - permute-and-flip instead of the exponential mechanism: never worse (McKenna and Sheldon 2020);
 - the joint histogram of two attributes is released once, though either may be in the other's context;
 - symmetric uncertainties from conditional entropies, with noise on two numbers a pair and not on three;
-- estimates that know of the noise, and distances that know what it hides (see `estimates`).
+- estimates that know of the noise, and distances that know what it hides (see `estimates`);
+- where noise would hide what contexts tell, distances come from a forest of a few two-way tables, or from marginals
+  alone (see `modelled` and `choosing`).
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -27,7 +27,6 @@ import attrs
 from dpframework.accountant import ZCDPAccountant
 from dpframework.facts import (
     Amount,
-    Attribute,
     Boolean,
     ByRelation,
     Categorical,
@@ -37,7 +36,6 @@ from dpframework.facts import (
     Schema,
     between_0_and_1,
     list_of_names,
-    named_once,
     one_of,
     positive,
     positive_rho,
@@ -45,36 +43,14 @@ from dpframework.facts import (
     true_or_false,
     whole_number,
 )
-from dpframework.plan import Node, post, sequential
+from dpframework.plan import Node, sequential
 from dpframework.run import Example, Miner, PrivateTable
-from dpframework_distance import histograms
-from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.contexts import relevant_not_redundant, su_of_histograms
-from dpframework_distance.distances import LearnedDistances, ValueDistances
-from dpframework_distance.estimates import (
-    NoisyPair,
-    as_published,
-    distances_between,
-    marginals_from,
-    points_from,
-    shrunk,
-)
-from dpframework_distance.queries import PairCounts
-from dpframework_distance.selections import (
-    AllOthers,
-    Chosen,
-    Common,
-    MaxDependency,
-    MaxRelevance,
-    MeanSU,
-    Selection,
-    plan_name,
-)
-from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import require_few_cells
+from dpframework_distance.distances import LearnedDistances
+from dpframework_distance.resolved import Resolved
 
-CONTEXTS = ("max-dependency", "max-relevance", "mean-su", "common", "baseline")
-SIZED = ("max-dependency", "max-relevance", "common")
+MODELLED = ("tree", "none")
+PUBLISHED = ("max-dependency", "max-relevance", "mean-su", "common", "baseline")
+CONTEXTS = ("auto", *MODELLED, *PUBLISHED)
 SELECTIONS = ("permute-and-flip", "exponential")
 SENSITIVITIES = ("tight", "published")
 ESTIMATES = ("shrunk", "published")
@@ -94,6 +70,10 @@ class DPDilca(Miner):
     target
         The attribute whose values the distances are between; by default every attribute is one.
     context
+        "auto": "max-dependency", "tree" (of some attributes, where there are few rows) or "none", whichever fits the
+        budget, the rows and the attributes' sizes, which are public (see `choosing`). "tree" (a model of all attributes
+        from marginals and the joint histograms of pairs that make a tree, the context those that each say most of the
+        target in it), "none" (the difference of two values' shares of the rows, from all of the budget). As published:
         "max-dependency" (the attributes that together say most of the target), "max-relevance" (those that each say
         most), "mean-su" (those of at least mean symmetric uncertainty), "common" (one context for all targets: the k
         attributes that together say most of all others), or "baseline" (all joint histograms first, the context chosen
@@ -101,7 +81,8 @@ class DPDilca(Miner):
     context_size
         The number of attributes in a context; "mean-su" and "baseline" find their own.
     context_share
-        The share of the budget that goes to contexts; all of the baseline's goes to histograms.
+        The share of the budget that goes to contexts; all of the baseline's goes to histograms, and a tree has shares
+        of its own.
     attributes
         The attributes to look at, targets and contexts; by default all of the schema's. One with a single value is
         left out.
@@ -120,14 +101,14 @@ class DPDilca(Miner):
     Examples
     --------
     >>> DPDilca(epsilon=1.0, target="city").context
-    'max-dependency'
+    'auto'
     """
 
     name = "dp-dilca"
     epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive))
     rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
     target: str | None = attrs.field(default=None, kw_only=True)
-    context: str = attrs.field(default="max-dependency", validator=one_of(CONTEXTS), kw_only=True)
+    context: str = attrs.field(default="auto", validator=one_of(CONTEXTS), kw_only=True)
     context_size: int = attrs.field(default=3, validator=whole_number(), kw_only=True)
     context_share: Fraction = attrs.field(
         default=Fraction(3, 10), converter=share_of_budget, validator=between_0_and_1, kw_only=True
@@ -147,11 +128,24 @@ class DPDilca(Miner):
             raise InputError("dp-dilca needs a budget: give epsilon, or rho in a study with a delta")
         if self.rho is not None and self.selection == "permute-and-flip":
             raise InputError("selection 'permute-and-flip' has no better rho than its epsilon; take 'exponential'")
+        if self.context in MODELLED and self.as_published:
+            raise InputError(
+                f"context '{self.context}' has one model for all targets; leave out sharing = false and the published "
+                "sensitivity and estimates, or take context = 'max-dependency'"
+            )
+        if self.context == "none" and self.profiles:
+            raise InputError("context 'none' has no profiles; take context = 'tree', or profiles = false")
+
+    @property
+    def as_published(self) -> bool:
+        """Whether something is asked for that only the published ways to choose contexts have."""
+        return not self.sharing or "published" in (self.sensitivity, self.estimates)
 
     @classmethod
     def published(cls, epsilon: Any, **changes: Any) -> DPDilca:
         """Return the miner with the paper's settings, but for the parameters given."""
         settings: dict[str, Any] = {
+            "context": "max-dependency",
             "selection": "exponential",
             "sensitivity": "published",
             "sharing": False,
@@ -192,8 +186,11 @@ class DPDilca(Miner):
         counted = Schema(attributes, rows=7)
         bounded = Schema(attributes, max_rows=12)
         found = {}
+        for context in MODELLED:
+            found[context] = Example(counted, cls(2, context=context))
+            found[f"{context}-add-or-remove"] = Example(Schema(attributes[:3]), cls(2, context=context))
         found["common"] = Example(counted, cls(2, context="common", context_size=2))
-        for context in [context for context in CONTEXTS if context != "common"]:
+        for context in [context for context in PUBLISHED if context != "common"]:
             miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
             if context != "baseline":  # which is the same as published, and for all targets
@@ -201,7 +198,7 @@ class DPDilca(Miner):
                     counted, cls.published(2, target="town", context=context, context_size=2)
                 )
                 found[f"{context}-all"] = Example(counted, attrs.evolve(miner, target=None))
-        found["add-or-remove"] = Example(bounded, cls(2, target="town", context_size=2))
+        found["add-or-remove"] = Example(bounded, cls(2, target="town", context="max-dependency", context_size=2))
         found["add-or-remove-relevance"] = Example(
             bounded, cls(2, target="town", context="max-relevance", context_size=2)
         )
@@ -211,8 +208,10 @@ class DPDilca(Miner):
         return found
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the selection of each context, then the joint histograms of targets and contexts."""
-        resolved = _Resolved.of(self, schema)
+        """Plan the selection of each context, then the joint histograms of targets and contexts; or a model."""
+        resolved = Resolved.of(self, schema)
+        if resolved.modelled is not None:
+            return resolved.modelled.plan()
         if not resolved.apart:
             return sequential(*resolved.part(resolved.targets, Fraction(1)))
         each = Fraction(1, len(resolved.targets))
@@ -226,7 +225,9 @@ class DPDilca(Miner):
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and turn them into distances by post-processing."""
-        resolved = _Resolved.of(self, table.schema)
+        resolved = Resolved.of(self, table.schema)
+        if resolved.modelled is not None:
+            return resolved.modelled.mine(table)
         if not resolved.apart:
             contexts, released = resolved.released(table, resolved.targets)
             return resolved.distances(contexts, dict.fromkeys(resolved.targets, released))
@@ -235,153 +236,3 @@ class DPDilca(Miner):
             {t: contexts[t] for t, (contexts, _) in of_target.items()},
             {t: released for t, (_, released) in of_target.items()},
         )
-
-
-@attrs.frozen(eq=False)
-class _Resolved:
-    """A miner's parameters, resolved on a schema.
-
-    Attributes and targets are positions in `among`.
-
-    Attributes
-    ----------
-    miner
-        The parameters.
-    schema
-        The public facts.
-    among
-        The attributes that are looked at.
-    targets
-        Those whose values' distances are learned.
-    selection
-        How contexts are chosen; None where that is done on the histograms (the baseline).
-    budget
-        What there is to spend.
-    """
-
-    miner: DPDilca
-    schema: Schema
-    among: tuple[Attribute, ...]
-    targets: tuple[int, ...]
-    selection: Selection | None
-    budget: DistanceBudget
-
-    @classmethod
-    def of(cls, miner: DPDilca, schema: Schema) -> _Resolved:
-        """Resolve, refusing what cannot be learned."""
-        among, targets = attributes_and_targets(miner, schema)
-        selection = _selection_of(miner, schema, among, targets)
-        zcdp = miner.rho is not None
-        amount = miner.rho if miner.rho is not None else miner.epsilon
-        assert amount is not None  # one of the two is given
-        budget = DistanceBudget(amount, zcdp, zcdp or miner.selection == "exponential")
-        return cls(miner, schema, among, targets, selection, budget)
-
-    @property
-    def apart(self) -> bool:
-        """Whether each target is learned on its own, with an equal share of the budget."""
-        alone = self.miner.context not in ("baseline", "common")
-        return not self.miner.sharing and len(self.targets) > 1 and alone
-
-    def scope(self, target: int) -> str:
-        """Return the name of a target's scope."""
-        return plan_name("distances", target, self.among)
-
-    def part(self, targets: Sequence[int], share: Fraction) -> list[Node]:
-        """Plan contexts and histograms of some targets, with a share of the budget."""
-        spent, rungs = self.miner.context_share, self._rungs(targets)
-        selections: Mapping[str, Node] = {}
-        if self.selection is not None:
-            selections = self.selection.planned(targets, self.budget, share * spent)
-        left = share * (1 - spent) if selections else share
-        # of one target alone, histograms of other pairs are never asked for, and need not be counted
-        alone = targets[0] if len(self.targets) == 1 and self.selection is not None else None
-        counted = histograms.planned(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
-        return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
-
-    def _rungs(self, targets: Sequence[int]) -> list[int]:
-        """Return for what numbers of histograms the plan has a branch."""
-        if self.selection is None:
-            return [math.comb(len(self.among), 2)]
-        return histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
-
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> tuple[Chosen, list[NoisyPair]]:
-        """Release the contexts of some targets, and the histograms that they need."""
-        rungs = self._rungs(targets)
-        if self.selection is None:
-            pairs = histograms.released(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
-            su = su_of_histograms(pairs, [attribute.name for attribute in self.among])
-            return {target: relevant_not_redundant(su, target) for target in targets}, pairs
-        contexts = self.selection.released(table, targets)
-        wanted = {(min(t, x), max(t, x)) for t, context in contexts.items() for x in context}
-        rung = next(number for number in rungs if number >= len(wanted))
-        return contexts, histograms.released(table, self.among, sorted(wanted), rung)
-
-    def distances(self, contexts: Chosen, released: Mapping[int, Sequence[NoisyPair]]) -> LearnedDistances:
-        """Turn releases into distances: each target's own, and what all together say of single attributes."""
-        every = list({id(pair): pair for pairs in released.values() for pair in pairs}.values())
-        estimate = as_published
-        if self.miner.estimates == "shrunk":
-            estimate = functools.partial(shrunk, marginals=marginals_from(every, self.schema.rows))
-        learned = {}
-        for target, context in contexts.items():
-            name = self.among[target].name
-            names = tuple(self.among[k].name for k in context)
-            by_other = {
-                pair.second if pair.first == name else pair.first: pair
-                for pair in released[target]
-                if name in (pair.first, pair.second)
-            }
-            points = points_from({other: by_other[other] for other in names}, name, estimate, self.miner.profiles)
-            learned[name] = ValueDistances(self.among[target], names, distances_between(points))
-        return LearnedDistances(self.schema.select([a.name for a in self.among]), learned)
-
-
-def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[int, ...]]:
-    """Return the attributes to look at, and the positions of the targets among them."""
-    named = schema.names if miner.attributes is None else miner.attributes
-    named_once("attributes", named)
-    if miner.target is not None:
-        if schema[miner.target].size < 2:
-            raise InputError(f"target '{miner.target}' has one value; distances need two or more")
-        if miner.target not in named:
-            raise InputError(f"target '{miner.target}' is not among the attributes to look at; add it")
-    among = tuple(schema[name] for name in named if schema[name].size > 1)
-    if len(among) < 2:
-        raise InputError("distances need a target and another attribute, each with two or more values")
-    targets = tuple(k for k, a in enumerate(among) if miner.target in (None, a.name))
-    others = len(among) - 1
-    if miner.context == "common" and (len(targets) == 1 or miner.context_size == 1):
-        raise InputError(
-            "context 'common' is one for all targets, each of which needs an attribute other than itself; "
-            + ("leave target out" if len(targets) == 1 else "set context_size = 2 or more")
-        )
-    if miner.context in SIZED and miner.context_size > others:
-        raise InputError(
-            f"context_size = {miner.context_size} is more than the {others} other attributes with two or more values; "
-            f"set context_size = {others} or less"
-        )
-    return among, targets
-
-
-def _selection_of(
-    miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...]
-) -> Selection | None:
-    """Return how contexts are chosen, refusing more joint histograms than memory allows."""
-    only = targets[0] if len(targets) == 1 else None
-    if miner.context == "baseline":
-        require_few_cells(among, 2, None)
-        return None
-    if miner.context in SIZED and miner.context_size == len(among) - 1:
-        require_few_cells(among, 2, only)
-        return AllOthers(among)
-    bounds = RowBounds.of(schema, published=miner.sensitivity == "published")
-    require_few_cells(among, 2, only)
-    if miner.context in ("max-dependency", "common"):
-        require_few_cells(among, miner.context_size + 1, only)
-    if miner.context == "mean-su":
-        return MeanSU(among, bounds)
-    if miner.context == "common":
-        return Common(among, miner.context_size, bounds)
-    of_size = MaxDependency if miner.context == "max-dependency" else MaxRelevance
-    return of_size(among, miner.context_size, bounds, only is not None)

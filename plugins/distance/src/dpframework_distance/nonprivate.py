@@ -10,8 +10,9 @@ from dpframework.tables import Block, InMemory, Table
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_from
-from dpframework_distance.miner import DPDilca, attributes_and_targets
+from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
+from dpframework_distance.resolved import attributes_and_targets
 from dpframework_distance.sensitivities import RowBounds
 from dpframework_distance.subsets import kept_counts, require_few_cells, subsets
 

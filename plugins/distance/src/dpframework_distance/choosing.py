@@ -1,0 +1,88 @@
+"""`context = "auto"`: which way of learning fits a table, from public facts alone.
+
+How much noise there is next to what is to be learned follows from the budget, the number of rows, and the attributes'
+sizes. The rule and its constants come from Adult, Cmc and Soybean (docs/distances.md has results on other tables):
+
+- with f the number of pairs whose joint histograms would have a relative noise of about a fifth, if 0.4 of the budget
+  were spent on them: where f is 0, or the marginals themselves are noisy (a relative noise above 0.2 with half of the
+  budget), nothing but marginals is worth its budget;
+- where even all joint histograms of contexts would have hardly any noise, contexts are chosen from the rows;
+- else a forest of f edges, or a tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+
+from dpframework.facts import Attribute, Schema
+from dpframework.mechanisms import groups_by_size
+from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.subsets import MOST_CELLS, number_of_cells
+
+CLEAR = 0.02  # relative noise of all contexts' joint histograms at which contexts are chosen from the rows
+CLEAR_FOR_ONE = 0.2  # the same where there is a single target
+TABLES = 0.7  # of the budget, for the joint histograms of contexts
+FORESTS = 0.4  # and for those of a forest
+NOISY = 0.2  # relative noise of a joint histogram that is worth its budget, and of marginals
+_LAPLACE = 2 * math.sqrt(2)  # standard deviation of a count, at epsilon 1, if a row is replaced
+
+
+def edges_or_contexts(
+    among: Sequence[Attribute], targets: Sequence[int], schema: Schema, budget: DistanceBudget, context_size: int
+) -> int | None:
+    """Return how many edges a model is to have, 0 for marginals alone; None for contexts chosen from the rows.
+
+    Marginals alone where no bound on the rows is known.
+    """
+    sizes = [attribute.size for attribute in among]
+    rows = schema.rows if schema.rows is not None else schema.max_rows
+    if rows is None:
+        return 0
+    epsilon = like_epsilon(budget, len(sizes))
+    if len(targets) == 1:
+        cells = statistics.fmean(sizes[targets[0]] * size for k, size in enumerate(sizes) if k != targets[0])
+        tables, bound, only = float(min(context_size, len(sizes) - 1)), CLEAR_FOR_ONE, targets[0]
+    else:
+        cells = statistics.fmean(a * b for a, b in itertools.combinations(sizes, 2))
+        every = len(sizes) * (len(sizes) - 1) // 2
+        tables, bound, only = 0.75 * min(context_size * len(sizes), every), CLEAR, None
+    fits = context_size < len(sizes) and number_of_cells(sizes, context_size + 1, only) <= MOST_CELLS
+    if fits and _LAPLACE * tables * cells / (TABLES * epsilon * rows) <= bound:
+        return None
+    edges = edges_worth(sizes, rows, epsilon)
+    noisy = number_of_cells(sizes, 2) > MOST_CELLS or noise_of_marginals(sizes, rows, budget) > NOISY
+    return 0 if noisy or only is not None else edges
+
+
+def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
+    """Return the budget as epsilon: of a rho, that whose Laplace noise on a tree's tables is as large."""
+    amount = float(budget.amount)
+    return math.sqrt(8 * (attributes - 1) * amount) if budget.zcdp else amount
+
+
+def edges_worth(sizes: Sequence[int], rows: int, epsilon: float) -> int:
+    """Return how many joint histograms of pairs may share the budget, at a relative noise of about a fifth each."""
+    cells = statistics.median(a * b for a, b in itertools.combinations(sizes, 2))
+    return min(int(NOISY * rows * FORESTS * epsilon / (_LAPLACE * cells)), len(sizes) - 1)
+
+
+def noise_of_marginals(sizes: Sequence[int], rows: int, budget: DistanceBudget) -> float:
+    """Return the noise of histograms at half of the budget, next to equal counts: size x deviation / rows, as a mean.
+
+    The variance of a cell is (D+1) (D+2) v_s / epsilon**2 in a group of attributes by size, see
+    `dpframework.mechanisms.groups_by_size`; of Gaussian noise it is the number of attributes over rho.
+    """
+    half = float(budget.amount) / 2
+    if budget.zcdp:
+        return statistics.fmean(sizes) * math.sqrt(len(sizes) / half) / rows
+    found = []
+    for members, share in groups_by_size(sizes):
+        dimension = sum(sizes[k] - 1 for k in members)
+        for k in members:
+            size = sizes[k]
+            moment = 4 * (size - 1) * (2 * size - 1) / (size * (size + 1)) ** 2
+            found.append(size * math.sqrt((dimension + 1) * (dimension + 2) * moment) / (half * float(share)) / rows)
+    return statistics.fmean(found)

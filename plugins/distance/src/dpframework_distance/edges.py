@@ -1,0 +1,135 @@
+"""Pairs of attributes that depend on each other, selected one after another, so that they make a forest."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.plan import Node, repeat, step
+from dpframework.queries import CandidateScores, Norm, Sensitivity
+from dpframework.run import PrivateTable
+from dpframework.tables import Block
+from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.subsets import Counts, kept_counts, subsets
+
+STEP = "edge"
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+def trees_of(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return for each of so many attributes a number that is the same for all in one tree of a forest.
+
+    Examples
+    --------
+    >>> trees_of(4, [(0, 2), (2, 3)])
+    [0, 1, 0, 0]
+    """
+    tree = list(range(number))
+    for a, b in edges:
+        low, high = sorted((tree[a], tree[b]))
+        tree = [low if one == high else one for one in tree]
+    return tree
+
+
+@final
+@attrs.frozen
+class PairDependence(CandidateScores):
+    """For each pair of attributes, the l1 distance of their joint histogram from what independence would give.
+
+    What that is, is given at run time: the numbers of rows that each value is thought to have (`marginals`, shape (sum
+    of sizes,)) make n p_a p_b, rounded to whole numbers. So is what has been chosen before (`chosen`, pairs of names):
+    a pair of attributes that are connected already is no candidate.
+
+    Attributes
+    ----------
+    of
+        The attributes of the metric.
+    """
+
+    name = "pair-dependence"
+    integer = True
+    of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+
+    @property
+    def text(self) -> str:
+        """Say how many pairs there are."""
+        return f"dependence of each of {self.answer_length} pairs of attributes"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(a.name for a in self.of)
+
+    @property
+    def answer_length(self) -> int:
+        """The number of pairs."""
+        return len(self.of) * (len(self.of) - 1) // 2
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """Return the sensitivity: 1 when a row is added or removed, 2 when one is replaced.
+
+        A score is the sum over cells of |count - expected|, with the expected numbers public and the same on both
+        tables. A row that is added changes one count of a pair by 1, so that its score rises or falls by 1 at most, and
+        one pair's may rise while another's falls; a row that is replaced changes two counts.
+        """
+        source = "an l1 distance from a public table: one cell changes by 1, or two do"
+        return (Sensitivity(Norm.LINF, 1, 2, source=source),)
+
+    def candidates(self, **inputs: Any) -> Sequence[tuple[str, str]]:
+        """Return the pairs that would connect two trees, as names of attributes."""
+        return [(self.of[a].name, self.of[b].name) for a, b in self._pairs[self._possible(inputs)].tolist()]
+
+    def count(self, block: Block, **inputs: Any) -> Counts:
+        """Return this block's joint histograms of all pairs."""
+        return kept_counts(block, self.of, 2, None)
+
+    def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.int64]:
+        """Return the scores of the candidates."""
+        layout = subsets(tuple(a.size for a in self.of), 2)
+        apart = np.abs(counts.astype(np.int64) - self._expected(np.asarray(inputs["marginals"], dtype=np.float64)))
+        return np.add.reduceat(apart, layout.offsets[:-1])[self._possible(inputs)]
+
+    @property
+    def _pairs(self) -> NDArray[np.int64]:
+        return subsets(tuple(a.size for a in self.of), 2).members
+
+    def _possible(self, inputs: Any) -> NDArray[np.bool_]:
+        position = {attribute.name: k for k, attribute in enumerate(self.of)}
+        chosen = [(position[a], position[b]) for a, b in inputs["chosen"]]
+        tree = np.array(trees_of(len(self.of), chosen))
+        return np.asarray(tree[self._pairs[:, 0]] != tree[self._pairs[:, 1]])
+
+    def _expected(self, marginals: NDArray[np.float64]) -> NDArray[np.int64]:
+        each = np.split(marginals, np.cumsum([a.size for a in self.of])[:-1])
+        total = max(float(each[0].sum()), 1.0)
+        tables = [np.outer(each[a], each[b]).ravel() for a, b in itertools.combinations(range(len(self.of)), 2)]
+        return np.rint(np.concatenate(tables) / total).astype(np.int64)
+
+
+def planned(among: Sequence[Attribute], number: int, budget: DistanceBudget, share: Fraction, uses: Any) -> Node:
+    """Plan so many selections with a share of the budget."""
+    return repeat(number, step(STEP, PairDependence(among), budget.selector(share / number), uses=uses))
+
+
+def released(
+    table: PrivateTable, among: Sequence[Attribute], number: int, marginals: Sequence[NDArray[np.float64]]
+) -> list[tuple[int, int]]:
+    """Release so many edges, given what is known of the marginals, as positions (a, b) with a < b."""
+    position = {attribute.name: k for k, attribute in enumerate(among)}
+    release = functools.partial(table.release, STEP, marginals=np.concatenate(list(marginals)))
+    chosen: tuple[tuple[str, str], ...] = ()
+    for _ in range(number):
+        chosen = (*chosen, release(chosen=chosen))
+    return [(position[a], position[b]) for a, b in chosen]

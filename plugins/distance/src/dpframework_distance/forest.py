@@ -1,0 +1,115 @@
+"""All two-way tables from those of a few pairs: a model in which attributes depend along the edges of a forest.
+
+Sources: Chow and Liu 1968 for trees of dependence; the estimates are ours. All of it is post-processing.
+
+A pair's table T is its noisy one, moved as far as its noise leaves open: its deviation from n p_a p_b, which is what
+independence would give, is multiplied by v E / (v E + noise) in a cell that E rows are expected in, where v E is the
+variance that deviations in such a cell have (empirical Bayes, Efron and Morris 1973): the mean of their squares over
+the table, less that of the noise. Where all deviations together are within two standard deviations of the noise's,
+nothing is kept. Then counts below 0 are set to 0 and the table is fitted to the marginals by turns (Deming and Stephan
+1940). Any other pair goes along the path between the two: P(c|a) = sum over b of P(c|b) P(b|a). Attributes of different
+trees are independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework_distance.estimates import NoisyPair
+
+Array: TypeAlias = "NDArray[np.float64]"
+Pair: TypeAlias = "tuple[int, int]"
+
+_ROUNDS = 30  # of fitting a table to its marginals
+_SURE = 2.0  # standard deviations of the noise's energy beyond which deviations are taken to be more than noise
+
+
+def dependence(table: Array, first: Array, second: Array, variance: float) -> Array:
+    """Return a pair's table with the given marginals, of one sum (see the module)."""
+    total = max(float(first.sum()), 1e-300)
+    expected = np.outer(first, second) / total
+    deviations = table - expected
+    energy, noise = float(np.square(deviations).sum()), variance * table.size
+    beyond = energy - noise
+    if beyond <= noise * _SURE * math.sqrt(2 / table.size):
+        return expected
+    signal = beyond / max(float(expected.sum()), 1e-300) * expected
+    moved = expected + deviations * signal / np.maximum(signal + variance, 1e-300)
+    return fitted(np.maximum(moved, 0), first, second)
+
+
+def fitted(table: Array, first: Array, second: Array) -> Array:
+    """Return a table with the given marginals that keeps odds ratios, where it can."""
+    found = table + 1e-9 * np.outer(first, second) / max(float(first.sum()), 1e-300)
+    for _ in range(_ROUNDS):
+        found = found * (first / np.maximum(found.sum(axis=1), 1e-300))[:, np.newaxis]
+        found = found * (second / np.maximum(found.sum(axis=0), 1e-300))
+    return np.asarray(found)
+
+
+@final
+@attrs.frozen(eq=False)
+class Forest:
+    """A model of all attributes' joint distribution.
+
+    Attributes
+    ----------
+    marginals
+        How many rows each value has, one an attribute; all of one sum.
+    tables
+        Of the pairs that are edges (a, b), a < b: shape (codes of a, codes of b), with these marginals.
+    """
+
+    marginals: Sequence[Array]
+    tables: Mapping[Pair, Array]
+
+    @classmethod
+    def of(cls, marginals: Sequence[Array], pairs: Mapping[Pair, NoisyPair]) -> Forest:
+        """Estimate each edge's table."""
+        tables = {
+            (a, b): dependence(pair.counts, marginals[a], marginals[b], pair.variance) for (a, b), pair in pairs.items()
+        }
+        return cls(marginals, tables)
+
+    def given(self, start: int) -> dict[int, Array]:
+        """Return P(b|a) of each attribute b in the tree of a, shape (codes of a, codes of b); without a itself."""
+        found: dict[int, Array] = {start: np.eye(len(self.marginals[start]))}
+        ahead = [start]
+        while ahead:
+            here = ahead.pop()
+            for (a, b), table in self.tables.items():
+                for one, other, counts in ((a, b, table), (b, a, table.T)):
+                    if one == here and other not in found:
+                        of_rows = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+                        found[other] = found[here] @ of_rows
+                        ahead.append(other)
+        del found[start]
+        return found
+
+    def tables_with(self, start: int) -> dict[int, Array]:
+        """Return the table of an attribute with each other of its tree, that attribute's values in rows."""
+        return {other: self.marginals[start][:, np.newaxis] * given for other, given in self.given(start).items()}
+
+
+def information(table: Array) -> float:
+    """Return the mutual information of a table's rows and columns, in bits; 0 for an empty one."""
+    total = float(table.sum())
+    if total <= 0:
+        return 0.0
+    shares = table / total
+    expected = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    seen = shares > 0
+    return float((shares[seen] * np.log2(shares[seen] / expected[seen])).sum())
+
+
+def telling(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
+    """Return the attributes that each say most of a target, `size` at most, by position; none that say nothing."""
+    said = {other: information(table) for other, table in tables.items()}
+    best = sorted((other for other in said if said[other] > 1e-9), key=lambda other: (-said[other], other))
+    return tuple(sorted(best[:size]))

@@ -1,0 +1,156 @@
+"""One-way marginals of all attributes: planned, released, and what they leave known of each value's share.
+
+By K-norm noise in groups of attributes by size (see `dpframework.mechanisms.KNorm`), or, in zCDP, by one release with
+Gaussian noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute
+from dpframework.mechanisms import DiscreteLaplace, KNorm, Mechanism, cell_variances, groups_by_size
+from dpframework.plan import Node, step
+from dpframework.queries import Marginals
+from dpframework.run import PrivateTable
+from dpframework_distance.budgets import DistanceBudget
+
+Array = NDArray[np.float64]
+
+_FAR = 1e3  # standard deviations
+_HALVINGS = 80  # of the interval in which a shift is sought
+
+
+@final
+@attrs.frozen(eq=False)
+class NoisyHistogram:
+    """A histogram with noise.
+
+    Attributes
+    ----------
+    counts
+        Shape (codes,).
+    variance
+        Of the noise of each count.
+    """
+
+    counts: Array
+    variance: float
+
+    def with_another(self, counts: Array, variance: float) -> NoisyHistogram:
+        """Return the mean of two independent ones, weighted by the inverse of their variances."""
+        weight = variance / max(self.variance + variance, 1e-300)
+        combined = self.variance * variance / max(self.variance + variance, 1e-300)
+        return NoisyHistogram(weight * self.counts + (1 - weight) * counts, combined)
+
+
+@final
+@attrs.frozen(eq=False)
+class Known:
+    """What is known of how many rows each value has.
+
+    Attributes
+    ----------
+    mean, variance
+        Of each value's number of rows, shape (codes,).
+    """
+
+    mean: Array
+    variance: Array
+
+
+def _groups(among: Sequence[Attribute], budget: DistanceBudget) -> list[tuple[tuple[int, ...], Fraction]]:
+    if budget.zcdp:
+        return [(tuple(range(len(among))), Fraction(1))]
+    return groups_by_size([attribute.size for attribute in among])
+
+
+def _step_of(number: int, groups: int) -> str:
+    return "histograms" if groups == 1 else f"histograms {number + 1} of {groups}"
+
+
+def planned(among: Sequence[Attribute], budget: DistanceBudget, share: Fraction) -> dict[str, Node]:
+    """Plan the histograms of all attributes with a share of the budget, by the names of their steps."""
+    groups = _groups(among, budget)
+    nodes: dict[str, Node] = {}
+    for number, (members, part) in enumerate(groups):
+        name, query = _step_of(number, len(groups)), Marginals([among[k] for k in members])
+        nodes[name] = step(name, query, _mechanism(query, budget, share * part))
+    return nodes
+
+
+def _mechanism(query: Marginals, budget: DistanceBudget, share: Fraction) -> Mechanism:
+    if budget.zcdp:
+        return budget.counter(share)
+    best = KNorm(budget.amount * share)
+    return best if best.misfit(query.facts()) is None else DiscreteLaplace(best.epsilon)
+
+
+def released(table: PrivateTable, among: Sequence[Attribute], budget: DistanceBudget) -> list[NoisyHistogram]:
+    """Release the histograms, in the order of the attributes."""
+    groups = _groups(among, budget)
+    found: dict[int, NoisyHistogram] = {}
+    for number, (members, _) in enumerate(groups):
+        name = _step_of(number, len(groups))
+        counts, calibration = np.asarray(table.release(name), dtype=np.float64), table.calibration(name)
+        exact = isinstance(calibration.mechanism, KNorm)
+        variances = cell_variances(calibration) if exact else (calibration.variance,) * len(members)
+        ends = np.cumsum([among[k].size for k in members])
+        for k, part, variance in zip(members, np.split(counts, ends[:-1]), variances, strict=True):
+            found[k] = NoisyHistogram(part, variance)
+    return [found[k] for k in range(len(among))]
+
+
+def number_of_rows(histograms: Sequence[NoisyHistogram], rows: int | None) -> float:
+    """Return the number of rows: the public one, or what the histograms with least noise add up to."""
+    if rows is not None:
+        return float(rows)
+    best = min(histograms, key=lambda one: one.variance * len(one.counts))
+    return max(float(best.counts.sum()), 1.0)
+
+
+def known_of(histogram: NoisyHistogram, rows: float) -> Known:
+    """Return what a noisy histogram tells of numbers of rows that are not negative and add up to `rows`.
+
+    Taken that all such histograms are equally likely beforehand, and noise is normal: then each number has a normal
+    distribution, cut off below 0, whose mean is shifted so that the means add up to `rows` (the sum is known; what is
+    left of it in single numbers is small, and neglected).
+    """
+    from scipy.special import erfcx
+
+    deviation = max(histogram.variance, 1e-12) ** 0.5
+
+    def cut_off(shift: float) -> tuple[Array, Array]:
+        start = (shift - histogram.counts) / deviation  # where it is cut off
+        far = start > _FAR  # there it is close to exponential
+        hazard = (2 / np.pi) ** 0.5 / erfcx(start / 2**0.5)
+        above = np.where(far, 1 / np.maximum(start, _FAR), hazard - start)
+        rest = np.where(far, above * above, 1 - hazard * above)
+        return deviation * np.maximum(above, 0), deviation**2 * np.maximum(rest, 0)
+
+    low = float(histogram.counts.min()) - rows - 1
+    high = float(histogram.counts.max()) + deviation * 2 * len(histogram.counts) ** 0.5 + 1
+    while cut_off(high)[0].sum() > rows:
+        high = 2 * high - low
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cut_off(middle)[0].sum() > rows else (low, middle)
+    mean, variance = cut_off(high)
+    return Known(mean * (rows / max(float(mean.sum()), 1e-300)), variance)
+
+
+def points_of_shares(known: Known) -> Array:
+    """Return each value as a point, so that squared distances are the expected squares of differences of shares.
+
+    That is equation 1 (see `estimates`) if the context tells nothing: then P(y|x) = P(y).
+    """
+    total = max(float(known.mean.sum()), 1e-300)
+    shares, own = known.mean / total, np.sqrt(known.variance) / total
+    most = np.minimum(own, np.sqrt(shares * (1 - shares)))  # which keeps distances within 1
+    return np.concatenate([shares[:, np.newaxis], np.diag(most)], axis=1)

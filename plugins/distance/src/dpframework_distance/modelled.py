@@ -1,0 +1,112 @@
+"""The contexts "none" and "tree": distances from marginals, and from a forest of a few two-way tables.
+
+The whole budget is spent once, for all targets: on the marginals of all attributes; in a tree, also on selecting edges
+and on their joint histograms. Contexts, and distances, are read off the model that these make (see `forest`).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.facts import Attribute, Schema
+from dpframework.plan import Node, post, sequential
+from dpframework.run import PrivateTable
+from dpframework_distance import edges, histograms, marginals
+from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.distances import LearnedDistances, ValueDistances
+from dpframework_distance.estimates import Array, Conditional, distances_between, points_of, points_of_profiles
+from dpframework_distance.forest import Forest, telling
+from dpframework_distance.marginals import Known
+from dpframework_distance.queries import PairCounts
+
+EDGES_SHARE = Fraction(1, 10)  # of the budget
+MARGINALS_SHARES = {True: Fraction(2, 5), False: Fraction(1, 2)}  # of a tree of all attributes, and of a forest
+
+
+@final
+@attrs.frozen(eq=False)
+class Modelled:
+    """How distances are learned from a model.
+
+    Attributes
+    ----------
+    schema
+        The public facts.
+    among
+        The attributes that are looked at.
+    targets
+        The positions of those whose values' distances are learned.
+    number
+        Of edges: 0 for marginals alone.
+    size
+        The most attributes of a context.
+    profiles
+        Whether P(x|y) is compared.
+    budget
+        What there is to spend.
+    """
+
+    schema: Schema
+    among: tuple[Attribute, ...]
+    targets: tuple[int, ...]
+    number: int
+    size: int
+    profiles: bool
+    budget: DistanceBudget
+
+    def plan(self) -> Node:
+        """Plan the marginals, then the edges and their joint histograms."""
+        share = MARGINALS_SHARES[self.number == len(self.among) - 1] if self.number else Fraction(1)
+        nodes = marginals.planned(self._looked_at, self.budget, share)
+        if not self.number:
+            return sequential(*nodes.values(), post("distances", list(nodes)))
+        chosen = edges.planned(self.among, self.number, self.budget, EDGES_SHARE, list(nodes))
+        left = 1 - share - EDGES_SHARE
+        counted = histograms.planned(PairCounts(self.among), [self.number], self.budget, left, [edges.STEP])
+        uses = [*nodes, histograms.step_of(self.number)]
+        return sequential(*nodes.values(), chosen, counted, post("distances", uses))
+
+    def mine(self, table: PrivateTable) -> LearnedDistances:
+        """Make the releases, and read distances off the model."""
+        alone = marginals.released(table, self._looked_at, self.budget)
+        rows = marginals.number_of_rows(alone, self.schema.rows)
+        pairs = {}
+        if self.number:
+            means = [marginals.known_of(one, rows).mean for one in alone]
+            chosen = edges.released(table, self.among, self.number, means)
+            pairs = dict(zip(chosen, histograms.released(table, self.among, chosen, self.number), strict=True))
+        for (a, b), pair in pairs.items():
+            for k in (a, b):
+                alone[k] = alone[k].with_another(*pair.marginal(self.among[k].name))
+        known = [marginals.known_of(one, rows) for one in alone]
+        forest = Forest.of([one.mean for one in known], pairs)
+        looked_at = self._looked_at
+        targets = self.targets if self.number else range(len(looked_at))
+        learned = {looked_at[t].name: self._distances(t, forest, known[t]) for t in targets}
+        return LearnedDistances(self.schema.select([a.name for a in looked_at]), learned)
+
+    @property
+    def _looked_at(self) -> tuple[Attribute, ...]:
+        """All attributes; without a context, no more than the targets."""
+        return self.among if self.number else tuple(self.among[t] for t in self.targets)
+
+    def _distances(self, target: int, forest: Forest, known: Known) -> ValueDistances:
+        tables = forest.tables_with(target)
+        context = telling(tables, self.size)
+        names = tuple(self.among[k].name for k in context)
+        points = self._points([tables[k] for k in context]) if context else marginals.points_of_shares(known)
+        return ValueDistances(self._looked_at[target], names, distances_between(points))
+
+    def _points(self, tables: list[Array]) -> Array:
+        if self.profiles:
+            return points_of_profiles([_shares(table.T) for table in tables])
+        return points_of([_shares(table) for table in tables])
+
+
+def _shares(table: Array) -> Conditional:
+    """Return the shares of each column: P(y|x), values y in rows."""
+    shares = table / table.sum(axis=0).clip(1e-300)
+    return Conditional(shares, 0 * shares)

@@ -1,0 +1,219 @@
+"""DP-DILCA's parameters on a schema: what is planned and released, and how distances follow from it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dpframework.facts import Attribute, InputError, Schema, named_once
+from dpframework.plan import Node, post
+from dpframework.run import PrivateTable
+from dpframework_distance import choosing, histograms
+from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.contexts import relevant_not_redundant, su_of_histograms
+from dpframework_distance.distances import LearnedDistances, ValueDistances
+from dpframework_distance.estimates import (
+    NoisyPair,
+    as_published,
+    distances_between,
+    marginals_from,
+    points_from,
+    shrunk,
+)
+from dpframework_distance.modelled import Modelled
+from dpframework_distance.queries import PairCounts
+from dpframework_distance.selections import (
+    AllOthers,
+    Chosen,
+    Common,
+    MaxDependency,
+    MaxRelevance,
+    MeanSU,
+    Selection,
+    plan_name,
+)
+from dpframework_distance.sensitivities import RowBounds
+from dpframework_distance.subsets import require_few_cells
+
+if TYPE_CHECKING:
+    from dpframework_distance.miner import DPDilca
+
+SIZED = ("max-dependency", "max-relevance", "common")
+
+
+@attrs.frozen(eq=False)
+class Resolved:
+    """A miner's parameters, resolved on a schema.
+
+    Attributes and targets are positions in `among`.
+
+    Attributes
+    ----------
+    miner
+        The parameters.
+    schema
+        The public facts.
+    among
+        The attributes that are looked at.
+    targets
+        Those whose values' distances are learned.
+    selection
+        How contexts are chosen; None where that is done on the histograms (the baseline).
+    budget
+        What there is to spend.
+    modelled
+        How distances are learned from a model, if they are.
+    """
+
+    miner: DPDilca
+    schema: Schema
+    among: tuple[Attribute, ...]
+    targets: tuple[int, ...]
+    selection: Selection | None
+    budget: DistanceBudget
+    modelled: Modelled | None = None
+
+    @classmethod
+    def of(cls, miner: DPDilca, schema: Schema) -> Resolved:
+        """Resolve, refusing what cannot be learned."""
+        among, targets = attributes_and_targets(miner, schema)
+        zcdp = miner.rho is not None
+        amount = miner.rho if miner.rho is not None else miner.epsilon
+        assert amount is not None  # one of the two is given
+        budget = DistanceBudget(amount, zcdp, zcdp or miner.selection == "exponential")
+        edges = _edges_of(miner, schema, among, targets, budget)
+        if edges is not None:
+            size, profiles = miner.context_size, miner.profiles
+            modelled = Modelled(schema, among, targets, edges, size, profiles, budget)
+            return cls(miner, schema, among, targets, None, budget, modelled)
+        chosen = attrs.evolve(miner, context="max-dependency") if miner.context == "auto" else miner
+        return cls(chosen, schema, among, targets, _selection_of(chosen, schema, among, targets), budget)
+
+    @property
+    def apart(self) -> bool:
+        """Whether each target is learned on its own, with an equal share of the budget."""
+        alone = self.miner.context not in ("baseline", "common")
+        return not self.miner.sharing and len(self.targets) > 1 and alone
+
+    def scope(self, target: int) -> str:
+        """Return the name of a target's scope."""
+        return plan_name("distances", target, self.among)
+
+    def part(self, targets: Sequence[int], share: Fraction) -> list[Node]:
+        """Plan contexts and histograms of some targets, with a share of the budget."""
+        spent, rungs = self.miner.context_share, self._rungs(targets)
+        selections: Mapping[str, Node] = {}
+        if self.selection is not None:
+            selections = self.selection.planned(targets, self.budget, share * spent)
+        left = share * (1 - spent) if selections else share
+        # of one target alone, histograms of other pairs are never asked for, and need not be counted
+        alone = targets[0] if len(self.targets) == 1 and self.selection is not None else None
+        counted = histograms.planned(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
+        return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
+
+    def _rungs(self, targets: Sequence[int]) -> list[int]:
+        """Return for what numbers of histograms the plan has a branch."""
+        if self.selection is None:
+            return [math.comb(len(self.among), 2)]
+        return histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
+
+    def released(self, table: PrivateTable, targets: Sequence[int]) -> tuple[Chosen, list[NoisyPair]]:
+        """Release the contexts of some targets, and the histograms that they need."""
+        rungs = self._rungs(targets)
+        if self.selection is None:
+            pairs = histograms.released(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
+            su = su_of_histograms(pairs, [attribute.name for attribute in self.among])
+            return {target: relevant_not_redundant(su, target) for target in targets}, pairs
+        contexts = self.selection.released(table, targets)
+        wanted = {(min(t, x), max(t, x)) for t, context in contexts.items() for x in context}
+        rung = next(number for number in rungs if number >= len(wanted))
+        return contexts, histograms.released(table, self.among, sorted(wanted), rung)
+
+    def distances(self, contexts: Chosen, released: Mapping[int, Sequence[NoisyPair]]) -> LearnedDistances:
+        """Turn releases into distances: each target's own, and what all together say of single attributes."""
+        every = list({id(pair): pair for pairs in released.values() for pair in pairs}.values())
+        estimate = as_published
+        if self.miner.estimates == "shrunk":
+            estimate = functools.partial(shrunk, marginals=marginals_from(every, self.schema.rows))
+        learned = {}
+        for target, context in contexts.items():
+            name = self.among[target].name
+            names = tuple(self.among[k].name for k in context)
+            by_other = {
+                pair.second if pair.first == name else pair.first: pair
+                for pair in released[target]
+                if name in (pair.first, pair.second)
+            }
+            points = points_from({other: by_other[other] for other in names}, name, estimate, self.miner.profiles)
+            learned[name] = ValueDistances(self.among[target], names, distances_between(points))
+        return LearnedDistances(self.schema.select([a.name for a in self.among]), learned)
+
+
+def _edges_of(
+    miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...], budget: DistanceBudget
+) -> int | None:
+    """Return the number of edges of a model, 0 without a context; None for a published way to choose contexts."""
+    if miner.context == "none":
+        return 0
+    if miner.context == "tree":
+        require_few_cells(among, 2, None)
+        return len(among) - 1
+    if miner.context != "auto" or miner.as_published or miner.profiles:
+        return None
+    return choosing.edges_or_contexts(among, targets, schema, budget, miner.context_size)
+
+
+def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[int, ...]]:
+    """Return the attributes to look at, and the positions of the targets among them."""
+    named = schema.names if miner.attributes is None else miner.attributes
+    named_once("attributes", named)
+    if miner.target is not None:
+        if schema[miner.target].size < 2:
+            raise InputError(f"target '{miner.target}' has one value; distances need two or more")
+        if miner.target not in named:
+            raise InputError(f"target '{miner.target}' is not among the attributes to look at; add it")
+    among = tuple(schema[name] for name in named if schema[name].size > 1)
+    if len(among) < 2:
+        raise InputError("distances need a target and another attribute, each with two or more values")
+    targets = tuple(k for k, a in enumerate(among) if miner.target in (None, a.name))
+    others = len(among) - 1
+    if miner.context == "common" and (len(targets) == 1 or miner.context_size == 1):
+        raise InputError(
+            "context 'common' is one for all targets, each of which needs an attribute other than itself; "
+            + ("leave target out" if len(targets) == 1 else "set context_size = 2 or more")
+        )
+    if miner.context in SIZED and miner.context_size > others:
+        raise InputError(
+            f"context_size = {miner.context_size} is more than the {others} other attributes with two or more values; "
+            f"set context_size = {others} or less"
+        )
+    return among, targets
+
+
+def _selection_of(
+    miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...]
+) -> Selection | None:
+    """Return how contexts are chosen, refusing more joint histograms than memory allows."""
+    only = targets[0] if len(targets) == 1 else None
+    if miner.context == "baseline":
+        require_few_cells(among, 2, None)
+        return None
+    if miner.context in SIZED and miner.context_size == len(among) - 1:
+        require_few_cells(among, 2, only)
+        return AllOthers(among)
+    bounds = RowBounds.of(schema, published=miner.sensitivity == "published")
+    require_few_cells(among, 2, only)
+    if miner.context in ("max-dependency", "common"):
+        require_few_cells(among, miner.context_size + 1, only)
+    if miner.context == "mean-su":
+        return MeanSU(among, bounds)
+    if miner.context == "common":
+        return Common(among, miner.context_size, bounds)
+    of_size = MaxDependency if miner.context == "max-dependency" else MaxRelevance
+    return of_size(among, miner.context_size, bounds, only is not None)

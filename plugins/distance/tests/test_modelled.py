@@ -1,0 +1,275 @@
+"""Distances from a model: marginals, edges, the forest, and which way of learning "auto" takes."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_distance import DPDilca, dilca
+from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.choosing import edges_or_contexts
+from dpframework_distance.edges import PairDependence
+from dpframework_distance.estimates import NoisyPair
+from dpframework_distance.forest import Forest, dependence, fitted, information, telling
+from dpframework_distance.marginals import NoisyHistogram, known_of, points_of_shares
+from dpframework_distance.subsets import subsets
+from scipy import integrate, stats
+
+import dpframework as dpf
+from dpframework.verify import search_sensitivity
+
+A, B, C = (dpf.Categorical(name, ["x", "y", "z"]) for name in "abc")
+CHAIN = np.array([[0.8, 0.1, 0.1], [0.1, 0.7, 0.2], [0.2, 0.2, 0.6]])
+
+
+def chain_table(rows: int = 4_000, attributes: int = 4) -> dpf.Table:
+    """Return attributes of which each depends on the one before."""
+    rng = np.random.default_rng(5)
+    columns = [rng.choice(3, rows, p=[0.5, 0.3, 0.2])]
+    for _ in range(attributes - 1):
+        columns.append((rng.random((rows, 1)) > CHAIN[columns[-1]].cumsum(axis=1)[:, :2]).sum(axis=1))
+    schema = dpf.Schema([dpf.Categorical(f"a{k}", ["x", "y", "z"]) for k in range(attributes)], rows=rows)
+    return dpf.Table.from_codes(schema, np.array(columns))
+
+
+def learned(table: dpf.Table, miner: DPDilca, **settings: Any) -> Any:
+    study = dpf.Study(table.schema, epsilon=10**9, relation="replace-one", **settings)
+    study.add("d", miner)
+    return study.run(table, seed=1)["d"]
+
+
+# --- the queries ----------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class AgainstItsOwnMarginals(PairDependence.__bases__[0]):  # type: ignore[misc]
+    """The same scores, next to the rows' own marginals: those are not public, and move too."""
+
+    name = "against-its-own"
+    integer = True
+    of: Any = (A, B, C)
+
+    sensitivities = PairDependence((A, B, C)).sensitivities
+    answer_length = 3
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        return PairDependence(self.of).count(block)
+
+    def candidates(self, **inputs: Any) -> Any:
+        return range(3)
+
+    def answer(self, counts: Any, **inputs: Any) -> Any:
+        layout = subsets((3, 3, 3), 2)
+        one, other = layout.histogram(counts, 0, 1), layout.histogram(counts, 0, 2)
+        own = np.concatenate([one.sum(axis=1), one.sum(axis=0), other.sum(axis=0)])
+        return PairDependence(self.of).answer(counts, marginals=own, chosen=())
+
+
+@pytest.mark.parametrize("relation", list(dpf.Relation))
+def test_scores_against_marginals_that_are_not_public_are_caught(relation: dpf.Relation) -> None:
+    schema = dpf.Schema([A, B, C], rows=6 if relation is dpf.Relation.REPLACE_ONE else None)
+    wrong = search_sensitivity(AgainstItsOwnMarginals(), schema, relation, pairs=150)
+    assert not wrong.passed
+    inputs = {"marginals": np.array([2.4, 1.6, 2, 3, 3, 0, 1, 1, 4]), "chosen": ()}
+    right = search_sensitivity(PairDependence([A, B, C]), schema, relation, inputs=inputs, pairs=150)
+    assert right.passed
+    assert right.tightness == pytest.approx(1)
+
+
+def test_pairs_that_are_connected_are_no_candidates() -> None:
+    query = PairDependence([A, B, C, dpf.Boolean("d")])
+    assert len(query.candidates(chosen=())) == query.answer_length == 6
+    assert query.candidates(chosen=(("a", "b"),)) == [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"), ("c", "d")]
+    assert query.candidates(chosen=(("a", "b"), ("b", "c"))) == [("a", "d"), ("b", "d"), ("c", "d")]
+
+
+# --- estimates ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_known_of_a_histogram_is_its_posterior() -> None:
+    """Against numbers integrated over those that add up: two values, of which one is cut off at 0."""
+    counts, deviation, rows = np.array([-3.0, 23.0]), 4.0, 20.0
+    known = known_of(NoisyHistogram(counts, deviation**2), rows)
+
+    def weight(x: float) -> float:
+        return float(np.exp(-((counts[0] - x) ** 2 + (counts[1] - rows + x) ** 2) / (2 * deviation**2)))
+
+    exact = integrate.quad(lambda x: x * weight(x), 0, rows)[0] / integrate.quad(weight, 0, rows)[0]
+    assert known.mean.sum() == pytest.approx(rows)
+    assert known.mean[0] == pytest.approx(exact, rel=0.5)
+    assert (known.mean >= 0).all()
+    assert (known.variance <= deviation**2).all()
+
+
+def test_without_noise_everything_is_known() -> None:
+    counts = np.array([5.0, 0.0, 11.0])
+    known = known_of(NoisyHistogram(counts, 1e-9), 16)
+    assert known.mean == pytest.approx(counts, abs=1e-3)
+    points = points_of_shares(known)
+    assert np.linalg.norm(points[0] - points[2]) == pytest.approx(6 / 16, abs=1e-4)
+
+
+@pytest.mark.parametrize("counts", [[3.0, 900.0, -50.0], [-400.0, -300.0, -350.0, -380.0], [1e6, -1e6]])
+def test_no_noise_is_too_much_for_an_estimate(counts: list[float]) -> None:
+    for variance in (1e-6, 100.0, 1e8):
+        known = known_of(NoisyHistogram(np.array(counts), variance), 200)
+        assert known.mean.sum() == pytest.approx(200)
+        assert np.isfinite(known.variance).all()
+        assert (known.mean >= 0).all()
+        assert (points_of_shares(known) <= 1).all()
+
+
+def test_two_estimates_are_weighted_by_the_inverse_of_their_variances() -> None:
+    both = NoisyHistogram(np.array([10.0]), 1.0).with_another(np.array([20.0]), 3.0)
+    assert (both.counts[0], both.variance) == (pytest.approx(12.5), pytest.approx(0.75))
+
+
+def test_a_table_keeps_what_is_more_than_noise_and_its_marginals() -> None:
+    first, second = np.array([60.0, 40.0]), np.array([30.0, 70.0])
+    table = np.array([[28.0, 32.0], [2.0, 38.0]])
+    assert dependence(table, first, second, 1e-9) == pytest.approx(table, abs=0.01)
+    assert dependence(table, first, second, 400.0) == pytest.approx(np.outer(first, second) / 100)  # all is noise
+    between = dependence(table, first, second, 20.0)
+    assert 18 < between[0, 0] < 28
+    assert between.sum(axis=1) == pytest.approx(first, rel=1e-3)
+    assert between.sum(axis=0) == pytest.approx(second, rel=1e-3)
+    assert fitted(np.array([[1.0, 0.0], [0.0, 1.0]]), first, first) == pytest.approx(np.diag(first), abs=1e-3)
+
+
+def test_a_chain_of_tables_gives_every_pair() -> None:
+    """Where attributes do depend along a chain, P(c|a) is the product of the chain's conditionals."""
+    of_a = np.array([500.0, 300.0, 200.0])
+    joint = of_a[:, None] * CHAIN
+    of_b = joint.sum(axis=0)
+    onward = of_b[:, None] * CHAIN
+    pairs = {(0, 1): NoisyPair("a", "b", joint, 1e-9), (1, 2): NoisyPair("b", "c", onward, 1e-9)}
+    forest = Forest.of([of_a, of_b, onward.sum(axis=0), np.array([600.0, 400.0])], pairs)
+    given = forest.given(0)
+    assert sorted(given) == [1, 2]  # the fourth attribute is in another tree
+    assert given[2] == pytest.approx(CHAIN @ CHAIN, abs=1e-4)
+    back = forest.tables_with(2)
+    assert back[0] == pytest.approx((of_a[:, None] * (CHAIN @ CHAIN)).T, abs=0.1)
+    assert information(joint) > information(forest.tables_with(0)[2]) > 0
+    assert telling(forest.tables_with(2), 1) == (1,)
+    assert telling(forest.tables_with(2), 3) == (0, 1)
+    assert telling(forest.tables_with(3), 3) == ()
+
+
+# --- the miner ------------------------------------------------------------------------------------------------------
+
+
+def test_a_tree_finds_what_is_there_without_noise() -> None:
+    """Almost without noise: the edges of the chain, and the distances that DILCA finds from the same contexts."""
+    table = chain_table()
+    found = learned(table, DPDilca(10_000, context="tree", context_size=1))
+    true = dilca(table, context="max-relevance", context_size=1)
+    assert found.contexts["a0"] == ("a1",)
+    assert found.contexts["a3"] == ("a2",)
+    for name in ("a0", "a3"):
+        assert found[name].matrix == pytest.approx(true[name].matrix, abs=0.01)
+    profiles = learned(table, DPDilca(10_000, context="tree", context_size=1, profiles=True))
+    exact = dilca(table, context="max-relevance", context_size=1, profiles=True)
+    assert profiles["a0"].matrix == pytest.approx(exact["a0"].matrix, abs=0.01)
+
+
+def test_without_a_context_shares_are_compared() -> None:
+    table = chain_table()
+    found = learned(table, DPDilca(10_000, context="none"))
+    assert set(found.contexts.values()) == {()}
+    for name, codes in zip(table.schema.names, table.codes, strict=True):
+        shares = np.bincount(codes, minlength=3) / table.schema.rows
+        assert found[name].matrix == pytest.approx(abs(shares[:, None] - shares), abs=1e-3)
+    one = learned(table, DPDilca(1, context="none", target="a2"))
+    assert list(one) == ["a2"]
+    assert "from shares of rows" in str(one)
+
+
+@pytest.mark.parametrize("relation", list(dpf.Relation))
+@pytest.mark.parametrize("context", ["tree", "none"])
+def test_a_plan_spends_its_budget_and_no_more(context: str, relation: dpf.Relation) -> None:
+    schema = dpf.Schema([A, B, C, dpf.Numeric("age", 0, 90, cuts=range(10, 90, 2))])  # in two groups, by size
+    study = dpf.Study(schema, epsilon=1, relation=relation)
+    study.add("d", DPDilca(1, context=context))
+    plan = study.plan()
+    assert plan.total().epsilon == 1
+    assert plan.refusals() == []
+    steps = dict(plan.placed_steps())
+    assert {"d/histograms 1 of 2", "d/histograms 2 of 2"} <= set(steps)
+    assert ("d/edge" in steps) == (context == "tree")
+    rho = dpf.Study(schema, epsilon=1, delta="1e-6", relation=relation)
+    rho.add("d", DPDilca.zcdp(1, "1e-6", context=context))
+    assert [step.mechanism.name for path, step in rho.plan().placed_steps() if path == "d/histograms"] == ["gaussian"]
+    assert rho.plan().refusals() == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows", "epsilon", "choice"),
+    [
+        ((2, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 14, 16, 41), 48_842, 1, 13),
+        ((2, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 14, 16, 41), 48_842, 100, None),
+        ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, 1, 4),
+        ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, "0.1", 0),
+        ((4,) * 34, 366, 1, 0),
+        ((4,) * 64, 100_000, 1, 63),
+        ((4,) * 64, None, 1, 0),
+    ],
+)
+def test_what_is_learned_follows_from_public_facts(sizes: Any, rows: int | None, epsilon: Any, choice: Any) -> None:
+    among = [dpf.Categorical(f"a{k}", [str(v) for v in range(s)]) for k, s in enumerate(sizes)]
+    schema = dpf.Schema(among, rows=rows)
+    budget = DistanceBudget(Fraction(epsilon), False, False)
+    assert edges_or_contexts(among, range(len(among)), schema, budget, 3) == choice
+
+
+def test_auto_plans_what_it_chooses() -> None:
+    table = chain_table()
+    for epsilon, target, step in ((1, None, "edge"), ("0.001", None, "histograms"), (1, "a0", "histogram of 3")):
+        study = dpf.Study(table.schema, epsilon=1, relation="replace-one")
+        study.add("d", DPDilca(epsilon, target=target))
+        assert f"d/{step}" in dict(study.plan().placed_steps())
+    for asked in ({"sharing": False}, {"estimates": "published"}, {"profiles": True}):
+        study = dpf.Study(table.schema, epsilon=1, relation="replace-one")
+        study.add("d", DPDilca(1, **asked))
+        assert "d/edge" not in dict(study.plan().placed_steps())
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"context": "tree", "sharing": False}, "one model for all targets"),
+        ({"context": "none", "estimates": "published"}, "one model for all targets"),
+        ({"context": "none", "profiles": True}, "has no profiles"),
+    ],
+)
+def test_what_a_model_does_not_know_is_refused(asked: dict[str, Any], why: str) -> None:
+    with pytest.raises(dpf.InputError, match=why):
+        DPDilca(1, **asked)
+
+
+def test_noise_makes_a_tree_worse_than_shares_on_few_rows() -> None:
+    """What "auto" is for: seeded, on 300 rows of eight attributes at epsilon 0.3."""
+    table = chain_table(300, 8)
+    true = dilca(table, context="max-dependency")
+    close = {}
+    for context in ("tree", "auto"):
+        found = learned(table, DPDilca("0.3", context=context))
+        above = np.triu_indices(3, 1)
+        pairs = [(found[n].matrix[above], true[n].matrix[above]) for n in true]
+        close[context] = np.mean([stats.pearsonr(a, b).statistic for a, b in pairs if np.ptp(a) > 1e-12])
+    assert close["auto"] >= close["tree"] - 0.05
+
+
+def test_trees_are_told_apart() -> None:
+    marginals = np.concatenate([np.array([4.0, 3.0, 3.0])] * 3)
+    table = chain_table(50, 3)
+    (block,) = dpf.InMemory().load(table)
+    query = PairDependence(table.schema)
+    scores = query.answer(query.count(block), marginals=marginals, chosen=())
+    for (a, b), score in zip(itertools.combinations(range(3), 2), scores, strict=True):
+        counts = np.zeros((3, 3))
+        np.add.at(counts, (table.codes[a], table.codes[b]), 1)
+        assert score == np.abs(counts - np.rint(np.outer(marginals[:3], marginals[:3]) / 10)).sum()
