@@ -215,11 +215,12 @@ def whole(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         true = without_privacy(data, context)
         settings = {
             "published": DPDilca.published(epsilon, context=context),
-            "default": DPDilca(epsilon, context=context),
+            "contexts": DPDilca(epsilon, context=context),
             "h = 0.1": DPDilca(epsilon, context=context, context_share="0.1"),
             "zcdp": DPDilca.zcdp(epsilon, DELTA, context=context),
         }
         if context == "max-dependency":
+            settings |= {way: DPDilca(epsilon, context=way) for way in ("none", "tree", "auto")}
             settings["common context"] = DPDilca(epsilon, context="common", context_share="0.1")
         for label, miner in settings.items():
             runs = [compared(learned(data.table, miner, s), true).to_dict() for s in range(args.repeats)]

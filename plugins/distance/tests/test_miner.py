@@ -148,7 +148,7 @@ def test_bad_input_is_one_sentence_before_anything_is_spent(parameters, facts, s
     attributes = [*schema_of(rows=9).attributes, dpf.Categorical("one", ["only"])]
     schema = dpf.Schema(attributes, **facts)
     with pytest.raises(dpf.InputError, match=sentence) as caught:
-        study_of(schema, DPDilca(**{"epsilon": 1, **parameters}))
+        study_of(schema, DPDilca(**{"epsilon": 1, "context": "max-dependency", **parameters}))
     assert "\n" not in str(caught.value)
 
 
