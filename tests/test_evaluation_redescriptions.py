@@ -88,9 +88,20 @@ def test_a_p_value_by_hand():
     assert redescription_quality([shown(A, C)], table).p_values[0] == pytest.approx(float(tail))
 
 
+def test_useful_are_those_that_are_significant_within_their_supports_alike_and_different():
+    rows = np.arange(100)
+    a, b, c, e = rows < 40, rows < 37, rows < 38, rows >= 5
+    table = table_of([a.astype(int), b.astype(int), c.astype(int), e.astype(int)])
+    found = [shown(A, C), shown(B, C), shown(A, E), shown(Not(A), Not(C)), shown(Not(A), E)]
+    # the second holds for the rows of the first, the third is no match, the fifth holds for 95 rows on one side
+    assert redescription_quality(found, table).useful.tolist() == [True, False, False, True, False]
+    assert redescription_quality(found[1:], table).useful.tolist() == [True, False, True, False]
+    assert redescription_quality(found, table).to_dict()["useful"] == 2
+
+
 def test_nothing_found_has_no_figures():
     quality = redescription_quality([], table_of([[0]] * 4)).to_dict()
-    assert quality.pop("count") == 0
+    assert quality.pop("count") == quality.pop("useful") == 0
     assert all(math.isnan(value) for value in quality.values())
     assert "no redescriptions" in str(redescription_quality([], table_of([[0]] * 4)))
     two = redescription_quality([shown(A, C), shown(B, E)], table_of([[1]] * 4))

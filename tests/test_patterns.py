@@ -21,7 +21,7 @@ from dpframework.facts.descriptions import (
     description_from_dict,
     first_overlap,
 )
-from dpframework.facts.shortening import Shortener, shortened
+from dpframework.facts.shortening import Shortener, otherwise, shortened
 
 SCHEMA = dpf.Schema(
     [
@@ -55,22 +55,26 @@ descriptions = st.recursive(
 )
 
 
-def by_hand(description: Any, row: tuple[int, int, float]) -> bool:
-    """Evaluate a description on one row, the slow way."""
+def by_hand(description: Any, row: tuple[int, int, float]) -> bool | None:
+    """Evaluate a description on one row, the slow way; None if a missing value leaves it open."""
     match description:
         case Not():
-            return not by_hand(description.part, row)
-        case And():
-            return all(by_hand(p, row) for p in description.parts)
-        case Or():
-            return any(by_hand(p, row) for p in description.parts)
+            inner = by_hand(description.part, row)
+            return None if inner is None else not inner
+        case And() | Or():
+            parts = [by_hand(p, row) for p in description.parts]
+            decisive = isinstance(description, Or)
+            return decisive if decisive in parts else None if None in parts else not decisive
+    missing = row[1] == 2 if description.attribute == "sex" else description.attribute == "age" and np.isnan(row[2])
+    if isinstance(description, Equals) and description.value == "missing":
+        return bool(missing)
+    if missing:
+        return None
+    match description:
         case Below():
-            return bool(row[2] < description.threshold)  # false for a missing value
+            return bool(row[2] < description.threshold)
         case Equals(attribute="age"):
-            bins = {"[0, 30)": (0, 30), "[60, 100]": (60, 101)}
-            if description.value == "missing":
-                return bool(np.isnan(row[2]))
-            low, high = bins[description.value]
+            low, high = {"[0, 30)": (0, 30), "[60, 100]": (60, 101)}[description.value]
             return bool(low <= row[2] < high)
     position = SCHEMA.index(description.attribute)
     return SCHEMA[description.attribute].labels[row[position]] == description.value  # type: ignore[call-overload]
@@ -78,7 +82,8 @@ def by_hand(description: Any, row: tuple[int, int, float]) -> bool:
 
 @given(descriptions)
 def test_descriptions_hold_row_by_row(description: Description) -> None:
-    assert description.holds(BLOCK).tolist() == [by_hand(description, row) for row in ROWS]
+    assert description.holds(BLOCK).tolist() == [by_hand(description, row) is True for row in ROWS]
+    assert description.fails(BLOCK).tolist() == [by_hand(description, row) is False for row in ROWS]
 
 
 @given(descriptions)
@@ -97,7 +102,14 @@ def test_shortened_descriptions_hold_for_the_same_rows(description: Description)
     assert (short.holds(BLOCK) == description.holds(BLOCK)).all()
     assert len(short.literals()) <= len(description.literals())
     assert shortened(short, SCHEMA) == short
-    assert shortened(Not(description), SCHEMA).holds(BLOCK).tolist() == (~description.holds(BLOCK)).tolist()
+    assert (shortened(Not(description), SCHEMA).holds(BLOCK) == description.fails(BLOCK)).all()
+
+
+@given(literals)
+def test_otherwise_holds_for_all_rows_that_a_test_does_not_hold_for(test: Any) -> None:
+    other = otherwise(test, SCHEMA[test.attribute])
+    assert (other.holds(BLOCK) == ~test.holds(BLOCK)).all()
+    assert (shortened(other, SCHEMA).holds(BLOCK) == other.holds(BLOCK)).all()
 
 
 ZONES = dpf.Schema([dpf.Categorical("zone", list("nesw")), dpf.Numeric("rain", 0, 9, cuts=[3, 5])])
@@ -156,7 +168,7 @@ def test_cases_put_each_row_in_one_cell(parts: list[Description]) -> None:
 @given(st.lists(descriptions, min_size=2, max_size=3))
 def test_overlaps_are_found(parts: list[Description]) -> None:
     """Exactly those that some row shows; the rows above visit every cell of the grid and thresholds."""
-    masks = [[by_hand(part, row) for row in ROWS] for part in parts]
+    masks = [[by_hand(part, row) is True for row in ROWS] for part in parts]
     shown = [(i, j) for i, j in itertools.combinations(range(len(parts)), 2) if np.any(np.array(masks[i]) & masks[j])]
     found = first_overlap(parts, SCHEMA)
     assert found == (shown[0] if shown else None)

@@ -55,6 +55,7 @@ from .privacy import (
 from .schema import Schema as Schema
 from .shortening import (
     Shortener as Shortener,
+    otherwise as otherwise,
     shortened as shortened,
 )
 from .unit import (

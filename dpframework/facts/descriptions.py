@@ -1,7 +1,8 @@
 """Literals and descriptions: logical formulas over one table's attributes, and the parts that they cut it into.
 
 Descriptions are public: they come from the schema and from releases. Evaluating one on rows is row by row, so
-the cells that `Cases` makes are disjoint, and adding or removing a row changes one cell only.
+the cells that `Cases` makes are disjoint, and adding or removing a row changes one cell only. A literal on a missing
+value neither holds nor fails, so its negation does not hold there either (Kleene's three values).
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class Description(abc.ABC):
     @abc.abstractmethod
     def holds(self, columns: Columns) -> Mask:
         """Tell for each row whether the formula holds; a literal on a missing value does not hold."""
+
+    def fails(self, columns: Columns) -> Mask:
+        """Tell for each row whether the formula's negation holds; that of a literal on a missing value does not."""
+        return ~self.holds(columns)
 
     @abc.abstractmethod
     def literals(self) -> tuple[Literal, ...]:
@@ -101,6 +106,12 @@ class Equals(Literal):
     def holds(self, columns: Columns) -> Mask:
         """Compare codes."""
         return np.asarray(columns.codes(self.attribute) == self.code(columns.schema))
+
+    def fails(self, columns: Columns) -> Mask:
+        """Compare codes: another value that is known, or any if the test is for missing ones."""
+        code, missing = self.code(columns.schema), columns.schema[self.attribute].missing_code
+        codes = columns.codes(self.attribute)
+        return np.asarray((codes != code) & (codes != missing) if missing not in (None, code) else codes != code)
 
     def to_dict(self) -> dict[str, Any]:
         """Return {"equals": [attribute, value]}."""
@@ -159,6 +170,15 @@ class Below(Literal):
             return np.asarray(columns.codes(self.attribute) <= attribute.interior_cuts.index(self.threshold))
         return np.asarray(columns.values(self.attribute) < self.threshold)
 
+    def fails(self, columns: Columns) -> Mask:
+        """Compare codes where the threshold is on the grid, else raw values: a missing one is not a number."""
+        attribute = self.numeric(columns.schema)
+        if self.threshold in attribute.interior_cuts:
+            codes = columns.codes(self.attribute)
+            above = np.asarray(codes > attribute.interior_cuts.index(self.threshold))
+            return above if attribute.missing_code is None else above & (codes != attribute.missing_code)
+        return np.asarray(columns.values(self.attribute) >= self.threshold)
+
     def to_dict(self) -> dict[str, Any]:
         """Return {"below": [attribute, threshold]}."""
         return {"below": [self.attribute, self.threshold]}
@@ -170,13 +190,17 @@ class Below(Literal):
 
 @attrs.frozen
 class Not(Description):
-    """Holds where its part does not."""
+    """Holds where its part fails: for a literal, where the value is known and the literal does not hold."""
 
     part: Description
 
     def holds(self, columns: Columns) -> Mask:
         """Negate."""
-        return ~self.part.holds(columns)
+        return self.part.fails(columns)
+
+    def fails(self, columns: Columns) -> Mask:
+        """Negate twice."""
+        return self.part.holds(columns)
 
     def literals(self) -> tuple[Literal, ...]:
         """Return the part's literals."""
@@ -209,6 +233,12 @@ class _Joined(Description):
         """Join what the parts tell, row by row."""
         masks = [part.holds(columns) for part in self.parts]
         return np.asarray(self.fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, self.of_none)
+
+    def fails(self, columns: Columns) -> Mask:
+        """Join what the negated parts tell by the other word."""
+        masks = [part.fails(columns) for part in self.parts]
+        fold = np.logical_or if self.of_none else np.logical_and
+        return np.asarray(fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, not self.of_none)
 
     def literals(self) -> tuple[Literal, ...]:
         """Return the parts' literals."""

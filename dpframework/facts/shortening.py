@@ -41,6 +41,20 @@ def shortened(description: Description, schema: Schema) -> Description:
     return Shortener(schema, description.literals()).shortened(description)
 
 
+def otherwise(test: Literal, attribute: Attribute) -> Description:
+    """Return what holds for all rows that a test on an attribute does not hold for, those with no value included.
+
+    Examples
+    --------
+    >>> print(otherwise(Below("age", 30), Numeric("age", 0, 90, cuts=[30], missing=True)))
+    age >= 30 or age = missing
+    """
+    if attribute.missing_code is None:
+        return Not(test)
+    missing = Equals(test.attribute, attribute.labels[attribute.missing_code])
+    return Not(test) if test == missing else Or([Not(test), missing])
+
+
 @final
 class Shortener:
     """Shortens many descriptions over the same literals (see `shortened`).
@@ -64,6 +78,7 @@ class Shortener:
     def __init__(self, schema: Schema, literals: Iterable[Literal]) -> None:
         self._cells: dict[Literal, int] = {}
         self._all: dict[str, int] = {}
+        self._missing: dict[str, int] = {}  # the cell of missing values; 0 for none
         self._values: dict[str, list[Description]] = {}  # tests on one value, each of which may replace several
         of_attribute: dict[str, list[Literal]] = {}
         for literal in dict.fromkeys(literals):
@@ -89,6 +104,7 @@ class Shortener:
             return int((1 << bisect_left(thresholds, threshold) + 1) - 1)
 
         self._all[attribute.name] = 2 * known + 1 if attribute.missing else known
+        self._missing[attribute.name] = known + 1 if attribute.missing else 0
         self._values[attribute.name] = []
         for test, threshold in tests.items():
             self._cells[test] = below(threshold)
@@ -101,14 +117,23 @@ class Shortener:
                 self._cells[other] = known + 1
 
     def _list(self, attribute: Attribute, codes: Mapping[Equals, int]) -> None:
-        """Make a cell of each value that is tested, and one of all others; if that is one value, it has a test too."""
-        tests, others = list(codes), attribute.size - len(codes)
+        """Make a cell of each value that is tested, and one of all others; if that is one value, it has a test too.
+
+        Missing values always have a cell of their own.
+        """
+        tests = list(codes)
+        if attribute.missing_code is not None and attribute.missing_code not in codes.values():
+            tests.append(Equals(attribute.name, attribute.labels[attribute.missing_code]))
+            codes = {**codes, tests[-1]: attribute.missing_code}
+        others = attribute.size - len(codes)
         if others == 1:
             (last,) = set(range(attribute.size)) - set(codes.values())
             tests.append(Equals(attribute.name, attribute.labels[last]))
         self._cells.update((test, 1 << k) for k, test in enumerate(tests))
         self._all[attribute.name] = (1 << len(tests) + (others > 1)) - 1
         self._values[attribute.name] = [side for test in tests for side in (test, Not(test))]
+        of_missing = [self._cells[test] for test, code in codes.items() if code == attribute.missing_code]
+        self._missing[attribute.name] = sum(of_missing)
 
     def shortened(self, description: Description) -> Description:
         """Return a description of the same rows without what the rest of it implies."""
@@ -204,7 +229,10 @@ class Shortener:
     def _held(self, part: Description, test: Literal) -> int:
         """Return the cells that a test holds in, or its negation if that is the part."""
         cells = self._cells[test]
-        return cells if part is test else self._all[test.attribute] ^ cells
+        if part is test:
+            return cells
+        missing = self._missing[test.attribute]
+        return self._all[test.attribute] & ~cells & (-1 if cells == missing else ~missing)
 
     def _open(self, kind: type[And | Or], part: Description, test: Literal) -> int:
         held = self._held(part, test)

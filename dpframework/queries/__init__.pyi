@@ -14,6 +14,14 @@ from .counts import (
 )
 from .entropies import entropy_change as entropy_change
 from .marginals import Marginals as Marginals
+from .matches import (
+    CAP as CAP,
+    Match as Match,
+    MatchScores as MatchScores,
+    binary_tests as binary_tests,
+    choices_carried as choices_carried,
+    rows_meant as rows_meant,
+)
 from .ranks import QuantileScores as QuantileScores
 from .scores import (
     CandidateScores as CandidateScores,

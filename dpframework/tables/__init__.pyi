@@ -15,7 +15,10 @@ from .inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
-from .kernels import add_class_counts as add_class_counts
+from .kernels import (
+    add_class_counts as add_class_counts,
+    popcount as popcount,
+)
 from .reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,

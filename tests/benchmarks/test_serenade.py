@@ -17,8 +17,8 @@ from redescription_tasks import default_data, repeated, task
 import dpframework as dpf
 
 MINERS = {
-    "ES": SerenadeES(epsilon=1, pairs=20, rounds=80, budget="d3"),
-    "CS": SerenadeCS(epsilon=1, pairs=20, extensions=4, budget="d3"),
+    "ES": SerenadeES(epsilon=1, pairs=20, rounds=80, budget="d3", score="logistic"),
+    "CS": SerenadeCS(epsilon=1, pairs=20, extensions=4, budget="d3", score="logistic"),
 }
 ALONE = """
 import resource, sys
@@ -30,7 +30,7 @@ import dpframework as dpf
 table = repeated(task("species", Path(sys.argv[2])), int(sys.argv[3]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 study = dpf.Study(table.schema, epsilon=1, relation="replace-one")
-study.add("found", SerenadeES(epsilon=1, pairs=20, rounds=80, budget="d3"))
+study.add("found", SerenadeES(epsilon=1, pairs=20, rounds=80, budget="d3", score="logistic"))
 study.run(table)
 print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

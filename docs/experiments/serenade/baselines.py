@@ -26,7 +26,7 @@ def engine_side(table: dpf.Table, *, seed: int, epsilon: float, pairs: int, **pa
     Other parameters are the miner's.
     """
     study = dpf.Study(table.schema, epsilon=epsilon)
-    params |= {"pairs": pairs, "rounds": EXTENSIONS * pairs, "max_age": 2 * pairs}
+    params |= {"score": "logistic", "pairs": pairs, "rounds": EXTENSIONS * pairs, "max_age": 2 * pairs}
     study.add("found", dpf.miner("serenade-es", epsilon=epsilon, **params))
     found: Redescriptions = study.run(table, seed=seed)["found"]
     return found

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or
+from dpframework.facts.descriptions import And, Below, Description, Equals, Or
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.schema import Schema
+from dpframework.facts.shortening import otherwise
 from dpframework.lab.evaluation.rows import columns_of, number_of_rows
 from dpframework.results.patterns import Pattern
 from dpframework.tables.table import Table
@@ -109,18 +110,18 @@ class Encoding:
 def _within(attribute: Attribute, code: int | None, low: float, high: float) -> Iterator[Description]:
     if isinstance(attribute, Numeric):
         if high < math.inf:
-            yield Not(Below(attribute.name, 0.0 - high))  # no "-0"
+            yield otherwise(Below(attribute.name, 0.0 - high), attribute)  # no "-0"
         if low > -math.inf:
             yield Below(attribute.name, 0.0 - low)
         return
     if code is not None:
         equal = Equals(attribute.name, attribute.labels[code])
-        yield equal if low >= 0 else Not(equal)
+        yield equal if low >= 0 else otherwise(equal, attribute)
         return
     inside = [Equals(attribute.name, label) for k, label in enumerate(attribute.labels) if low < k <= high]
     outside = [Equals(attribute.name, label) for k, label in enumerate(attribute.labels) if not low < k <= high]
     if len(outside) == 1:
-        yield Not(outside[0])
+        yield otherwise(outside[0], attribute)
     else:
         yield inside[0] if len(inside) == 1 else Or(inside)
 

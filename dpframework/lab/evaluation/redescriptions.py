@@ -23,6 +23,12 @@ from dpframework.tables.table import Table
 
 SIGNIFICANT = 0.01
 """Up to this p-value, a redescription is called significant."""
+USEFUL_JACCARD = 0.6
+"""A useful redescription has at least this exact Jaccard index."""
+USEFUL_SHARE = 0.7
+"""Either side of a useful redescription holds for no more than this share of the rows."""
+DIFFERENT = 0.8
+"""A useful redescription has a lower Jaccard index of supports than this with each useful one before it."""
 _BLOCK = 1 << 13  # rows: what is unpacked at a time when sets of rows are compared
 
 Floats = NDArray[np.float64]
@@ -71,6 +77,10 @@ class RedescriptionQuality:
         Of the exact counts (see `Redescription.p_value`).
     rows
         The number of rows of the table.
+    useful
+        Which are useful: significant on the exact counts, with sides that hold for `USEFUL_SHARE` of the rows at most
+        and an exact index of `USEFUL_JACCARD` at least, and for other rows (`DIFFERENT`) than the useful ones that
+        stand before it.
     """
 
     noisy: Floats
@@ -78,6 +88,7 @@ class RedescriptionQuality:
     supports: Floats
     p_values: Floats
     rows: int
+    useful: NDArray[np.bool_]
 
     @property
     def significant(self) -> float:
@@ -111,6 +122,7 @@ class RedescriptionQuality:
         low, middle, high = self.quartiles
         return {
             "count": float(len(self.true)),
+            "useful": float(self.useful.sum()),
             "significant": self.significant,
             "jaccard": middle,
             "jaccard_low": low,
@@ -126,7 +138,8 @@ class RedescriptionQuality:
             return f"no redescriptions\n{NOT_PRIVATE}"
         low, middle, high = self.quartiles
         return (
-            f"{len(self.true)} redescriptions, {self.significant:.0%} with a p-value up to {SIGNIFICANT}\n"
+            f"{len(self.true)} redescriptions, {self.significant:.0%} with a p-value up to {SIGNIFICANT}; "
+            f"{self.useful.sum()} useful and different\n"
             f"true Jaccard index: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}\n"
             f"noisy one: median error {self.error:.3f}, Spearman correlation {self.spearman:.2f}\n"
             f"{NOT_PRIVATE}"
@@ -153,7 +166,24 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
         np.array([one.both.value for one in exact], dtype=np.float64),
         np.array([one.p_value for one in exact], dtype=np.float64),
         number_of_rows(table),
+        _useful(exact, table),
     )
+
+
+def _useful(exact: Sequence[Redescription], table: Table) -> NDArray[np.bool_]:
+    """Tell which redescriptions with exact counts are useful (see `RedescriptionQuality`)."""
+    most, useful = USEFUL_SHARE * number_of_rows(table), np.zeros(len(exact), dtype=np.bool_)
+    columns = columns_of(table)
+    before: list[NDArray[np.bool_]] = []
+    for k, one in enumerate(exact):
+        sides = [side.value for side in (one.left_support, one.right_support) if side is not None]
+        if one.p_value is None or one.p_value > SIGNIFICANT or one.jaccard < USEFUL_JACCARD or max(sides) > most:
+            continue
+        rows = one.left.holds(columns) & one.right.holds(columns)
+        if all((rows & other).sum() < DIFFERENT * (rows | other).sum() for other in before):
+            useful[k] = True
+            before.append(rows)
+    return useful
 
 
 @final

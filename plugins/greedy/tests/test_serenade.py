@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import Any
 
@@ -27,8 +28,9 @@ from dpframework.results.redescriptions import Redescriptions
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.samplers import Probe
 
-SCHEMA = SerenadeES.examples()["default"].schema
-MINERS = (SerenadeCS, SerenadeES)
+SCHEMA = SerenadeES.examples()["logistic"].schema
+CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_matching
+MINERS = (CS, ES)
 ROWS = 4000
 
 
@@ -62,7 +64,7 @@ def test_planted_relations_are_found(kind: type[dpf.Miner], clinic: dpf.Table) -
 
 
 def test_intervals_hold_the_exact_counts_as_often_as_they_say(clinic: dpf.Table) -> None:
-    miner = SerenadeES(epsilon=4, min_support=200, pairs=6)
+    miner = ES(epsilon=4, min_support=200, pairs=6)
     block = dpf.InMemory().load(clinic)[0]
     held = []
     for seed in range(8):
@@ -76,20 +78,18 @@ def test_intervals_hold_the_exact_counts_as_often_as_they_say(clinic: dpf.Table)
 
 
 def test_client_stops_at_a_bad_noisy_index(clinic: dpf.Table) -> None:
-    miner = SerenadeCS(epsilon=1, min_support=200, pairs=10, extensions=2, min_jaccard=0.5)
+    miner = CS(epsilon=1, min_support=200, pairs=10, extensions=2, min_jaccard=0.5)
     found = run(clinic, miner)
     assert all(one.jaccard > 0.5 for one in found)
     assert len(found) <= 10 <= found.candidates <= 30
 
 
 def test_engine_returns_as_many_as_there_are_pairs(clinic: dpf.Table) -> None:
-    assert len(run(clinic, SerenadeES(epsilon=1, min_support=200, pairs=7, rounds=20))) == 7
+    assert len(run(clinic, ES(epsilon=1, min_support=200, pairs=7, rounds=20))) == 7
 
 
 def test_maximum_age_changes_nothing(clinic: dpf.Table) -> None:
-    results = [
-        run(clinic, SerenadeES(epsilon=50, min_support=200, pairs=4, rounds=8, max_age=age)) for age in (0, 2, 40)
-    ]
+    results = [run(clinic, ES(epsilon=50, min_support=200, pairs=4, rounds=8, max_age=age)) for age in (0, 2, 40)]
     assert results[0] == results[1] == results[2]
 
 
@@ -126,9 +126,9 @@ def test_private_runs_need_no_assumption(kind: type[dpf.Miner], clinic: dpf.Tabl
 
 def test_p_value_filter_is_post_processing(clinic: dpf.Table) -> None:
     settings: dict[str, Any] = {"epsilon": 3, "min_support": 200, "pairs": 10}
-    every, few = (run(clinic, SerenadeES(**settings, max_p_value=p)) for p in (1.0, 0.01))
+    every, few = (run(clinic, ES(**settings, max_p_value=p)) for p in (1.0, 0.01))
     assert list(few) == [one for one in every if one.p_value <= 0.01]
-    plans = [plan_of(SerenadeES(**settings, max_p_value=p), clinic.schema) for p in (1.0, 0.01)]
+    plans = [plan_of(ES(**settings, max_p_value=p), clinic.schema) for p in (1.0, 0.01)]
     assert plans[0].content()["root"] == plans[1].content()["root"]
 
 
@@ -148,7 +148,7 @@ def test_maximum_support_keeps_near_tautologies_out(clinic: dpf.Table) -> None:
     block = dpf.InMemory().load(clinic)[0]
 
     def supports(most: int) -> list[float]:
-        miner = SerenadeES(epsilon=20, min_support=200, max_support=most, pairs=10, budget=[0.9, 0, 0.1])
+        miner = ES(epsilon=20, min_support=200, max_support=most, pairs=10, budget=[0.9, 0, 0.1])
         return [(one.left.holds(block) & one.right.holds(block)).mean() for one in run(clinic, miner)]
 
     assert np.median(supports(100 * ROWS)) > 0.9
@@ -179,7 +179,7 @@ def test_published_distributions() -> None:
 
 def test_default_numbers_follow_the_budget() -> None:
     def steps(epsilon: float) -> dict[str, int]:
-        root = SerenadeES(epsilon=epsilon, min_support=1000).plan(clinic_schema())
+        root = ES(epsilon=epsilon, min_support=1000).plan(clinic_schema())
         names = {part.name: part.mechanism.rounds for part in root.children if hasattr(part, "mechanism")}
         return {"pairs": names["pairs"], "extensions": names.get("extensions", 0)}
 
@@ -198,14 +198,14 @@ def swamped(plan: dpf.StudyPlan) -> set[str]:
 
 
 def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
-    poor = plan_of(SerenadeES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
+    poor = plan_of(ES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
     assert swamped(poor) == {"pairs", "extensions"}
     from dpframework.plan.preview import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
     assert "this epsilon carries" in texts["pairs"]
     assert "this epsilon carries one choice within 80" in texts["extensions"]
-    rich = plan_of(SerenadeES(epsilon=1000, min_support=200, pairs=20, rounds=80), clinic_schema())
+    rich = plan_of(ES(epsilon=1000, min_support=200, pairs=20, rounds=80), clinic_schema())
     assert not swamped(rich)
 
 
@@ -219,7 +219,7 @@ def test_extensions_that_cannot_pay_are_warned_of_and_not_planned_by_default(
 ) -> None:
     schema = attrs.evolve(clinic_schema(), rows=rows)
     for pairs, each, budget in SETTINGS:
-        for kind, number in ((SerenadeES, {"rounds": pairs * each}), (SerenadeCS, {"extensions": each})):
+        for kind, number in ((ES, {"rounds": pairs * each}), (CS, {"extensions": each})):
             asked: dict[str, Any] = {"epsilon": epsilon, "min_support": 2000, "max_support": 14_000, "pairs": pairs}
             explicit = plan_of(kind(**asked, **number, budget=budget), schema, relation=relation)
             chosen = kind(**asked, **number).resolved(schema)
@@ -236,7 +236,7 @@ def test_extensions_that_cannot_pay_are_warned_of_and_not_planned_by_default(
 
 
 def test_zcdp_total_is_less_than_pure_epsilon() -> None:
-    miner = SerenadeES(epsilon=10, min_support=200, pairs=20, rounds=80)
+    miner = ES(epsilon=10, min_support=200, pairs=20, rounds=80)
     study = dpf.Study(clinic_schema(), epsilon=10, delta="1e-6")
     study.add("found", miner)
     assert float(study.plan().total().epsilon) < 0.75 * 10
@@ -253,18 +253,18 @@ PUBLIC = dpf.Schema(list(SCHEMA), rows=50)
 @pytest.mark.parametrize(
     ("miner", "schema", "sentence"),
     [
-        (SerenadeES(1, min_support=4), LEFT_ONLY, "no attribute of the right view"),
-        (SerenadeCS(1, min_support=4), CONSTANT, "'b', has a single value"),
-        (SerenadeCS(1, min_support=4), CONSTANTS, "the attributes of the right view have a single value"),
-        (SerenadeES(1, min_support=51), PUBLIC, "min_support is 51, above the schema's 50 rows"),
-        (SerenadeES(1, min_support=51, score="jaccard"), PUBLIC, "above the schema's 50 rows"),
-        (SerenadeES(1), SCHEMA, "min_support is needed"),
-        (SerenadeES(1, min_support=9, max_support=9), SCHEMA, "max_support is 9, not above"),
-        (SerenadeES(1, min_support=4, pairs=5), SCHEMA, "pairs is 5, but the two views have 4"),
-        (SerenadeES(1, min_support=4, rounds=5, budget=[0.5, 0, 0.5]), SCHEMA, "gives extensions nothing"),
-        (SerenadeES(1, min_support=4, left=["wolf", "wolf"]), SCHEMA, "twice"),
-        (SerenadeES(1, min_support=4, left=["rain"], right=["rain"]), SCHEMA, "attribute 'rain' only"),
-        (SerenadeES(1, min_support=4, left=["wof"]), SCHEMA, "did you mean 'wolf'"),
+        (ES(1, min_support=4), LEFT_ONLY, "no attribute of the right view"),
+        (CS(1, min_support=4), CONSTANT, "'b', has a single value"),
+        (CS(1, min_support=4), CONSTANTS, "the attributes of the right view have a single value"),
+        (ES(1, min_support=51), PUBLIC, "min_support is 51, above the schema's 50 rows"),
+        (ES(1, min_support=51, score="jaccard"), PUBLIC, "above the schema's 50 rows"),
+        (ES(1), SCHEMA, "min_support is needed"),
+        (ES(1, min_support=9, max_support=9), SCHEMA, "max_support is 9, not above"),
+        (ES(1, min_support=4, pairs=5), SCHEMA, "pairs is 5, but the two views have 4"),
+        (ES(1, min_support=4, rounds=5, budget=[0.5, 0, 0.5]), SCHEMA, "gives extensions nothing"),
+        (ES(1, min_support=4, left=["wolf", "wolf"]), SCHEMA, "twice"),
+        (ES(1, min_support=4, left=["rain"], right=["rain"]), SCHEMA, "attribute 'rain' only"),
+        (ES(1, min_support=4, left=["wof"]), SCHEMA, "did you mean 'wolf'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_spent(miner: Any, schema: dpf.Schema, sentence: str) -> None:
@@ -296,14 +296,14 @@ def test_bad_input_is_one_sentence_and_nothing_is_spent(miner: Any, schema: dpf.
 )
 def test_bad_parameters_are_one_sentence(parameters: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
-        SerenadeCS(**{"epsilon": 1, **parameters})
+        CS(**{"epsilon": 1, **parameters})
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("parameters", [{"rounds": 0}, {"max_age": -1}])
 def test_bad_parameters_of_the_engine_side(parameters: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        SerenadeES(1, **parameters)
+        ES(1, **parameters)
 
 
 def test_too_many_pairs_of_values_are_refused_before_they_are_counted() -> None:
@@ -317,7 +317,7 @@ def test_too_many_pairs_of_values_are_refused_before_they_are_counted() -> None:
 
 
 def test_views_of_one_clinic_attribute_each(clinic: dpf.Table) -> None:
-    found = run(clinic, SerenadeES(1, min_support=100, left=[DIAGNOSES[0]], right=["BNP"], pairs=1))
+    found = run(clinic, ES(1, min_support=100, left=[DIAGNOSES[0]], right=["BNP"], pairs=1))
     assert len(found) == 1
     assert not isinstance(found[0].left, And)
 

@@ -1,7 +1,8 @@
 """Numba kernels of the greedy plugin: joint histograms, and scores of pairs and extensions read off them.
 
 Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one. A literal is (position of its
-attribute, first, last, negated): a range of codes or its complement. Scores are points of an integer lattice.
+attribute, first, last, negated): a range of known codes or its complement among these. Scores are points of an integer
+lattice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class Literals(NamedTuple):
     Attributes
     ----------
     tops
-        The top code of each attribute of either side; codes above it are counted as it.
+        The top code of each attribute of either side.
+    known
+        How many of its codes are known, the first ones: not missing.
     tests
         The literals of either side, those of one attribute next to each other.
     starts
@@ -35,6 +38,7 @@ class Literals(NamedTuple):
     """
 
     tops: tuple[Integers, Integers]
+    known: tuple[Integers, Integers]
     tests: tuple[Integers, Integers]
     starts: tuple[Integers, Integers]
     pairs: Integers
@@ -77,17 +81,16 @@ def add_pair_counts(
         if i != before:
             column = matrix[sides[0][i]]
             for r in range(rows):
-                first[r] = min(np.int64(column[index[r]]), left_tops[i])
+                first[r] = column[index[r]]
             before = i
         other = matrix[sides[1][j]]
-        top = right_tops[j]
         # two tables: an addition need not wait for the one before it where rows in turn fall in one cell
         for r in range(0, rows - 1, 2):
-            table[0, first[r] * width + np.uint32(min(np.int64(other[index[r]]), top))] += 1
-            table[1, first[r + 1] * width + np.uint32(min(np.int64(other[index[r + 1]]), top))] += 1
+            table[0, first[r] * width + np.uint32(other[index[r]])] += 1
+            table[1, first[r + 1] * width + np.uint32(other[index[r + 1]])] += 1
         if rows % 2:
             r = rows - 1
-            table[0, first[r] * width + np.uint32(min(np.int64(other[index[r]]), top))] += 1
+            table[0, first[r] * width + np.uint32(other[index[r]])] += 1
         for cell in range(size):
             counts[of.offsets[p] + cell] += table[0, cell] + table[1, cell]
 
@@ -125,20 +128,23 @@ def pair_scores(counts: Integers, of: Literals, p: int, scoring: Scoring) -> Int
     height, width = of.tops[0][i] + 1, of.tops[1][j] + 1
     sums = np.zeros((height + 1, width + 1), dtype=np.int64)
     _cumulate(counts[of.offsets[p] : of.offsets[p + 1]], height, width, sums)
-    rows = sums[height, width]
+    across, down = of.known[0][i], of.known[1][j]  # known codes of either attribute
     scores = np.zeros(len(left_tests) * len(right_tests), dtype=np.int64)
     k = 0
     for a in range(len(left_tests)):
         low, high = left_tests[a, 1], left_tests[a, 2] + 1
         held = sums[high, width] - sums[low, width]
+        known = sums[high, down] - sums[low, down]  # rows of the left literal whose right value is known
+        if left_tests[a, 3]:
+            held, known = sums[across, width] - held, sums[across, down] - known
         for b in range(len(right_tests)):
             start, end = right_tests[b, 1], right_tests[b, 2] + 1
             left, right = held, sums[height, end] - sums[height, start]
             both = sums[high, end] - sums[low, end] - sums[high, start] + sums[low, start]
             if left_tests[a, 3]:
-                left, both = rows - left, right - both
+                both = sums[across, end] - sums[across, start] - both
             if right_tests[b, 3]:
-                right, both = rows - right, left - both
+                right, both = sums[height, down] - right, known - both
             scores[k] = lattice_score(both, left + right - 2 * both, scoring)
             k += 1
     return scores
@@ -193,7 +199,7 @@ def extension_scores(counts: Integers, totals: Integers, of: Literals, side: int
         for c in range(4):
             held[c] = sums[base + tests[x, 2] + 1, c] - sums[base + tests[x, 1], c]
             if tests[x, 3]:
-                held[c] = totals[c] - held[c]
+                held[c] = sums[base + of.known[side][k], c] - held[c]
         both, apart = held[3], held[mine] + totals[3] - held[3] + totals[others]
         scores[x] = lattice_score(both, apart, scoring)
         both = totals[3] + held[others]

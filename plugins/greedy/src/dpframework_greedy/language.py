@@ -1,8 +1,8 @@
 """The language of redescriptions: which literals and extensions there are, from the schema alone.
 
-Every literal is a range of codes of one attribute, or the complement of one: a value of a Boolean or categorical
-attribute, an interval between public cuts of a numeric one (its missing values lie with its last bin: they are where
-"below" does not hold). Nothing here sees a row.
+Every literal is a range of known codes of one attribute, or the complement of one among these: a value of a Boolean or
+categorical attribute, an interval between public cuts of a numeric one. A missing value satisfies no literal, negated
+or not. Nothing here sees a row.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Literal:
     attribute
         The attribute.
     first, last
-        The range, of codes with missing ones counted as the last bin of a numeric attribute.
+        The range, of known codes.
     negated
-        Whether the literal holds outside of it.
+        Whether the literal holds outside of it, where the value is known.
 
     Examples
     --------
@@ -83,18 +83,19 @@ class Literal:
 
     def holds(self, block: Block) -> NDArray[np.bool_]:
         """Tell for each row of a block whether it holds, as its description does."""
-        codes = np.minimum(block.codes(self.attribute.name), top_code(self.attribute))
-        return np.asarray(((codes >= self.first) & (codes <= self.last)) != self.negated)
+        codes = block.codes(self.attribute.name)
+        inside = (codes >= self.first) & (codes <= self.last)
+        return np.asarray((codes <= known_top(self.attribute)) & ~inside if self.negated else inside)
 
 
-def top_code(attribute: Attribute) -> int:
-    """Return the last code that literals tell from others: of a numeric attribute its last bin."""
-    return len(attribute.interior_cuts) if isinstance(attribute, Numeric) else attribute.size - 1
+def known_top(attribute: Attribute) -> int:
+    """Return the last code of a value that is not missing."""
+    return attribute.size - 1 - (attribute.missing_code is not None)
 
 
 def tests_of(attribute: Attribute) -> Integers:
     """Return every literal of an attribute as a row (first, last, negated), each set of codes once."""
-    top = top_code(attribute)
+    top = known_top(attribute)
     if isinstance(attribute, Numeric):
         first, last = np.triu_indices(top + 1)
         proper = (first > 0) | (last < top)
@@ -119,7 +120,7 @@ def literals_of(attribute: Attribute) -> list[Literal]:
 
 def _number_of_literals(side: Iterable[Attribute]) -> int:
     """Return how many literals there are, without making them."""
-    bins = [(top_code(a) + 1, isinstance(a, Numeric)) for a in side]
+    bins = [(known_top(a) + 1, isinstance(a, Numeric)) for a in side]
     return sum((n * (n + 1) + (n - 2) * (n - 1)) // 2 - 1 if numeric else 2 * n if n > 2 else 2 for n, numeric in bins)
 
 
@@ -160,7 +161,7 @@ class Language:
             if not given:
                 raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
             named_once(view, [a.name for a in given])
-            usable = tuple(a for a in given if top_code(a) > 0)
+            usable = tuple(a for a in given if known_top(a) > 0)
             if not usable:
                 what = (
                     f"the one attribute of the {view} view, '{given[0].name}', has"
@@ -190,17 +191,14 @@ class Language:
     @functools.cached_property
     def tops(self) -> tuple[Integers, Integers]:
         """The top code of each attribute of either side."""
-        left, right = (np.array([top_code(a) for a in side], dtype=np.int64) for side in self.sides)
+        left, right = (np.array([a.size - 1 for a in side], dtype=np.int64) for side in self.sides)
         return left, right
 
     @functools.cached_property
-    def codes(self) -> tuple[Integers, Integers]:
-        """The number of codes of each attribute, left side first, and where those up to its top stand in one line."""
-        every = self.left + self.right
-        sizes = np.array([a.size for a in every], dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        up_to_top = [start + np.arange(top_code(a) + 1) for start, a in zip(starts, every, strict=True)]
-        return sizes, np.concatenate(up_to_top)
+    def known(self) -> tuple[Integers, Integers]:
+        """The number of known codes of each attribute of either side: those that are not missing."""
+        left, right = (np.array([known_top(a) + 1 for a in side], dtype=np.int64) for side in self.sides)
+        return left, right
 
     @functools.cached_property
     def tests(self) -> tuple[Integers, Integers]:

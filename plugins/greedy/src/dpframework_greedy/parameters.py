@@ -9,17 +9,32 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts import InputError, Schema, from_0_to_1, list_of_names, one_of, positive, whole_number
-from dpframework.plan import Node, step
-from dpframework.results import Redescription, Redescriptions
+from dpframework.facts import (
+    InputError,
+    Schema,
+    between_0_and_1,
+    from_0_to_1,
+    list_of_names,
+    one_of,
+    positive,
+    share_of_budget,
+    whole_number,
+)
+from dpframework.mechanisms import Exponential
+from dpframework.plan import Node, repeat, step
+from dpframework.queries import CAP, Match, MatchScores, choices_carried
+from dpframework.results import Redescription, Redescriptions, Wanted
 from dpframework.run import Miner, PrivateTable
 from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, Shares, choices_within
 from dpframework_greedy.choices import SuccessiveExponential
-from dpframework_greedy.language import Language, Redescribed
+from dpframework_greedy.language import Language, Part, Redescribed
+from dpframework_greedy.matching import as_literal, mined, planned
 from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
-SCORES = ("logistic", "jaccard")
+SCORES = ("rows", "logistic", "jaccard")
+BY_ROWS = Shares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # of pairs that are counted three at a time
+SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
 
 
 def _shares(value: str | Iterable[Any] | None) -> Shares | None:
@@ -36,17 +51,24 @@ class Serenade(Miner):
         The budget of everything.
     min_support, max_support
         Public numbers: of rows that both sides of a redescription should hold for, at least, and of rows that either
-        of them holds for, at most; by default a tenth and seven tenths of the schema's `rows`, or seven times
-        `min_support` where `rows` is not public.
+        of them holds for, at most. By default, where pairs are counted together, a fiftieth and seven tenths of the
+        rows; else a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows` is not
+        public. What is beyond them by more than the noise is not returned.
     pairs
         The number of initial pairs; by default what the budget carries, 20 at most.
     budget
         How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares; with
-        these, as many extensions are planned as are asked for. By default "d3", with no more extensions than that
-        carries; if that is not one a pair, or leaves too little for the pairs, none, and pairs and qualities share all.
+        these, as many extensions are planned as are asked for. By default .6, 0 and .4 for pairs that are scored in
+        rows; if extensions are asked for, or with another score, "d3", with no more extensions than that carries; if
+        that is not one a pair, or leaves too little for the pairs, none, and pairs and qualities share all.
     score
-        "logistic" (the Jaccard index weighted by support, and rows beyond a known index for extensions), or "jaccard"
-        for both, whose sensitivity is hundreds of times larger.
+        "rows": pairs are scored by the rows by which they surpass `target_jaccard`, each is different from those before
+        it, and unless extensions are asked for three are counted at a time, with their conjunctions and disjunctions.
+        "logistic": as published, by the Jaccard index weighted by support. "jaccard": by the index itself, whose
+        sensitivity is hundreds of times larger.
+    target_jaccard
+        The Jaccard index aimed at, where pairs are scored in rows; only what is above it is returned. Lower it where
+        nothing is found: then pairs with weaker ties come out.
     max_p_value
         Redescriptions with a larger p-value on their noisy counts are left out of the result (post-processing).
     left, right
@@ -59,10 +81,18 @@ class Serenade(Miner):
     max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     pairs: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     budget: Shares | None = attrs.field(default=None, converter=_shares)
-    score: str = attrs.field(default="logistic", validator=one_of(SCORES))
+    score: str = attrs.field(default="rows", validator=one_of(SCORES))
     max_p_value: float = attrs.field(default=1.0, validator=from_0_to_1)
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+    target_jaccard: Fraction = attrs.field(
+        default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1, kw_only=True
+    )
+
+    @property
+    def counts_together(self) -> bool:
+        """Whether pairs are scored in rows, and counted three at a time: where no extension is asked for."""
+        return self.score == "rows" and self.asked is None and (self.budget is None or not self.budget.extensions)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return none: codes are enough."""
@@ -80,9 +110,8 @@ class Serenade(Miner):
         InputError
             If no minimum support is known, or one is out of range.
         """
-        least, most, bound = self.min_support, self.max_support, schema.row_bound
-        if bound is not None and least is not None and least > bound:
-            raise InputError(f"min_support is {least}, above the schema's {bound} rows; give fewer")
+        self.check_supports(schema)
+        least, most = self.min_support, self.max_support
         if self.score == "jaccard":
             return Score()
         if least is None:
@@ -111,6 +140,51 @@ class Serenade(Miner):
         """Return how many pairs the requested extensions are meant for; 1 if for all together."""
         raise NotImplementedError
 
+    def wanted(self) -> Wanted:
+        """Return what is returned of what is counted together."""
+        return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
+
+    def matches(self, schema: Schema) -> MatchScores:
+        """Return what pairs are chosen among where they are scored in rows."""
+        language, rows = self.language(schema), schema.row_bound
+        cap = None if rows is None else max(int(CAP * rows), 1)
+        return MatchScores(language.left, language.right, self.target_jaccard, cap)
+
+    def number_of_matches(self, schema: Schema) -> int:
+        """Return how many pairs are chosen where they are scored in rows."""
+        if self.pairs is not None:
+            return self.pairs
+        shares = self.budget or BY_ROWS
+        return choices_carried(shares.pairs * self.epsilon, schema, self.matches(schema).answer_length, MOST_PAIRS)
+
+    def planned_together(self, schema: Schema) -> Node:
+        """Plan pairs and tables where pairs are counted together."""
+        self.check_supports(schema)
+        shares = self.budget or BY_ROWS
+        number, epsilon = self.number_of_matches(schema), self.epsilon
+        return planned(self.matches(schema), number, shares.pairs * epsilon, shares.quality * epsilon)
+
+    def mined_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
+        """Choose and count, where pairs are counted together."""
+        wanted = self.wanted()
+        wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
+        found, looked_at = mined(table, self.number_of_matches(table.schema), wanted)
+        return self.finished(found, looked_at)
+
+    def check_supports(self, schema: Schema) -> None:
+        """Refuse bounds on the support that contradict each other or the schema.
+
+        Raises
+        ------
+        InputError
+            If one is out of range.
+        """
+        least, most, bound = self.min_support, self.max_support, schema.row_bound
+        if bound is not None and least is not None and least > bound:
+            raise InputError(f"min_support is {least}, above the schema's {bound} rows; give fewer")
+        if least is not None and most is not None and most <= least:
+            raise InputError(f"max_support is {most}, not above min_support = {least}")
+
     def finished(self, found: list[Redescription], candidates: int) -> Redescriptions:
         """Return the result, without what its p-value excludes."""
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
@@ -128,6 +202,8 @@ class _Resolved:
         What is searched.
     score, grown
         What pairs are chosen by, and their extensions.
+    matches
+        What pairs are chosen among if they are scored in rows; else None.
     pairs, choices
         The number of initial pairs, and of all choices of an extension.
     shares
@@ -137,6 +213,7 @@ class _Resolved:
     language: Language
     score: Score
     grown: Score | Surplus
+    matches: MatchScores | None
     pairs: int
     choices: int
     shares: Shares
@@ -147,26 +224,33 @@ class _Resolved:
         language, score = miner.language(schema), miner.scored(schema)
         grown = score if score.max_support is None else Surplus(score.max_support)
         shares, public = miner.budget or Shares.of("d3"), schema.rows is not None
-        carried = choices_within(
-            SERIOUS, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
-        )
+        matches = miner.matches(schema) if miner.score == "rows" else None
+        if matches is None:
+            carried = choices_within(
+                SERIOUS, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
+            )
+        else:
+            carried = choices_carried(shares.pairs * miner.epsilon, schema, matches.answer_length, MOST_PAIRS)
         pairs = _number_of_pairs(miner.pairs, carried, len(language.pairs))
         if miner.asked is not None and not shares.extensions:
             raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
         asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
         if not shares.extensions or (miner.budget is not None and miner.asked is not None):
-            return cls(language, score, grown, pairs, asked if shares.extensions else 0, shares)
+            return cls(language, score, grown, matches, pairs, asked if shares.extensions else 0, shares)
         times = miner.times(pairs)
         candidates = language.number_of_extensions * (1 if times > 1 else pairs)
         spread = spread_of(grown, rows_public=public)
         choices = choices_within(_worth(score), shares.extensions * miner.epsilon, spread, candidates)
         choices = min(choices, asked) // times * times
         if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
-            return cls(language, score, grown, pairs, 0, shares.without_extensions())
-        return cls(language, score, grown, pairs, choices, shares)
+            return cls(language, score, grown, matches, pairs, 0, shares.without_extensions())
+        return cls(language, score, grown, matches, pairs, choices, shares)
 
     def pairs_step(self, epsilon: Fraction) -> Node:
         """Plan the choice of the initial pairs."""
+        if self.matches is not None:
+            each = Exponential(self.shares.pairs * epsilon / self.pairs)
+            return repeat(self.pairs, step("pairs", self.matches, each, threshold=self.matches.cap))
         scores = PairScores(self.language, self.score)
         mechanism = SuccessiveExponential(self.shares.pairs * epsilon, self.pairs, within=SERIOUS)
         return step("pairs", scores, mechanism, threshold=SERIOUS)
@@ -182,6 +266,12 @@ class _Resolved:
 
     def initial(self, table: PrivateTable) -> list[Redescribed]:
         """Release the initial pairs."""
+        if self.matches is not None:
+            chosen: list[Match] = []
+            for _ in range(self.pairs):
+                chosen.append(table.release("pairs", known=[part for match in chosen for part in match.parts]))
+            sides = ([as_literal(side, table.schema) for side in match.sides] for match in chosen)
+            return [Redescribed((Part(left, False),), (Part(right, False),)) for left, right in sides]
         return [self.language.pair(int(pair), int(position)) for pair, position in table.release("pairs")]
 
 

@@ -32,7 +32,7 @@ def literals_of(language: Language) -> Literals:
     """Return what kernels are told of a language."""
     from dpframework_greedy.kernels import Literals
 
-    return Literals(language.tops, language.tests, language.starts, language.pairs, language.offsets)
+    return Literals(language.tops, language.known, language.tests, language.starts, language.pairs, language.offsets)
 
 
 @attrs.frozen
@@ -194,10 +194,10 @@ class ExtensionScores(LanguageScores):
         left, right = redescribed.holds(block)
         classes = (2 * left + right).astype(np.uint8)
         positions = np.concatenate([_matrix_rows(block, side) for side in self.language.sides])
-        sizes, cells = self.language.codes
+        sizes = np.concatenate(self.language.tops) + 1
         counts = np.zeros((int(sizes.sum()), 4), dtype=np.int64)
         add_class_counts(block.matrix, block.index, positions, sizes, classes, counts)
-        return np.add.reduceat(counts, cells, axis=0)  # codes above an attribute's top are counted as its top
+        return counts
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
         """Return the pool of the given redescriptions; rows are counted when it is asked for their extensions."""

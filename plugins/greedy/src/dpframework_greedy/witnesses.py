@@ -12,11 +12,14 @@ maximum support of 7000 and rows in both (I) and in at least one (U) of the supp
   it passes back: here from a wolf and a moose in the wind to a wolf and a moose in rain and snow. The nearer the two
   scores the larger their changes, and the smaller the share of the second pair.
 
+Where pairs are scored in rows, a row moves a score by 1/2 up or down at any support: the same tables serve.
+
 The rows of nothing keep the pairs of complements, which hold nearly everywhere, below the maximum support's weight.
 """
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from dpframework.facts import Boolean, Schema, View
@@ -46,6 +49,11 @@ def witnesses() -> tuple[Witness, Witness]:
         Witness(added, None, after, outputs),
         Witness(replaced, _row("wolf", "moose", "wind"), after, outputs),
     )
+
+
+def matched() -> tuple[Witness, Witness]:
+    """Return one witness for each relation, for one pair that is scored in rows, (wolf, rain), and its counts."""
+    return tuple(attrs.evolve(witness, outputs={"pair": 0}) for witness in witnesses())  # type: ignore[return-value]
 
 
 def _shared(chosen: int, likeliest: int) -> list[tuple[dict[str, bool], int]]:

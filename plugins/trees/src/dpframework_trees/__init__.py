@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         TreeClassifier,
     )
     from dpframework_trees.id3 import DPID3
-    from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
+    from dpframework_trees.redescribe import AltExpM, AltMCMC, MatchedTrees, MCMCTreePair
 
 __all__ = [
     "DPID3",
@@ -32,6 +32,7 @@ __all__ = [
     "DPTree",
     "DPTreeClassifier",
     "MCMCTreePair",
+    "MatchedTrees",
     "ObjectivePerturbation",
     "PrivateClassifier",
     "PrivateTreeSearch",
@@ -54,9 +55,9 @@ def dpframework_miners() -> list[type[Any]]:
     from dpframework_trees.additive import DPAdditive
     from dpframework_trees.dptree import DPTree
     from dpframework_trees.id3 import DPID3
-    from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
+    from dpframework_trees.redescribe import AltExpM, AltMCMC, MatchedTrees, MCMCTreePair
 
-    return [DPID3, DPTree, DPAdditive, AltExpM, AltMCMC, MCMCTreePair]
+    return [DPID3, DPTree, DPAdditive, AltExpM, AltMCMC, MCMCTreePair, MatchedTrees]
 
 
 @hookimpl
@@ -82,7 +83,7 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees import additive
 
         return getattr(additive, name)
-    if name in ("AltExpM", "AltMCMC", "MCMCTreePair"):
+    if name in ("AltExpM", "AltMCMC", "MCMCTreePair", "MatchedTrees"):
         from dpframework_trees import redescribe
 
         return getattr(redescribe, name)

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Description, Literal, Not
+from dpframework.facts import And, Description, Literal, otherwise
 from dpframework.tables import Block
 from dpframework_trees.splits import Candidates
 
@@ -59,7 +59,9 @@ class CompleteTree:
 
     def description(self, leaf: int) -> Description:
         """Return what holds in a leaf, without tests that follow from others on its way."""
-        parts = tuple(dict.fromkeys(test if holds else Not(test) for test, holds in self.path(leaf)))
+        schema = self.candidates.schema
+        path = self.path(leaf)
+        parts = tuple(dict.fromkeys(t if holds else otherwise(t, schema[t.attribute]) for t, holds in path))
         return parts[0] if len(parts) == 1 else And(parts)
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import And, Description, InputError, Not, Or, Shortener, View, from_0_to_1
+from dpframework.facts import And, Description, InputError, Or, Shortener, View, from_0_to_1, otherwise
 from dpframework.results import Noisy, Redescription, p_values
 from dpframework_trees.complete import CompleteTree
 
@@ -70,7 +70,10 @@ class LeafUnions:
 
     def __init__(self, tree: CompleteTree) -> None:
         self._tests = [tree.test(node) for node in range(len(tree.tests))]
-        self._shortener = Shortener(tree.candidates.schema, self._tests)
+        schema = tree.candidates.schema
+        self._rests = [otherwise(test, schema[test.attribute]) for test in self._tests]
+        literals = [*self._tests, *(literal for rest in self._rests for literal in rest.literals())]
+        self._shortener = Shortener(schema, literals)
         self._described: dict[bytes, Description | None] = {}
         self.possible = np.array([not self._shortener.contradicts(tree.path(leaf)) for leaf in range(tree.leaves)])
         self._position = np.cumsum(self.possible) - 1
@@ -95,20 +98,20 @@ class LeafUnions:
         if node >= len(self._tests):
             leaf = node - len(self._tests)
             return bool(union[self._position[leaf]]) if self.possible[leaf] else None
-        test = self._tests[node]
+        test, other = self._tests[node], self._rests[node]
         held, rest = self._below(2 * node + 1, union), self._below(2 * node + 2, union)
         if held is None or rest is None:  # the outcome follows from those above
             return rest if held is None else held
         if held == rest:
             return held
         if isinstance(held, bool) and isinstance(rest, bool):
-            return test if held else Not(test)
+            return test if held else other
         if isinstance(held, bool):
             assert isinstance(rest, Description)
-            return Or((test, rest)) if held else And((Not(test), rest))
+            return Or((test, rest)) if held else And((other, rest))
         if isinstance(rest, bool):
-            return Or((Not(test), held)) if rest else And((test, held))
-        return Or((And((test, held)), And((Not(test), rest))))
+            return Or((other, held)) if rest else And((test, held))
+        return Or((And((test, held)), And((other, rest))))
 
 
 def extract(

@@ -16,10 +16,10 @@ from dpframework.facts import (
     Description,
     Equals,
     InputError,
-    Not,
     Schema,
     attribute_from_dict,
     description_from_dict,
+    otherwise,
 )
 from dpframework.results import Kept
 from dpframework.tables import Block, InMemory, Table, cells_of, table_from_frame
@@ -256,7 +256,7 @@ def _route(node: TreeNode, block: Block, found: NDArray[np.float64]) -> None:
 def _branch(split: Split, child: int, schema: Schema) -> Description:
     if isinstance(split, Multiway):
         return Equals(split.attribute, schema[split.attribute].labels[child])
-    return split if child == 0 else Not(split)
+    return split if child == 0 else otherwise(split, schema[split.attribute])
 
 
 def _rules(node: TreeNode, path: tuple[Description, ...], target: Attribute, schema: Schema | None) -> Iterator[Rule]:

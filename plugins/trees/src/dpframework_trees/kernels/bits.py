@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
+from dpframework.tables import popcount
 from dpframework_trees.kernels.arrays import Bits, Floats, Index, Integers, Kinds
 from dpframework_trees.splits import BELOW
-
-
-@intrinsic
-def popcount(context: Any, word: Any) -> Any:
-    """Return the number of ones in a 64-bit word, by the processor's own instruction."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
 
 
 @njit(nogil=True, cache=True)

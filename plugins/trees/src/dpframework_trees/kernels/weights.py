@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dpframework.tables import popcount
 from dpframework_trees.kernels.arrays import Bits, Counts, Floats, Integers
-from dpframework_trees.kernels.bits import popcount
 from dpframework_trees.kernels.scoring import child_score
 
 

@@ -17,6 +17,7 @@ Claim: pure epsilon under either relation. What differs from the paper by defaul
 """
 
 from dpframework_trees.redescribe.alternating import AltExpM, AltMCMC
+from dpframework_trees.redescribe.matched import MatchedTrees
 from dpframework_trees.redescribe.pairs import MCMCTreePair
 
-__all__ = ["AltExpM", "AltMCMC", "MCMCTreePair"]
+__all__ = ["AltExpM", "AltMCMC", "MCMCTreePair", "MatchedTrees"]

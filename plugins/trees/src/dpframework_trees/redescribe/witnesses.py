@@ -88,3 +88,27 @@ def pair_of_trees() -> Witness:
     shared = _rows("2000 both 7 north, 50 moose 1 south, 20 both 4 south, 10 both 7 south")
     outputs = {"start 1/pair": np.array([[4], [0]])}
     return Witness(shared, _row("none 1 north"), _row("moose 7 south"), outputs)
+
+
+def matched_trees() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for one pair of `matched-trees`.
+
+    The root that is chosen is (wolf, rain), where (moose, wind) is far likelier: more rows have both, and a row that is
+    added has the first two and the moose without the wind. Among the rows of wolf and rain, (fox, fog) is likelier than
+    (bear, snow), which the row has. A row that is replaced comes from where neither wolf nor rain is.
+    """
+    few = [(_held(*names), number) for names, number in (
+        (("wolf", "rain", "fox", "fog"), 500),
+        (("wolf", "rain", "bear", "snow"), 100),
+        (("wolf", "rain"), 500),
+        (("moose", "wind"), 2000),
+        (("bear", "snow"), 100),
+        ((), 2500),
+    )]  # fmt: skip
+    after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "bear")
+    outputs = {"tree 1/root": 0}
+    return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
+
+
+def _held(*names: str) -> dict[str, bool]:
+    return {name: name in names for name in ("wolf", "moose", "bear", "fox", "rain", "wind", "snow", "fog")}

@@ -1,0 +1,295 @@
+r"""Which tests of two views match: scored in rows, so that one row moves a score by 1 at most, whatever the table.
+
+A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is a test of either view, in one of
+two orientations: both should hold for the same rows, or one just where the other does not. Of a match, B is the number
+of rows that both sides hold for, N of those that neither holds for (where an attribute is known and its test fails),
+and A of those that one side holds for and the other does not. A row with a missing value satisfies neither a test nor
+its negation: it is in A if the other side is known, and nowhere if it is not.
+
+**The score.** With w the Jaccard index aimed at and c a public number of rows,
+
+    q = (1 - w) min(B, N, c) - w A.
+
+(1 - w) B > w A just if B / (B + A) > w: a positive score says that the index is above w for both B and N, so for the
+match and its complement. A row that is added is in B, in N, in A or in none of them. In B or N it raises q by 1 - w or
+0; in A it lowers q by w. So q moves by something in [-w, 1 - w]: two scores move apart by 1 at most, for every w and c.
+A row that is replaced moves q by w + (1 - w) = 1 at most, from A to the smaller of B and N or back.
+
+**Different from what is known.** Let S be a set of rows given by public descriptions, and M one of B and N as a set.
+With d the largest Jaccard index of M and S that is wanted,
+
+    k (d |M or S| - |M and S|),    k = min((1 - w) / d, w / (1 - d)),
+
+is positive just if their index is below d. A row that is added to both sets moves it by -k (1 - d), one in exactly one
+of them by k d, any other by 0: within [-w, 1 - w] by the choice of k. A minimum of functions that each move within an
+interval moves within it. So the minimum of q and of these, for either M and any number of sets S, still has spread 1:
+sets may come from any release, and are given at run time. (A replaced row: the length of that interval, 1, again.)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, final, overload
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.descriptions import And, Below, Description, Equals, Literal, Not
+from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import between_0_and_1, share_of_budget
+from dpframework.facts.schema import Schema
+from dpframework.queries.base import Norm, Sensitivity
+from dpframework.queries.scores import CandidateScores
+from dpframework.tables.blocks import Block
+
+DISTINCT = Fraction(7, 10)  # the Jaccard index with a set of rows that is known, from which a match is no news
+CAP = Fraction(3, 10)  # of the rows: a match that holds for more of them gains nothing by it
+SOME_ROWS = 2_500  # meant where a schema says nothing of rows
+LOOSE = 10_000  # rows: a higher bound is taken for this one
+WITHIN = 0.08  # of the rows: how far from the best a choice may be to be worth its budget
+
+Floats = NDArray[np.float64]
+
+
+def binary_tests(attribute: Attribute) -> list[Literal]:
+    """Return the tests of an attribute, of which none is another's negation; a missing value has no test.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> [str(test) for a in (Boolean("ill"), Numeric("age", 0, 90, cuts=[30, 60])) for test in binary_tests(a)]
+    ['ill = true', 'age < 30', 'age < 60']
+    """
+    if isinstance(attribute, Numeric):
+        return [Below(attribute.name, cut) for cut in attribute.interior_cuts]
+    size = attribute.size - (attribute.missing_code is not None)
+    # of two values the second is enough: for a Boolean it is the one to read, "true"
+    first = {1: 1, 2: 1}.get(size, 0)
+    return [Equals(attribute.name, label) for label in attribute.labels[first:size]]
+
+
+@final
+@attrs.frozen
+class Match:
+    """A test of either view, and whether they should hold for the same rows or for opposite ones.
+
+    Attributes
+    ----------
+    left, right
+        The tests.
+    opposite
+        Whether the right one should fail where the left one holds.
+
+    Examples
+    --------
+    >>> left, right = Match(Equals("ill", "true"), Below("age", 30), True).sides
+    >>> print(left, "~", right)
+    ill = true ~ age >= 30
+    """
+
+    left: Literal
+    right: Literal
+    opposite: bool
+
+    @property
+    def sides(self) -> tuple[Description, Description]:
+        """What holds on either side."""
+        return self.left, Not(self.right) if self.opposite else self.right
+
+    @property
+    def parts(self) -> tuple[Description, Description]:
+        """What holds for the rows of B, and what for those of N: two disjoint descriptions."""
+        left, right = self.sides
+        return And([left, right]), And([Not(left), self.right if self.opposite else Not(self.right)])
+
+
+@attrs.frozen(eq=False)
+class _Matches(Sequence[Match]):
+    """All matches of two lists of tests, in order of their scores; made when asked for."""
+
+    left: tuple[Literal, ...]
+    right: tuple[Literal, ...]
+    positions: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Match]: ...
+    def __getitem__(self, index: int | slice) -> Match | Sequence[Match]:
+        """Return one match, or several."""
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        opposite, pair = divmod(int(self.positions[index]), len(self.left) * len(self.right))
+        i, j = divmod(pair, len(self.right))
+        return Match(self.left[i], self.right[j], bool(opposite))
+
+
+def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
+    return tuple(given)
+
+
+@final
+@attrs.frozen(slots=False)
+class MatchScores(CandidateScores):
+    """The score of each pair of tests, one a view, in either orientation (see the module).
+
+    At run time it may be given `known`: descriptions of sets of rows that a match should differ from.
+
+    Attributes
+    ----------
+    left, right
+        The attributes of each view; no match is of one attribute alone.
+    target
+        The Jaccard index aimed at: w.
+    cap
+        The public number of rows beyond which a match gains nothing: c; None for no cap.
+
+    Raises
+    ------
+    InputError
+        If no pair of attributes can be tested.
+    """
+
+    name = "match-scores"
+    left: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    right: tuple[Attribute, ...] = attrs.field(converter=_attributes)
+    target: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
+    cap: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse views without a pair of tests."""
+        if not len(self._allowed):
+            raise InputError(
+                "no two attributes, one of each view, have a test; each view needs one with two values or a cut"
+            )
+
+    @property
+    def text(self) -> str:
+        """Say what is scored."""
+        return f"rows by which each pair of tests surpasses a Jaccard index of {float(self.target):g}"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of both views."""
+        return tuple(dict.fromkeys(a.name for a in (*self.left, *self.right)))
+
+    @functools.cached_property
+    def tests(self) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
+        """The tests of either view."""
+        left, right = (tuple(test for a in side for test in binary_tests(a)) for side in (self.left, self.right))
+        return left, right
+
+    @functools.cached_property
+    def _allowed(self) -> NDArray[np.int64]:
+        """The positions of pairs of two attributes, among all pairs in both orientations."""
+        left, right = (np.array([test.attribute for test in side], dtype=object) for side in self.tests)
+        differ = left[:, None] != right[None, :]
+        return np.flatnonzero(np.stack([differ, differ]))
+
+    @property
+    def answer_length(self) -> int:
+        """The number of matches."""
+        return len(self._allowed)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """1 - w up and w down when a row is added, 1 when one is replaced (see the module)."""
+        rise, fall = 1 - self.target, self.target
+        source = "a row is in both sides of a match, in neither or in one: derived in dpframework.queries.matches"
+        return (Sensitivity(Norm.LINF, max(rise, fall), 1, rise=rise, fall=fall, source=source),)
+
+    def candidates(self, **inputs: Any) -> Sequence[Match]:
+        """Return all matches."""
+        return _Matches(*self.tests, self._allowed)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int32]:
+        """Count this block's rows by pairs of tests and of what is known: of all rows, then within each known set."""
+        from dpframework.queries.kernels import count_common
+
+        left, right = (np.concatenate([_words(mask) for mask in _masks(block, side)]) for side in self._sides)
+        known = [np.ones(block.rows, dtype=np.bool_), *(d.holds(block) for d in inputs.get("known", ()))]
+        counts = np.zeros((len(known), len(left), len(right)), dtype=np.int32)
+        count_common(left, right, _words(np.array(known)), counts)
+        return counts
+
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
+        """Score all matches, against each set of rows that is known."""
+        from dpframework.queries.kernels import match_scores
+
+        cap = math.inf if self.cap is None else float(self.cap)
+        known = [_known(side) for side in self._sides]
+        scores = match_scores(counts, *known, float(self.target), cap, float(DISTINCT))
+        return np.asarray(scores.ravel()[self._allowed])
+
+    @property
+    def _sides(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+        return self.left, self.right
+
+
+def _known(side: Sequence[Attribute]) -> NDArray[np.int64]:
+    """Return, for each test of a view, which of the view's sets says where its attribute is known.
+
+    After the tests come the sets of attributes that may be missing, one each, then everyone.
+    """
+    tests = [a for a in side for _ in binary_tests(a)]
+    nullable = [a.name for a in side if a.missing_code is not None]
+    sets = [nullable.index(a.name) if a.name in nullable else len(nullable) for a in tests]
+    return len(tests) + np.array(sets, dtype=np.int64)
+
+
+def _masks(block: Block, side: Sequence[Attribute]) -> Iterator[NDArray[np.bool_]]:
+    """Yield where each test of a view holds, where each attribute that may be missing is known, and everyone."""
+    known = []
+    for attribute in side:
+        codes = block.codes(attribute.name)
+        tests = binary_tests(attribute)
+        if isinstance(attribute, Numeric):
+            yield codes[None, :] <= np.arange(len(tests))[:, None]
+        elif tests:
+            wanted = [attribute.labels.index(test.value) for test in tests if isinstance(test, Equals)]
+            yield codes[None, :] == np.array(wanted)[:, None]
+        if attribute.missing_code is not None:
+            known.append(codes != attribute.missing_code)
+    yield np.array(known, dtype=np.bool_).reshape(len(known), block.rows)
+    yield np.ones((1, block.rows), dtype=np.bool_)
+
+
+def _words(masks: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    packed = np.packbits(masks, axis=1)
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+
+
+def rows_meant(schema: Schema) -> int:
+    """Return a public number of rows to plan for: that of the schema, or its bound where that is not a loose one.
+
+    A bound of a million rows tells little of a table: as one of `LOOSE` it costs a larger table some choices, where a
+    smaller one would be given so many that each of them is a lottery.
+    """
+    if schema.rows is not None:
+        return schema.rows
+    return SOME_ROWS if schema.max_rows is None else min(schema.max_rows, LOOSE)
+
+
+def choices_carried(epsilon: Fraction, schema: Schema, candidates: int, most: int) -> int:
+    """Return how many choices of a match an epsilon carries: a function of public facts alone.
+
+    A choice by the exponential mechanism at epsilon e among m matches is within ln(m) / e rows of the best, roughly.
+    As many choices share the epsilon as leave each within `WITHIN` of the rows, at least one.
+
+    Examples
+    --------
+    >>> from dpframework.facts.attributes import Boolean
+    >>> schema = Schema([Boolean("ill")], rows=2575)
+    >>> [choices_carried(Fraction(6, 10) * e, schema, 280_000, most=20) for e in (Fraction(1, 10), 1, 10)]
+    [1, 10, 20]
+    """
+    carried = WITHIN * float(epsilon) * rows_meant(schema) / math.log(max(candidates, 2))
+    return min(max(round(carried), 1), most)

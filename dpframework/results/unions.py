@@ -1,0 +1,133 @@
+"""Redescriptions read off a noisy table of cells by cells: which unions of cells say something, and something else.
+
+A row is in one cell of the left view and one of the right. A union of cells of either view is a side of a
+redescription, and all its counts are sums of the table's: post-processing of one release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.descriptions import Description
+from dpframework.results.noisy import Noisy
+from dpframework.results.redescription import Redescription
+
+DEVIATIONS = 4  # of its noise: a support is at least so large
+LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # of the rows
+OVERLAP = 0.75  # the Jaccard index of supports from which the second of two redescriptions is no news
+
+Floats = NDArray[np.float64]
+Masks = NDArray[np.bool_]
+
+
+@final
+@attrs.frozen
+class Wanted:
+    """What a redescription must be, on its noisy counts, to be reported.
+
+    Attributes
+    ----------
+    min_jaccard
+        The least Jaccard index, after one deviation of its noise is taken off.
+    min_support
+        The fewest rows that both sides hold for, by default a fiftieth of all; beside that, `DEVIATIONS` of its noise
+        are needed.
+    max_support
+        The most rows that either side holds for, by default seven tenths of all: tautologies hold for nearly all.
+    """
+
+    min_jaccard: float
+    min_support: float | None = None
+    max_support: float | None = None
+
+
+@final
+@attrs.frozen(eq=False)
+class CellTable:
+    """Noisy counts of the cells of one view by those of the other.
+
+    Attributes
+    ----------
+    counts
+        Shape (cells of the left view, cells of the right).
+    variance
+        Of the noise of one count.
+    rows
+        All rows if their number is public; else the sum of the counts is taken.
+    """
+
+    counts: Floats
+    variance: float
+    rows: int | None
+
+    @property
+    def total(self) -> Noisy:
+        """All rows."""
+        if self.rows is not None:
+            return Noisy(self.rows, 0)
+        return Noisy(float(self.counts.sum()), self.variance * self.counts.size)
+
+    def redescription(self, sides: tuple[Description, Description], left: Masks, right: Masks) -> Redescription:
+        """Return a redescription whose sides hold in these cells and nowhere else."""
+        inside, outside = self.counts[left], self.counts[~left]
+        both, left_only, right_only = inside[:, right], inside[:, ~right], outside[:, right]
+        counts = [Noisy(float(part.sum()), self.variance * part.size) for part in (both, left_only, right_only)]
+        return Redescription(*sides, both=counts[0], left_only=counts[1], right_only=counts[2], rows=self.total)
+
+    def reported(self, left: Masks, right: Masks, wanted: Wanted) -> list[int]:
+        """Return the positions of the unions that are wanted and tell different rows, best first.
+
+        Best is by the Jaccard index less one deviation of its noise. Of two that hold for nearly the same rows, by the
+        noisy counts, the better one is taken.
+
+        Parameters
+        ----------
+        left, right
+            Which cells are in each union, shape (unions, cells).
+        wanted
+            What they must be.
+        """
+        rows = max(self.total.value, 1.0)
+        both = ((left @ self.counts) * right).sum(axis=1)
+        supports = [left @ self.counts.sum(axis=1), right @ self.counts.sum(axis=0)]
+        sizes = [mask.sum(axis=1) for mask in (left, right)]
+        of_both = sizes[0] * sizes[1]
+        of_apart = sizes[0] * right.shape[1] + sizes[1] * left.shape[1] - 2 * of_both
+        apart = np.maximum(supports[0] + supports[1] - 2 * both, 0)
+        either = np.maximum(np.maximum(both, 0) + apart, 1.0)
+        index = np.maximum(both, 0) / either
+        deviation = np.sqrt(self.variance * ((1 - index) ** 2 * of_both + index**2 * of_apart)) / either
+        cautious = index - deviation
+        least = LEAST_SHARE * rows if wanted.min_support is None else wanted.min_support
+        most = MOST_SHARE * rows if wanted.max_support is None else wanted.max_support
+        fits = (
+            (cautious >= wanted.min_jaccard)
+            & (both >= least)
+            & (both > DEVIATIONS * np.sqrt(self.variance * of_both))
+            & (np.maximum(*supports) <= most)
+        )
+        kept: list[int] = []
+        for k in sorted(np.flatnonzero(fits).tolist(), key=lambda k: -cautious[k]):
+            if all(self._overlap(left, right, both, k, other) < OVERLAP for other in kept):
+                kept.append(k)
+        return kept
+
+    def _overlap(self, left: Masks, right: Masks, both: Floats, one: int, other: int) -> float:
+        """Return the noisy Jaccard index of the rows that two unions hold for."""
+        shared = float(self.counts[np.ix_(left[one] & left[other], right[one] & right[other])].sum())
+        return shared / max(float(both[one] + both[other]) - shared, 1.0)
+
+
+def distinct(found: Sequence[Redescription]) -> list[Redescription]:
+    """Return each pair of descriptions once: as it was counted with the least noise."""
+    best: dict[tuple[Description, Description], Redescription] = {}
+    for one in found:
+        sides = one.left, one.right
+        if sides not in best or best[sides].both.variance > one.both.variance:
+            best[sides] = one
+    return list(best.values())

@@ -1,0 +1,182 @@
+"""Pairs chosen by rows, counted three at a time: what both Serenade miners do unless extensions are asked for.
+
+The pairs are matches (`dpframework.queries.MatchScores`), each chosen by the exponential mechanism and different from
+those before it. Three of them cut the rows of either view into eight cells, and one table of cells by cells, with the
+sensitivity of a histogram, holds the counts of all of them, of their complements, and of their conjunctions and
+disjunctions: what extensions would have to pay for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import And, Below, Description, Equals, Not, Or, Schema, shortened
+from dpframework.mechanisms import DiscreteLaplace, Exponential
+from dpframework.plan import Node, repeat, sequential, step
+from dpframework.queries import CellCounts, Match, MatchScores
+from dpframework.results import CellTable, Redescription, Wanted, distinct
+from dpframework.run import PrivateTable
+from dpframework.tables import Block
+from dpframework_greedy.language import Literal, known_top
+
+TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are found, with four a tenth
+Masks = NDArray[np.bool_]
+
+
+@final
+@attrs.frozen
+class TruthCells(CellCounts):
+    """Rows by which of some descriptions hold for them, of the left view by the right view.
+
+    The descriptions are given at run time, as many of either view as planned at most. A row is in one cell, whatever
+    they are.
+
+    Attributes
+    ----------
+    most
+        How many descriptions of either view, at most.
+    """
+
+    name = "truth-cells"
+    most: int
+
+    @property
+    def text(self) -> str:
+        """Say what is counted."""
+        return f"rows by which of {self.most} released pairs of tests hold"
+
+    @property
+    def answer_length(self) -> int:
+        """The number of cells."""
+        return int(4**self.most)
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Count this block's rows, shape (cells of the left view, cells of the right)."""
+        codes = []
+        for side in (inputs["left"], inputs["right"]):
+            code = np.zeros(block.rows, dtype=np.int64)
+            for k, description in enumerate(side):
+                code |= description.holds(block).astype(np.int64) << k
+            codes.append(code)
+        cells = 2 ** len(inputs["right"])
+        counts = np.bincount(codes[0] * cells + codes[1], minlength=2 ** len(inputs["left"]) * cells)
+        return counts.reshape(-1, cells)
+
+
+def planned(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction) -> Node:
+    """Plan the choice of so many pairs, and their tables.
+
+    Parameters
+    ----------
+    scores
+        What is chosen among.
+    pairs
+        How many.
+    choices, counts
+        The epsilon of all choices, and of all tables.
+    """
+    tables = -(-pairs // TOGETHER)
+    chosen = step("pair", scores, Exponential(choices / pairs), threshold=scores.cap)
+    counted = step("table", TruthCells(min(pairs, TOGETHER)), DiscreteLaplace(counts / tables), uses=["pair"])
+    return sequential(repeat(pairs, chosen), repeat(tables, counted))
+
+
+def mined(table: PrivateTable, pairs: int, wanted: Wanted) -> tuple[list[Redescription], int]:
+    """Release the pairs and their tables; return what is wanted of them, and how many redescriptions were looked at."""
+    chosen: list[Match] = []
+    for _ in range(pairs):
+        chosen.append(table.release("pair", known=[part for match in chosen for part in match.parts]))
+    found, looked_at = [], 0
+    variance = table.calibration("table").variance
+    for start in range(0, pairs, TOGETHER):
+        group = chosen[start : start + TOGETHER]
+        left, right = zip(*(match.sides for match in group), strict=True)
+        counts = np.asarray(table.release("table", left=left, right=right), dtype=np.float64)
+        one, number = read(CellTable(counts, variance, table.schema.rows), group, table.schema, wanted)
+        found += one
+        looked_at += number
+    return distinct(found), looked_at
+
+
+def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wanted) -> tuple[list[Redescription], int]:
+    """Return what is wanted of a group's combinations, and how many there are.
+
+    These are all conjunctions and disjunctions of some pairs or their complements; of a pair with an attribute that may
+    be missing there is no complement, since neither a test nor its negation holds for a missing value.
+    """
+    combinations = _combinations(group, schema)
+    masks = np.array([one.mask for one in combinations])
+    found = []
+    for k in cells.reported(masks, masks, wanted):
+        left, right = (shortened(combinations[k].of([m.sides[side] for m in group]), schema) for side in (0, 1))
+        if left.literals() and right.literals():  # neither always nor never
+            found.append(cells.redescription((left, right), masks[k], masks[k]))
+    return found, len(combinations)
+
+
+@attrs.frozen(eq=False)
+class _Combination:
+    """Some of the pairs, joined.
+
+    Attributes
+    ----------
+    kind
+        By which word.
+    signs
+        Of each pair: 1 for itself, -1 for its complement, 0 if it is not in the combination.
+    """
+
+    kind: type[And | Or]
+    signs: tuple[int, ...]
+
+    @property
+    def mask(self) -> Masks:
+        """The cells that it holds in: bit k of a cell's number says whether pair k holds there."""
+        signs = np.array(self.signs)
+        bits = (np.arange(2 ** len(signs))[:, None] >> np.arange(len(signs))) & 1
+        held = (bits == (signs == 1))[:, signs != 0]
+        return np.asarray(held.all(axis=1) if self.kind is And else held.any(axis=1))
+
+    def of(self, sides: Sequence[Description]) -> Description:
+        """Return it on one side, as a description."""
+        parts = [side if sign == 1 else _negated(side) for side, sign in zip(sides, self.signs, strict=True) if sign]
+        return self.kind(parts)
+
+
+def _combinations(group: Sequence[Match], schema: Schema) -> list[_Combination]:
+    """Return each combination that holds in other cells than those before it, the shortest first."""
+    signs = [
+        (0, 1, -1) if all(schema[test.attribute].missing_code is None for test in (match.left, match.right)) else (0, 1)
+        for match in group
+    ]
+    ordered = sorted(itertools.product(*signs), key=lambda some: sum(map(abs, some)))
+    found: dict[bytes, _Combination] = {}
+    for some in ordered:
+        for kind in (And, Or):
+            if any(some):
+                found.setdefault(_Combination(kind, some).mask.tobytes(), _Combination(kind, some))
+    return list(found.values())
+
+
+def _negated(side: Description) -> Description:
+    return side.part if isinstance(side, Not) else Not(side)
+
+
+def as_literal(side: Description, schema: Schema) -> Literal:
+    """Return a side of a match as a literal of the language that extensions are made of."""
+    test = side.part if isinstance(side, Not) else side
+    assert isinstance(test, Equals | Below)
+    attribute = schema[test.attribute]
+    if isinstance(test, Equals):
+        code = test.code(schema)
+        return Literal(attribute, code, code, isinstance(side, Not))
+    end = test.numeric(schema).interior_cuts.index(test.threshold)
+    first, last = (end + 1, known_top(attribute)) if isinstance(side, Not) else (0, end)
+    return Literal(attribute, first, last, False)

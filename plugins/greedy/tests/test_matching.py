@@ -1,0 +1,190 @@
+"""Pairs scored in rows and counted three at a time: what is planned, read off the tables, and found."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from dpframework_greedy import SerenadeCS, SerenadeES
+from dpframework_greedy.matching import TruthCells, _combinations, as_literal, read
+
+import dpframework as dpf
+from dpframework.facts import Below, Equals
+from dpframework.lab.clinic import clinic_schema, clinic_table
+from dpframework.lab.evaluation import exact_counts, redescription_quality
+from dpframework.lab.evaluation.rows import columns_of
+from dpframework.mechanisms import DiscreteLaplace, Exponential
+from dpframework.queries import Match, MatchScores
+from dpframework.results import CellTable, Redescriptions, Wanted
+from dpframework.verify.conformance import QueryConformance
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("wolf", view="left"),
+        dpf.Boolean("moose", view="left"),
+        dpf.Categorical("zone", ["north", "middle", "south"], view="left", missing=True),
+        dpf.Boolean("snow", view="right"),
+        dpf.Numeric("rain", 0, 8, cuts=[3, 5], view="right"),
+    ]
+)
+GROUP = (
+    Match(Equals("wolf", "true"), Equals("snow", "true"), False),
+    Match(Equals("moose", "true"), Below("rain", 5), True),
+    Match(Equals("zone", "north"), Below("rain", 3), True),
+)
+SIDES = {name: [match.sides[k] for match in GROUP] for k, name in enumerate(("left", "right"))}
+EVERYTHING = Wanted(0, -np.inf, np.inf)
+MINERS = (SerenadeCS, SerenadeES)
+
+
+class TestTruthCells(QueryConformance):
+    pairs = 100
+    queries: ClassVar = {"three": (TruthCells(3), SCHEMA, SIDES)}
+
+
+def rows_of(rows: int = 300) -> dpf.Table:
+    rng = np.random.default_rng(4)
+    return dpf.Table.from_codes(SCHEMA, np.stack([rng.integers(0, a.size, rows) for a in SCHEMA]))
+
+
+def counts_of(table: dpf.Table) -> np.ndarray:
+    engine = dpf.InMemory()
+    return TruthCells(3).evaluate(engine, engine.load(table), **SIDES).astype(float)
+
+
+@pytest.fixture(scope="module")
+def clinic() -> dpf.Table:
+    return clinic_table(5000)
+
+
+def run(table: dpf.Table, miner: dpf.Miner, seed: int = 0, **study: Any) -> Redescriptions:
+    opened = dpf.Study(table.schema, epsilon=miner.epsilon, **study)
+    opened.add("found", miner)
+    return opened.run(table, seed=seed)["found"]
+
+
+def test_each_combination_holds_in_its_cells_and_nowhere_else() -> None:
+    """Also where a value is missing: a pair with such an attribute has no complement."""
+    table = rows_of()
+    columns = columns_of(table)
+    combinations = _combinations(GROUP, SCHEMA)
+    # of the two complete pairs all 16 functions but ties, always and never; the third one only as it is
+    assert len({one.mask.tobytes() for one in combinations}) == len(combinations) == 4 + 8 + 1 + 2 * 4 + 2 * 4
+    for name, sides in SIDES.items():
+        cell = sum(side.holds(columns).astype(int) << k for k, side in enumerate(sides))
+        for one in combinations:
+            assert (one.of(sides).holds(columns) == one.mask[cell]).all(), (name, one)
+
+
+def test_counts_read_off_an_exact_table_are_those_of_the_rows() -> None:
+    table = rows_of()
+    found, looked_at = read(CellTable(counts_of(table), 0, len(table.codes[0])), GROUP, SCHEMA, EVERYTHING)
+    assert looked_at == len(_combinations(GROUP, SCHEMA))
+    assert len(found) > 5
+    for one, exact in zip(found, exact_counts(found, table), strict=True):
+        assert [one.both, one.left_only, one.right_only] == [exact.both, exact.left_only, exact.right_only]
+
+
+def test_noise_of_a_count_is_that_of_its_cells() -> None:
+    cells = CellTable(counts_of(rows_of()), 2.0, None)
+    single = _combinations(GROUP, SCHEMA)[0]
+    one = cells.redescription(GROUP[0].sides, single.mask, single.mask)
+    assert (one.both.variance, one.left_only.variance, one.rows.variance) == (32, 32, 128)
+    assert one.rows.value == 300
+
+
+def test_what_is_reported_is_within_bounds_and_tells_different_rows() -> None:
+    counts = np.zeros((4, 4))
+    counts[1, 1], counts[2, 2], counts[1, 2], counts[0, 0] = 300, 200, 40, 460
+    masks = np.array([[0, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0], [1, 0, 1, 1]], dtype=bool)  # the second: the same rows
+    reported = CellTable(counts, 1.0, 1000).reported
+    assert reported(masks, masks, Wanted(0.5, 10)) == [3, 0, 2]
+    assert reported(masks, masks, Wanted(0.5, 10, 600)) == [0, 2]
+    assert reported(masks, masks, Wanted(0.85, 10, 1000)) == [3, 0]
+    assert reported(masks, masks, Wanted(0.5, 250, 600)) == [0]
+    assert CellTable(counts, 60.0**2, 1000).reported(masks, masks, Wanted(0.5, 10, 600)) == [0]
+
+
+@pytest.mark.parametrize("kind", MINERS)
+@pytest.mark.parametrize("asked", [{}, {"pairs": 4}, {"budget": [0.5, 0, 0.5]}, {"pairs": 7, "epsilon": 3}])
+def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(kind: type[Any], asked: dict[str, Any]) -> None:
+    miner = kind(**{"epsilon": Fraction(1, 3), **asked})
+    for relation in dpf.Relation:
+        study = dpf.Study(clinic_schema(), epsilon=miner.epsilon, relation=relation.value)
+        study.add("found", miner)
+        assert study.plan().total().epsilon == miner.epsilon
+        assert study.plan().assumptions.keys() <= {"row-count-public"}
+
+
+def test_the_number_of_pairs_follows_from_epsilon_and_public_facts() -> None:
+    def planned(epsilon: float, rows: int | None) -> list[int]:
+        schema = dpf.Schema(list(clinic_schema()), max_rows=rows)
+        root = SerenadeES(epsilon=epsilon).plan(schema)
+        choices, tables = root.children
+        assert isinstance(choices.part.mechanism, Exponential)
+        assert isinstance(choices.part.query, MatchScores)
+        assert isinstance(tables.part.mechanism, DiscreteLaplace)
+        assert tables.times == -(-choices.times // 3)
+        return choices.times
+
+    assert [planned(epsilon, None) for epsilon in (0.01, 0.1, 1, 10)] == [1, 1, 14, 20]
+    assert [planned(0.1, rows) for rows in (100, 10_000, 200_000)] == [1, 5, 5]
+
+
+@pytest.mark.parametrize("kind", MINERS)
+def test_planted_relations_are_found_at_a_small_budget(kind: type[Any], clinic: dpf.Table) -> None:
+    found = [run(clinic, kind(epsilon=2), seed) for seed in range(2)]
+    quality = [redescription_quality(one, clinic) for one in found]
+    assert all(one.useful.sum() >= 3 for one in quality)
+    assert all((one.p_values <= 0.01).all() for one in quality)
+    texts = [f"{one.left} ~ {one.right}" for one in found[0]]
+    assert any("HbA1c" in text or "TSH" in text for text in texts), texts
+
+
+def test_intervals_hold_the_exact_indices(clinic: dpf.Table) -> None:
+    held = []
+    for seed in range(3):
+        found = run(clinic, SerenadeES(epsilon=2, pairs=6), seed)
+        for one, exact in zip(found, exact_counts(found, clinic), strict=True):
+            low, high = one.jaccard_interval()
+            held.append(low <= exact.jaccard <= high)
+    assert len(held) > 6
+    assert np.mean(held) >= 0.75  # 95 % each; counts of a run share cells, so runs count, not redescriptions
+
+
+def test_extensions_grow_from_pairs_that_are_scored_in_rows(clinic: dpf.Table) -> None:
+    for miner in (
+        SerenadeES(epsilon=5, min_support=200, rounds=2, pairs=2),
+        SerenadeCS(epsilon=5, min_support=200, extensions=1, pairs=2),
+    ):
+        study = dpf.Study(clinic.schema, epsilon=5)
+        study.add("found", miner)
+        assert study.plan().total().epsilon == 5
+        names = {path.split("/")[-1] for path in study.plan().previews()}
+        assert names & {"extension", "extensions"}
+        assert all(one.jaccard > 0.3 for one in study.run(clinic, seed=1)["found"])
+
+
+def test_sides_of_a_match_are_literals_of_the_language() -> None:
+    columns = columns_of(rows_of())
+    for match in GROUP:
+        for side in match.sides:
+            literal = as_literal(side, SCHEMA)
+            assert (literal.holds(columns) == side.holds(columns)).all()
+            assert str(literal.description) == str(side)
+
+
+def test_where_nothing_surpasses_the_index_nothing_is_returned() -> None:
+    rng = np.random.default_rng(0)
+    table = dpf.Table.from_codes(clinic_schema(), np.stack([rng.integers(0, a.size, 3000) for a in clinic_schema()]))
+    assert not len(run(table, SerenadeES(epsilon=1)))
+
+
+def test_bounds_on_the_support_are_kept(clinic: dpf.Table) -> None:
+    schema = dpf.Schema(list(clinic.schema), max_rows=5000)
+    table = dpf.Table.from_codes(schema, clinic.codes, clinic.values)
+    for one in run(table, SerenadeES(epsilon=3, min_support=300, max_support=2000)):
+        assert one.both.value >= 300
+        assert max(one.left_support.value, one.right_support.value) <= 2000

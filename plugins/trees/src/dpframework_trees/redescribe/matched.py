@@ -1,0 +1,194 @@
+"""A forest of trees of two levels, each node a matched pair of tests, one of either view.
+
+At a root a match is selected by `dpframework.queries.MatchScores`: a test of either view that hold for the same rows,
+or for opposite ones. It is different from both sides of the roots before it. The rows of both sides are one part, those
+of neither side another, the rest drop out; in each part one more match is selected, in parallel. The tests of a view
+are a tree of that view, and one table of leaves by leaves holds the counts of all unions of leaves.
+
+Claim: pure epsilon under either relation, and zCDP, without assumptions. The selections have spread 1 whatever the
+table (see `dpframework.queries.matches`), and what they are given comes from releases; a row is in one part, and in one
+cell of the table. There is no walk, and no test to start from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import (
+    Boolean,
+    Cases,
+    InputError,
+    Schema,
+    View,
+    between_0_and_1,
+    positive,
+    share_of_budget,
+    whole_number,
+)
+from dpframework.mechanisms import DiscreteLaplace, Exponential
+from dpframework.plan import FromRelease, Node, parallel, sequential, step
+from dpframework.queries import CAP, Match, MatchScores, choices_carried, rows_meant
+from dpframework.results import CellTable, Redescription, Redescriptions, Wanted, distinct
+from dpframework.run import Example, Miner, PrivateTable
+from dpframework_trees.complete import CompleteTree
+from dpframework_trees.extraction import LeafUnions
+from dpframework_trees.queries import JointLeaves
+from dpframework_trees.splits import Candidates
+
+CHOICES = Fraction(3, 5)  # of the budget; the tables have the rest
+MOST_TREES = 9
+LOTTERY = 0.4  # of the rows: where a choice of two levels may be so far from the best, one level is all
+SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
+
+
+@final
+@attrs.frozen
+class MatchedTrees(Miner):
+    """Redescriptions from a forest of matched pairs of small trees: no walk, no starting test, no assumption.
+
+    Parameters
+    ----------
+    epsilon
+        The budget.
+    trees
+        How many pairs of trees. By default what the budget carries, from 1 to 9: each choice should be within 8 % of
+        the rows of the best one, roughly.
+    target_jaccard
+        The Jaccard index aimed at; only what is above it is returned. Lower it where nothing is found: then pairs with
+        weaker ties come out.
+    min_support, max_support
+        Of rows that both sides of a redescription hold for, the fewest; of rows that either side holds for, the most.
+        By default a fiftieth and seven tenths of the rows.
+    """
+
+    name = "matched-trees"
+    epsilon: Fraction = attrs.field(converter=positive)
+    trees: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(most=100)))
+    target_jaccard: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)
+    min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(0)))
+    max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
+
+    def scores(self, schema: Schema, *, root: bool) -> MatchScores:
+        """Return what the match of a root is selected by, or of a node below.
+
+        Raises
+        ------
+        InputError
+            If a view has no attribute.
+        """
+        for view in View:
+            if not schema.view(view):
+                raise InputError(f"the schema has no attribute of the {view} view; redescriptions need two views")
+        cap = max(int(CAP * schema.row_bound), 1) if root and schema.row_bound is not None else None
+        return MatchScores(schema.view(View.LEFT), schema.view(View.RIGHT), self.target_jaccard, cap)
+
+    def number(self, schema: Schema) -> int:
+        """Return how many trees there are: from epsilon and public facts alone."""
+        if self.trees is not None:
+            return self.trees
+        return choices_carried(
+            CHOICES / 2 * self.epsilon, schema, self.scores(schema, root=True).answer_length, MOST_TREES
+        )
+
+    def depth(self, schema: Schema) -> int:
+        """Return 2, or 1 where a choice at half of the budget for choices would be a lottery."""
+        matches = self.scores(schema, root=True).answer_length
+        return 1 if math.log(max(matches, 2)) > LOTTERY * rows_meant(schema) * float(CHOICES / 2 * self.epsilon) else 2
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan, for each tree, its root, the halves in parallel, and the table of leaves by leaves."""
+        trees, depth = self.number(schema), self.depth(schema)
+        choice, counts = CHOICES * self.epsilon / (depth * trees), (1 - CHOICES) * self.epsilon / trees
+        scores = self.scores(schema, root=True)
+        scopes = []
+        for k in range(trees):
+            parts: list[Node] = [step("root", scores, Exponential(choice), threshold=scores.cap)]
+            if depth == 2:
+                split = step("split", self.scores(schema, root=False), Exponential(choice))
+                parts.append(parallel(split, by=FromRelease("root")))
+            leaves = JointLeaves(2**depth, 2**depth)
+            parts.append(step("leaves", leaves, DiscreteLaplace(counts), uses=["root"]))
+            scopes.append(sequential(*parts, name=f"tree {k + 1}"))
+        return sequential(*scopes)
+
+    def mine(self, table: PrivateTable) -> Redescriptions:
+        """Release the forest and its tables; the rest is post-processing."""
+        schema = table.schema
+        depth, roots = self.depth(schema), list[Match]()
+        tests = {view: _tests(schema, view) for view in View}
+        found: list[Redescription] = []
+        looked_at = 0
+        for k in range(self.number(schema)):
+            scope = table.scope(f"tree {k + 1}")
+            root = scope.release("root", known=[part for match in roots for part in match.parts])
+            roots.append(root)
+            below = [part.release("split") for part in scope.partition(Cases(root.parts))[:2]] if depth == 2 else []
+            trees = _trees(tests, root, below)
+            counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
+            some, number = self._read(trees, counts, scope.calibration("leaves").variance, schema.rows)
+            found += some
+            looked_at += number
+        return Redescriptions(distinct(found), looked_at)
+
+    def _read(
+        self, trees: Mapping[View, CompleteTree], counts: NDArray[np.int64], variance: float, rows: int | None
+    ) -> tuple[list[Redescription], int]:
+        """Return the unions of leaves that are wanted, and how many were looked at."""
+        left, right = (LeafUnions(trees[view]) for view in (View.LEFT, View.RIGHT))
+        cells = CellTable(counts[np.ix_(left.possible, right.possible)].astype(np.float64), variance, rows)
+        pairs = list(itertools.product(_unions(cells.counts.shape[0]), _unions(cells.counts.shape[1])))
+        if not pairs:
+            return [], 0
+        masks = np.array([one for one, _ in pairs]), np.array([other for _, other in pairs])
+        wanted = Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
+        found = []
+        for k in cells.reported(*masks, wanted):
+            sides = left.description(masks[0][k]), right.description(masks[1][k])
+            if sides[0] is not None and sides[1] is not None:
+                found.append(cells.redescription((sides[0], sides[1]), masks[0][k], masks[1][k]))
+        return found, len(pairs)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return one pair of trees, with tables on which it loses nearly all, several pairs, and trees of one level."""
+        from dpframework_trees.redescribe.witnesses import matched_trees
+
+        return {
+            "default": Example(MATCHED_SCHEMA, cls(1, trees=1), witnesses=matched_trees()),
+            "several": Example(MATCHED_SCHEMA, cls(2, trees=2)),
+            "one level": Example(attrs.evolve(MATCHED_SCHEMA, max_rows=30), cls(1)),
+        }
+
+
+MATCHED_SCHEMA = Schema(
+    [Boolean(name, view=View.LEFT) for name in ("wolf", "moose", "bear", "fox")]
+    + [Boolean(name, view=View.RIGHT) for name in ("rain", "wind", "snow", "fog")]
+)
+
+
+def _tests(schema: Schema, view: View) -> Candidates:
+    return Candidates.of_schema(schema, [a.name for a in schema.view(view)], multiway=False, cuts=True)
+
+
+def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) -> dict[View, CompleteTree]:
+    """Return the trees of either view; `below` are the matches where both sides of the root hold, and neither."""
+    left = [root.left, *(match.left for match in below)]
+    # the right tree's first child is where its test holds: where neither side does, if the root is of opposite tests
+    right = [root.right, *(match.right for match in (reversed(below) if root.opposite else below))]
+    return {
+        view: CompleteTree(tests[view], np.array([tests[view].position(test) for test in side]))
+        for view, side in ((View.LEFT, left), (View.RIGHT, right))
+    }
+
+
+def _unions(leaves: int) -> list[NDArray[np.bool_]]:
+    """Return each union of some leaves, but not of all."""
+    return [(number >> np.arange(leaves)) & 1 == 1 for number in range(1, 2**leaves - 1)]

@@ -1,0 +1,103 @@
+"""Forests of matched tests: what is planned, and what is read off their tables."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_trees import MatchedTrees
+
+import dpframework as dpf
+from dpframework.lab.clinic import clinic_schema, clinic_table
+from dpframework.lab.evaluation import exact_counts, redescription_quality
+from dpframework.results import Redescriptions
+from dpframework.verify.conformance import MinerConformance
+
+ROWS = 5000
+
+
+class TestMatchedTrees(MinerConformance):
+    miner = MatchedTrees
+    replays = 300
+    # in 40 rows no match is much likelier than the others; "default" has its own tables
+    min_tightness: ClassVar = {"several": 0.6, "one level": 0.6}
+
+
+@pytest.fixture(scope="module")
+def clinic() -> dpf.Table:
+    return clinic_table(ROWS)
+
+
+def run(table: dpf.Table, miner: dpf.Miner, seed: int = 0) -> Redescriptions:
+    study = dpf.Study(table.schema, epsilon=miner.epsilon)
+    study.add("found", miner)
+    return study.run(table, seed=seed)["found"]
+
+
+def bounded(rows: int | None) -> dpf.Schema:
+    return attrs.evolve(clinic_schema(), max_rows=rows)
+
+
+@pytest.mark.parametrize("asked", [{}, {"trees": 3}, {"epsilon": Fraction(1, 100)}], ids=str)
+def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(asked: dict[str, Any]) -> None:
+    miner = MatchedTrees(**{"epsilon": Fraction(2, 3), **asked})
+    for relation in dpf.Relation:
+        study = dpf.Study(bounded(2000), epsilon=miner.epsilon, relation=relation.value)
+        study.add("found", miner)
+        plan = study.plan()
+        assert plan.total().epsilon == miner.epsilon
+        assert plan.assumptions.keys() <= {"row-count-public"}
+        assert not plan.refusals()
+
+
+def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
+    numbers = [MatchedTrees(epsilon).number(bounded(None)) for epsilon in (0.01, 0.1, 0.5, 1, 10)]
+    assert numbers == [1, 1, 3, 7, 9]
+    assert [MatchedTrees(0.1).number(bounded(rows)) for rows in (100, 10_000, 10**6)] == [1, 3, 3]
+    assert MatchedTrees(0.1).number(attrs.evolve(clinic_schema(), max_rows=None, rows=20_000)) == 5
+    assert [MatchedTrees(0.1).depth(bounded(rows)) for rows in (700, 800)] == [1, 2]
+    assert MatchedTrees(1, trees=4).number(bounded(10)) == 4
+
+
+def test_planted_relations_are_found_and_significant(clinic: dpf.Table) -> None:
+    for seed in range(2):
+        found = run(clinic, MatchedTrees(epsilon=2), seed)
+        quality = redescription_quality(found, clinic)
+        assert quality.useful.sum() >= 4
+        assert (quality.p_values <= 0.01).all()
+
+
+def test_without_noise_worth_mentioning_counts_are_those_of_the_rows(clinic: dpf.Table) -> None:
+    """Also of tests on attributes that may be missing: a tree says where such rows are."""
+    rng = np.random.default_rng(1)
+    codes = clinic.codes.astype(np.int64)
+    names = clinic.schema.names
+    attributes = [attrs.evolve(a, missing=True) for a in clinic.schema]
+    values = {name: column.copy() for name, column in clinic.values.items()}
+    for k, attribute in enumerate(attributes):
+        gone = rng.random(ROWS) < 0.2
+        codes[k, gone] = attribute.missing_code
+        if names[k] in values:
+            values[names[k]][gone] = np.nan
+    table = dpf.Table.from_codes(dpf.Schema(attributes), codes, values)
+    found = run(table, MatchedTrees(epsilon=10**6, trees=2, target_jaccard=0.2, min_support=50))
+    assert len(found) >= 2
+    for one, exact in zip(found, exact_counts(found, table), strict=True):
+        assert one.both.value == pytest.approx(exact.both.value, abs=1)
+        assert one.apart.value == pytest.approx(exact.apart.value, abs=1)
+
+
+def test_bounds_are_kept_and_nothing_weak_is_returned(clinic: dpf.Table) -> None:
+    found = run(clinic, MatchedTrees(epsilon=2, min_support=300, max_support=3200))
+    for one in found:
+        assert one.both.value >= 300
+        assert max(one.left_support.value, one.right_support.value) <= 3200
+        assert one.jaccard >= 0.5
+
+
+def test_a_view_without_attributes_is_refused() -> None:
+    with pytest.raises(dpf.InputError, match="no attribute of the right view"):
+        MatchedTrees(1).plan(dpf.Schema([dpf.Boolean("a", view="left")]))

@@ -1,0 +1,147 @@
+"""Scores of matches: their sensitivity on all small tables, and each by its definition."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.facts import And, Below, Description, Equals, Not
+from dpframework.lab.evaluation.rows import columns_of
+from dpframework.queries import Match, MatchScores, binary_tests, choices_carried
+from dpframework.queries.matches import DISTINCT
+from dpframework.verify.conformance import QueryConformance
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("wolf", view="left"),
+        dpf.Categorical("zone", ["north", "middle", "south"], view="left", missing=True),
+        dpf.Boolean("snow", view="right"),
+        dpf.Numeric("rain", 0, 8, cuts=[3, 5], view="right", missing=True),
+    ]
+)
+LEFT, RIGHT = SCHEMA.view(dpf.View.LEFT), SCHEMA.view(dpf.View.RIGHT)
+KINDS = list(itertools.product(*(range(a.size) for a in SCHEMA)))
+KNOWN = (And([Equals("wolf", "true"), Not(Below("rain", 3))]), And([Not(Equals("wolf", "true")), Below("rain", 3)]))
+QUERIES = {
+    f"{float(w):.1f}{', cap' if cap else ''}{', known' if known else ''}": (
+        MatchScores(LEFT, RIGHT, w, cap),
+        SCHEMA,
+        {"known": known} if known else {},
+    )
+    for w, cap, known in (
+        (Fraction(1, 2), None, ()),
+        (Fraction(1, 2), 3, KNOWN),
+        (Fraction(3, 10), None, KNOWN),
+        (Fraction(4, 5), 4, KNOWN[:1]),
+    )
+}
+
+
+class TestMatchScores(QueryConformance):
+    queries: ClassVar = QUERIES
+    pairs = 120
+
+
+def table_of(rows: Any) -> dpf.Table:
+    codes = np.array([KINDS[k] for k in rows], dtype=np.int64).reshape(len(rows), len(SCHEMA)).T
+    return dpf.Table.from_codes(SCHEMA, codes)
+
+
+def scored(query: MatchScores, table: dpf.Table, **inputs: Any) -> np.ndarray:
+    engine = dpf.InMemory()
+    return query.evaluate(engine, engine.load(table), **inputs)
+
+
+def defined(query: MatchScores, match: Match, table: dpf.Table, known: tuple[Description, ...]) -> float:
+    """Return a match's score, by its definition."""
+    columns, w, d = columns_of(table), float(query.target), float(DISTINCT)
+    left, right = match.sides
+    none = Not(left), Not(right)
+    both, neither = left.holds(columns) & right.holds(columns), none[0].holds(columns) & none[1].holds(columns)
+    apart = (left.holds(columns) ^ right.holds(columns)) | (none[0].holds(columns) ^ none[1].holds(columns))
+    score = (1 - w) * min(both.sum(), neither.sum(), query.cap or np.inf) - w * apart.sum()
+    for described in known:
+        other = described.holds(columns)
+        for rows in (both, neither):
+            k = min((1 - w) / d, w / (1 - d))
+            score = min(score, k * (d * (rows | other).sum() - (rows & other).sum()))
+    return float(score)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_each_score_is_the_one_that_is_derived(name: str) -> None:
+    query, _, inputs = QUERIES[name]
+    table = table_of(np.random.default_rng(1).integers(0, len(KINDS), 60))
+    found = scored(query, table, **inputs)
+    matches = query.candidates()
+    assert len(found) == len(matches) == query.answer_length == 2 * (1 + 3) * (1 + 2)
+    expected = [defined(query, match, table, inputs.get("known", ())) for match in matches]
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_row_moves_scores_apart_by_exactly_one(name: str) -> None:
+    """Every row, added to random tables of up to 30 rows: rises, falls and spread are those declared, and no more."""
+    query, _, inputs = QUERIES[name]
+    rng = np.random.default_rng(2)
+    rises, falls, spreads, replaced = [], [], [], []
+    for _ in range(5):
+        pool = rng.choice(len(KINDS), rng.integers(1, 4))
+        rows = list(rng.choice(pool, rng.integers(0, 30)))
+        before = scored(query, table_of(rows), **inputs)
+        after = [scored(query, table_of([*rows, more]), **inputs) for more in range(len(KINDS))]
+        changes = np.array(after) - before
+        rises.append(changes.max())
+        falls.append(-changes.min())
+        spreads.append(np.ptp(changes, axis=1).max())
+        replaced.append(max(np.abs(one - other).max() for one, other in itertools.combinations(after[::3], 2)))
+    (declared,) = query.sensitivities
+    assert [max(rises), max(falls)] == pytest.approx([float(declared.rise), float(declared.fall)])
+    assert max(spreads) == pytest.approx(1)
+    assert declared.spread.add_or_remove_one == 1
+    assert max(replaced) == pytest.approx(1)
+    assert declared.spread.replace_one == 2
+
+
+def test_a_missing_value_is_in_no_side_of_a_match() -> None:
+    match = Match(Equals("zone", "north"), Below("rain", 3), True)
+    rain_missing = SCHEMA["rain"].missing_code
+    rows = [k for k, kind in enumerate(KINDS) if kind[3] == rain_missing]
+    columns = columns_of(table_of(rows))
+    assert not any(part.holds(columns).any() for part in match.parts)
+    assert [str(test) for test in binary_tests(SCHEMA["zone"])] == ["zone = north", "zone = middle", "zone = south"]
+
+
+def test_views_that_share_an_attribute_match_it_with_others_only() -> None:
+    query = MatchScores(LEFT, [SCHEMA["wolf"], *RIGHT])
+    matches = query.candidates()
+    assert all(match.left.attribute != match.right.attribute for match in matches)
+    assert len(matches) == 2 * (4 * 4 - 1)
+    with pytest.raises(dpf.InputError, match="no two attributes"):
+        MatchScores([SCHEMA["wolf"]], [SCHEMA["wolf"]])
+
+
+def test_a_positive_score_says_that_the_index_is_above_the_target_for_the_match_and_its_complement() -> None:
+    table = table_of(np.random.default_rng(5).choice([0, 17, 40, 60], 80))
+    for target in ("0.3", "0.5", "0.7"):
+        query = MatchScores(LEFT, RIGHT, target)
+        for match, score in zip(query.candidates(), scored(query, table), strict=True):
+            both, neither = (part.holds(columns_of(table)).sum() for part in match.parts)
+            apart = ((1 - query.target) * min(both, neither) - Fraction(score).limit_denominator(1000)) / query.target
+            above = all(rows > query.target * (rows + apart) for rows in (both, neither))
+            assert (score > 1e-9) == above
+
+
+def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
+    def carried(epsilon: Fraction, **rows: int) -> int:
+        return choices_carried(epsilon, dpf.Schema(list(SCHEMA), **rows), 10**5, most=9)
+
+    assert [carried(Fraction(1, k)) for k in (1000, 10, 1)] == [1, 2, 9]
+    assert [carried(Fraction(1, 10), rows=rows) for rows in (10, 5_000, 20_000)] == [1, 3, 9]
+    # a bound of a million tells little
+    assert carried(Fraction(1, 20), max_rows=10**6) == carried(Fraction(1, 20), max_rows=10**4) == 3
