@@ -2,7 +2,7 @@
 
 A *section* holds the integer vectors of one histogram whose entries add up to a total and whose negative entries add up
 to minus some depth at most. A *ball* of radius r is a product of sections over the histograms: of total 0 and depth r
-where the number of rows stays the same, else a union over totals t, of depth (r - |t|) / 2 rounded down.
+where the number of rows stays the same, else a union over totals t, of depth `(r - |t|) / 2` rounded down.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Count(Query):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (1,)."""
-        held = len(block.index) if self.where is None else int(self.where.holds(block).sum())
+        held = block.rows if self.where is None else int(self.where.holds(block).sum())
         return np.array([held], dtype=np.int64)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
@@ -186,7 +186,7 @@ class JointHistogram(CellCounts):
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the shape of the cross table."""
         shape = tuple(a.size for a in self.of)
-        cell = np.zeros(len(block.index), dtype=np.int64)
+        cell = np.zeros(block.rows, dtype=np.int64)
         for attribute in self.of:
             cell = cell * attribute.size + _codes(block, attribute)
         return np.bincount(cell, minlength=self.answer_length).reshape(shape)

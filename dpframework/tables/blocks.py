@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -12,6 +13,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 
+T = TypeVar("T", bound=np.generic)
 Codes = NDArray[np.unsignedinteger]
 
 
@@ -30,7 +32,7 @@ class Block:
     raw
         Raw float64 values of numeric attributes, one array of that length each.
     index
-        int32 positions, in the arrays, of the rows that belong to this block.
+        int32 positions, in the arrays, of the rows that belong to this block; given as None, all.
     derived
         Codes of derived attributes, one array of that length each.
     unit_codes
@@ -40,19 +42,24 @@ class Block:
     schema: Schema
     matrix: Codes
     raw: Mapping[str, NDArray[np.float64]]
-    index: NDArray[np.int32]
+    _index: NDArray[np.int32] | None = None
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
     unit_codes: NDArray[np.uint32] | None = None
 
     @property
     def rows(self) -> int:
         """The number of this block's rows (private)."""
-        return len(self.index)
+        return self.matrix.shape[1] if self._index is None else len(self._index)
+
+    @property
+    def index(self) -> NDArray[np.int32]:
+        """See the attribute; made anew for a block of all rows, so ask for it once."""
+        return np.arange(self.matrix.shape[1], dtype=np.int32) if self._index is None else self._index
 
     def codes(self, name: str) -> Codes:
         """Return the codes of an attribute for this block's rows, shape (rows,)."""
         column = self.derived[name] if name in self.derived else self.matrix[self.schema.index(name)]
-        return column[self.index]
+        return self._own(column)
 
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the raw values of a numeric attribute for this block's rows, shape (rows,)."""
@@ -61,7 +68,7 @@ class Block:
                 f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
                 "names in values_read, and that the table was read with"
             )
-        return self.raw[name][self.index]
+        return self._own(self.raw[name])
 
     def at(self, index: NDArray[np.int32]) -> Block:
         """Return the part of this block whose rows are at some positions of the arrays."""
@@ -70,9 +77,13 @@ class Block:
     def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
         """Return this block with one more attribute, whose `codes` are given for this block's rows."""
         column = np.zeros(self.matrix.shape[1], dtype=np.uint32)
-        column[self.index] = codes
+        column[slice(None) if self._index is None else self._index] = codes
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         return attrs.evolve(self, schema=schema, derived={**self.derived, attribute.name: column})
+
+    def _own(self, column: NDArray[T]) -> NDArray[T]:
+        """Return what a column holds of this block's rows, in an array of its own."""
+        return column.copy() if self._index is None else column[self._index]
 
     def __repr__(self) -> str:
         """Show no row and no count."""

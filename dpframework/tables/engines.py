@@ -26,6 +26,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.counts import wide
 from dpframework.tables.table import Table
 
+MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
 
@@ -36,7 +37,7 @@ def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
         return np.asarray(block.codes(by.name))
     if isinstance(by, Cases):
         return by.cells(block)
-    cells = np.full(len(block.index), -1, dtype=np.int64)
+    cells = np.full(block.rows, -1, dtype=np.int64)
     for k, description in enumerate(by):
         cells[description.holds(block)] = k
     return cells
@@ -109,13 +110,13 @@ class _Blocks(Engine):
 
     def load(self, table: Table) -> list[Block]:
         """Cut the table into blocks of consecutive rows; what is released does not depend on the cut."""
-        edges = np.linspace(0, table.codes.shape[1], self._blocks + 1).astype(int)
+        rows = table.codes.shape[1]
+        edges = np.linspace(0, rows, max(self._blocks, -(-rows // MOST_ROWS)) + 1).astype(int)
         return [
             Block(
                 table.schema,
                 table.codes[:, low:high],
                 {name: column[low:high] for name, column in table.values.items()},
-                np.arange(high - low, dtype=np.int32),
                 unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
             )
             for low, high in itertools.pairwise(edges)
@@ -125,14 +126,15 @@ class _Blocks(Engine):
         """See `Engine`; one stable sort of the cells a block, so that memory grows with the rows only."""
         parts: list[list[Block]] = [[] for _ in range(number_of_parts(by))]
         for block, cells in zip(rows, self.map(rows, functools.partial(cells_of, by)), strict=True):
+            index = block.index
             if len(parts) <= FEW_PARTS:
                 for k, part in enumerate(parts):
-                    part.append(block.at(block.index[cells == k]))
+                    part.append(block.at(index[cells == k]))
                 continue
             order = np.argsort(cells, kind="stable")
             edges = np.searchsorted(cells[order], np.arange(len(parts) + 1))
             for k, part in enumerate(parts):
-                part.append(block.at(block.index[order[edges[k] : edges[k + 1]]]))
+                part.append(block.at(index[order[edges[k] : edges[k + 1]]]))
         return parts
 
     def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
@@ -155,7 +157,7 @@ class _Blocks(Engine):
 
 @final
 class InMemory(_Blocks):
-    """All rows in one block, on one thread."""
+    """All rows on one thread: in one block, unless there are many."""
 
     name = "memory"
 

@@ -134,7 +134,7 @@ def read_table(
     path
         A file that ends in .csv, .csv.gz (UTF-8, comma-separated, the first line names the columns) or
         .parquet; a folder, whose Parquet files are read in the order of their names; a pattern such as
-        "visits/2026-*.parquet"; a URL of a Parquet file that polars opens, such as "s3://bucket/visits.parquet"; or a
+        `"visits/2026-*.parquet"`; a URL of a Parquet file that polars opens, such as "s3://bucket/visits.parquet"; or a
         list of these. The rows of several files are one table's.
     schema
         The public facts; columns that it does not name are not read.

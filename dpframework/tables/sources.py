@@ -114,7 +114,7 @@ def open_source(data: Any, options: Mapping[str, str] | None = None) -> Source:
     Parameters
     ----------
     data
-        An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as "v-*.parquet",
+        An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as `"v-*.parquet"`,
         a URL of a Parquet file that polars can open, or a list of these.
     options
         What opening URLs takes (see polars' `storage_options`).

@@ -68,7 +68,7 @@ class CompleteTree:
         """Return the leaf that each row falls in, shape (rows,)."""
         from dpframework_trees.kernels import add_leaf_codes
 
-        leaves = np.zeros(len(block.index), dtype=np.int64)
+        leaves = np.zeros(block.rows, dtype=np.int64)
         chosen = self.candidates
         owner = chosen.owner[self.tests]
         add_leaf_codes(

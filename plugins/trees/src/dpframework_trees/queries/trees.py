@@ -25,7 +25,7 @@ def packed(block: Block, candidates: Candidates, target: Attribute | None) -> ND
     from dpframework_trees.kernels import pack_classes, pack_tests
 
     classes = 0 if target is None else target.size
-    words = np.zeros((len(candidates) + classes, (len(block.index) + 63) // 64), dtype=np.uint64)
+    words = np.zeros((len(candidates) + classes, (block.rows + 63) // 64), dtype=np.uint64)
     attributes = candidates.attributes[candidates.owner]
     pack_tests(block.matrix, block.index, attributes, candidates.kinds, candidates.codes, words[: len(candidates)])
     if target is not None:

@@ -72,8 +72,8 @@ class Associations(CandidateScores):
         """Return this block's rows as bits: tests, tests of the other view, all rows."""
         from dpframework_trees.kernels import pack_classes
 
-        everyone = np.zeros((1, (len(block.index) + 63) // 64), dtype=np.uint64)
-        pack_classes(np.zeros(len(block.index), dtype=np.int64), everyone)
+        everyone = np.zeros((1, (block.rows + 63) // 64), dtype=np.uint64)
+        pack_classes(np.zeros(block.rows, dtype=np.int64), everyone)
         given: Candidates = inputs["candidates"]
         return np.concatenate([packed(block, given, None), packed(block, self.others, None), everyone])
 
