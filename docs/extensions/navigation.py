@@ -8,6 +8,7 @@ READERS = {
         "basics",
         "budgets",
         "units",
+        "classifiers",
         "redescriptions",
         "distances",
         "study-format",
@@ -45,6 +46,25 @@ def _add(app: Any, page: str, source: list[str]) -> None:
         source[0] += _toctree(BELOW[page])
 
 
+def _of_source_pages(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Make the navigation of pages that show source once a depth: it is the same on all, and there are hundreds."""
+    if not page.startswith("_modules/"):
+        return
+    toctree = context["toctree"]
+
+    def once(**options: Any) -> Any:
+        key = (page.count("/"), tuple(sorted(options.items())))
+        if key not in _MADE:
+            _MADE[key] = toctree(**options)
+        return _MADE[key]
+
+    context["toctree"] = once
+
+
+_MADE: dict[Any, Any] = {}
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _add)
+    app.connect("html-page-context", _of_source_pages, priority=100)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,13 +9,13 @@ K = {z: all z_a have the same sum, the l1 norm of each z_a is 1 at most}: write 
 probability vectors; each a needs A of at least the positive part P_a of z_a and B of at least the negative part N_a,
 the rest cancels, and since P_a - N_a is the same for all a, both are largest for the same a: so the least A + B is the
 largest P_a + N_a. A row that is replaced moves z_a by e - e', each a by itself, and the hull of a product is the
-product of the hulls: K = {z: each z_a adds up to 0, its l1 norm is 2 at most}. So both times
+product of the hulls: K = {z: each z_a adds up to 0, its l1 norm is 2 at most}. So both times::
 
     |z|_K = max over a of |z_a|_1 / change
 
 with a change of 1 or of 2, and this is the hull itself, not a bound. The maximum is `Norm.HISTOGRAMS`.
 
-**The noise** has P(z) proportional to exp(-max |z_a|_1 / s) on the integer points of the same space: where neighbours
+**The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of the same space: where neighbours
 have as many rows as each other, of vectors whose parts add up to 0; else of those whose parts have one sum. The answers
 of neighbours differ by a point of that space, so that the same outputs are possible, and by the triangle inequality no
 probability changes by more than a factor exp(change / s). Under replace-one the number of rows is the same on all
@@ -26,7 +26,7 @@ space is the other one.
 of random radius R, P(R = r) proportional to N(r) q**r with N(r) its number of points, has the distribution above.
 Balls, unlike spheres, are products over histograms, or unions of such products over the common sum (see `balls`). N(r)
 is the sum over k of h_k C(r-k+D, D), so that the sum over r splits: R = k + D + 1 independent geometric numbers, P(k)
-proportional to h_k q**k. And the sum over z of q**|z| is h(q) / (1-q)**D. All draws are of whole numbers, and exact.
+proportional to h_k q**k. And the sum over z of `q**|z|` is h(q) / (1-q)**D. All draws are of whole numbers, and exact.
 (Where sums are 0 norms are even: there R is half of the norm, and s is halved.)
 
 **Time.** How long a draw takes grows with the number of cells and with the noise's radius, which is independent of the

@@ -114,8 +114,8 @@ def open_source(data: Any, options: Mapping[str, str] | None = None) -> Source:
     Parameters
     ----------
     data
-        An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as `"v-*.parquet"`,
-        a URL of a Parquet file that polars can open, or a list of these.
+        An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as
+        `"v-*.parquet"`, a URL of a Parquet file that polars can open, or a list of these.
     options
         What opening URLs takes (see polars' `storage_options`).
 

@@ -80,7 +80,7 @@ class PairDependence(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Return the sensitivity: 1 when a row is added or removed, 2 when one is replaced.
 
-        A score is the sum over cells of |count - expected|, with the expected numbers public and the same on both
+        A score is the sum over cells of `|count - expected|`, with the expected numbers public and the same on both
         tables. A row that is added changes one count of a pair by 1, so that its score rises or falls by 1 at most, and
         one pair's may rise while another's falls; a row that is replaced changes two counts.
         """
