@@ -1,8 +1,7 @@
 """Literals and descriptions: logical formulas over one table's attributes, and the parts that they cut it into.
 
-Descriptions are public: they come from the schema and from releases. Evaluating one on rows is row by row, so
-the cells that `Cases` makes are disjoint, and adding or removing a row changes one cell only. A literal on a missing
-value neither holds nor fails, so its negation does not hold there either (Kleene's three values).
+Descriptions are public: they come from the schema and from releases. Evaluation is row by row: cells of `Cases` are
+disjoint, and a row is in one. A literal on a missing value neither holds nor fails (Kleene's three values).
 """
 
 from __future__ import annotations
