@@ -96,6 +96,7 @@ from .tables.blocks import Block as Block
 from .tables.engines import (
     Engine as Engine,
     InMemory as InMemory,
+    Mapped as Mapped,
     Threads as Threads,
 )
 from .tables.inference import (

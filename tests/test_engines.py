@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
+from dpframework.tables import engines
 from dpframework.tables.engines import BUILT_IN
 from dpframework.tables.kernels import add_class_counts
 
@@ -48,6 +49,15 @@ def test_threads_sum_to_what_one_block_has(rows: int, threads: int, seed: int) -
     assert all_counts(dpf.Threads(threads), data) == all_counts(dpf.InMemory(), data)
 
 
+@pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Mapped(), dpf.Threads(2)], ids=lambda engine: engine.name)
+def test_many_rows_are_cut_into_blocks_and_sum_to_the_same(engine: dpf.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = table(50, seed=1)
+    whole = all_counts(dpf.InMemory(), data)
+    monkeypatch.setattr(engines, "MOST_ROWS", 7)
+    assert len(engine.load(data)) == 8
+    assert all_counts(engine, data) == whole
+
+
 def test_parts_add_up_to_the_whole() -> None:
     engine, data = dpf.Threads(3), table(200)
     rows = engine.load(data)
@@ -77,7 +87,7 @@ def test_blocks_are_a_positive_number(threads: Any) -> None:
 
 
 def test_names_differ() -> None:
-    assert [engine.name for engine in BUILT_IN] == ["memory", "threads"]
+    assert [engine.name for engine in BUILT_IN] == ["memory", "threads", "mapped"]
 
 
 @attrs.frozen

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +90,34 @@ def test_any_csv_is_read_the_same_in_blocks_of_any_size(
     assert whole.codes.shape[1] == len(rows)
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", size)
     assert same(dpf.read_table(path, schema), whole)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("rows", [0, 1, 63])
+def test_a_mapped_table_is_the_same_and_leaves_no_file(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FRAME[:rows].write_parquet(tmp_path / "t.parquet")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (tmp_path / "temporary").mkdir()
+    mapped = dpf.read_table(tmp_path / "t.parquet", SCHEMA, mapped=True)
+    assert not list((tmp_path / "temporary").iterdir())
+    assert same(mapped, dpf.read_table(tmp_path / "t.parquet", SCHEMA))
+    counts = dpf.queries.JointHistogram(SCHEMA.attributes)
+    found = [counts.evaluate(engine, engine.load(mapped)).tolist() for engine in (dpf.Mapped(), dpf.InMemory())]
+    assert found[0] == found[1]
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    FRAME.write_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
+    with pytest.raises(
+        dpf.InputError, match="temporary file cannot be written: No space left on device; name a folder"
+    ):
+        dpf.read_table(tmp_path / "t.parquet", SCHEMA, mapped=True)
 
 
 def test_many_files_are_one_table(tmp_path: Path) -> None:

@@ -134,8 +134,9 @@ def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.L
 
     def read() -> Table:
         if recorded is not None:
-            return file.read(recorded.key)
-        return file.read(None if seed is None else hashlib.sha256(str(seed).encode()).digest())
+            return file.read(recorded.key, mapped=engine.mapped)
+        key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
+        return file.read(key, mapped=engine.mapped)
 
     with progress() as observer:
         try:

@@ -199,7 +199,9 @@ def warn_of_problems() -> None:
 
 EngineName = Annotated[
     str,
-    typer.Option("--engine", metavar="NAME", help="Where counts are evaluated: memory, threads, or a plugin's engine."),
+    typer.Option(
+        "--engine", metavar="NAME", help="Where counts are evaluated: memory, threads, mapped, or a plugin's."
+    ),
 ]
 
 

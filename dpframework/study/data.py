@@ -129,12 +129,14 @@ class Data:
         unit: PrivacyUnit = ROW,
         key: bytes | None = None,
         values: Collection[str] | None = None,
+        *,
+        mapped: bool = False,
     ) -> Table:
         """Read the table for a privacy unit; raise as `paths`, `read_table` and `read_two_views` do.
 
         Parameters
         ----------
-        schema, unit, key, values
+        schema, unit, key, values, mapped
             As for `read_table`.
         """
         from dpframework.tables import read_table, read_two_views  # a plan does not wait for what reads
@@ -148,7 +150,9 @@ class Data:
             options = {name: expanded(text) for name, text in self.options.items()} or None
         except InputError as error:
             raise NotOpened(str(error)) from None
-        return read_table(places, schema, out_of_domain=policy, unit=unit, key=key, values=values, options=options)
+        return read_table(
+            places, schema, out_of_domain=policy, unit=unit, key=key, values=values, options=options, mapped=mapped
+        )
 
 
 def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -51,13 +51,15 @@ class StudyFile:
     data: Data
     study: Study
 
-    def read(self, key: bytes | None = None) -> Table:
+    def read(self, key: bytes | None = None, *, mapped: bool = False) -> Table:
         """Open the data: for a run, after the checks.
 
         Parameters
         ----------
         key
             What the rows of each privacy unit are chosen by (see `read_table`).
+        mapped
+            Whether the table is kept in a file instead of memory: what `Engine.mapped` says.
 
         Raises
         ------
@@ -65,7 +67,7 @@ class StudyFile:
             If a file is missing or does not fit the schema; one sentence that names the study file too.
         """
         try:
-            return self.data.read(self.study.schema, self.study.unit, key, self._values_read())
+            return self.data.read(self.study.schema, self.study.unit, key, self._values_read(), mapped=mapped)
         except InputError as error:
             error.args = (f"{self.source}: {error}",)  # of the same class: it says what a failure tells of the rows
             raise

@@ -3,6 +3,7 @@ from .contributions import kept_rows as kept_rows
 from .engines import (
     Engine as Engine,
     InMemory as InMemory,
+    Mapped as Mapped,
     Rows as Rows,
     Threads as Threads,
     cells_of as cells_of,

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DoesNotFit
@@ -15,6 +14,7 @@ from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.encoding import Unfit, cells_of, code_dtype, require_fit, settled, unfit
+from dpframework.tables.storage import growing
 from dpframework.tables.table import Table, matrix_dtype
 
 
@@ -53,15 +53,24 @@ class TableBuilder:
         What to do with a value that the schema does not hold.
     values
         The numeric attributes whose raw values are kept; None for all.
+    mapped
+        Whether codes and values are kept in files instead of memory (see `storage`).
     """
 
     def __init__(
-        self, schema: Schema, sources: Mapping[str, str], policy: OutOfDomain, values: Collection[str] | None = None
+        self,
+        schema: Schema,
+        sources: Mapping[str, str],
+        policy: OutOfDomain,
+        values: Collection[str] | None = None,
+        *,
+        mapped: bool = False,
     ) -> None:
         self._schema, self._sources, self._policy = schema, sources, policy
-        self._codes = [_Growing(code_dtype(attribute.size)) for attribute in schema]
+        self._mapped = mapped
+        self._codes = [growing(code_dtype(attribute.size), mapped=mapped) for attribute in schema]
         kept = [a.name for a in schema if isinstance(a, Numeric) and (values is None or a.name in values)]
-        self._values = {name: _Growing(np.dtype(np.float64)) for name in kept}
+        self._values = {name: growing(np.dtype(np.float64), mapped=mapped) for name in kept}
         self._unfit: list[set[Unfit]] = [set() for _ in schema]
         self._rows = 0
 
@@ -99,9 +108,10 @@ class TableBuilder:
         require_public_counts(self._schema, self._rows, self._everywhere)
         for attribute, found in zip(self._schema, self._unfit, strict=True):
             require_fit(attribute, found, self._where(attribute.name))
-        matrix = np.empty((len(self._schema), self._rows), dtype=matrix_dtype(self._schema))
-        for row, codes in zip(matrix, self._codes, strict=True):
-            row[:] = codes.taken()  # and freed: one attribute at a time is there twice
+        whole = growing(matrix_dtype(self._schema), mapped=self._mapped, length=len(self._schema) * self._rows)
+        for codes in self._codes:
+            whole.append(codes.taken())  # and freed: one attribute at a time is there twice
+        matrix = whole.taken().reshape(len(self._schema), self._rows)
         values = {name: column.taken() for name, column in self._values.items()}
         return Table(self._schema, matrix, values, unit, key)
 
@@ -111,24 +121,3 @@ class TableBuilder:
     @property
     def _everywhere(self) -> str:
         return " and ".join(dict.fromkeys(self._sources[name] for name in self._schema.names))
-
-
-class _Growing:
-    """An array that is appended to: large ones are grown by the system in place, so that nothing is there twice."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._array, self.length = np.empty(0, dtype), 0
-
-    def append(self, part: NDArray[Any]) -> None:
-        end = self.length + len(part)
-        if end > len(self._array):
-            self._array.resize(end + end // 4 if self.length else end, refcheck=False)
-        self._array[self.length : end] = part
-        self.length = end
-
-    def taken(self) -> NDArray[Any]:
-        """Return the array at its length, and keep nothing."""
-        array, self._array = self._array, np.empty(0, self._array.dtype)
-        array.resize(self.length, refcheck=False)
-        self.length = 0
-        return array

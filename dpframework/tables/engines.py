@@ -47,6 +47,8 @@ class Engine(abc.ABC):
     """Holds private rows behind opaque handles and evaluates counting functions on their blocks."""
 
     name: ClassVar[str]
+    #: Whether a study that is read for it keeps its table in files instead of memory (see `read_table`).
+    mapped: ClassVar[bool] = False
 
     @abc.abstractmethod
     def load(self, table: Table) -> Rows:
@@ -155,11 +157,8 @@ class _Blocks(Engine):
         return self.map(rows, lambda block: block.with_derived(attribute, cases.cells(block)))
 
 
-@final
-class InMemory(_Blocks):
-    """All rows on one thread: in one block, unless there are many."""
-
-    name = "memory"
+class _InTurn(_Blocks):
+    """One block after another, on one thread."""
 
     def __init__(self) -> None:
         super().__init__(blocks=1)
@@ -167,6 +166,25 @@ class InMemory(_Blocks):
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate in turn."""
         return [function(block) for block in rows]
+
+
+@final
+class InMemory(_InTurn):
+    """All rows on one thread: in one block, unless there are many."""
+
+    name = "memory"
+
+
+@final
+class Mapped(_InTurn):
+    """For tables larger than memory: the codes are in a file without a name, which only this process can open.
+
+    The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. What a table keeps
+    in memory is four bytes a row for the parts that it is cut into; some miners gather more (see their documentation).
+    """
+
+    name = "mapped"
+    mapped = True
 
 
 @final
@@ -191,4 +209,4 @@ class Threads(_Blocks):
 
 
 #: The engines that are always there.
-BUILT_IN: tuple[type[Engine], ...] = (InMemory, Threads)
+BUILT_IN: tuple[type[Engine], ...] = (InMemory, Threads, Mapped)

@@ -28,10 +28,11 @@ def bounded(
     unit: PrivacyUnit,
     key: bytes | None,
     values: Collection[str] | None = None,
+    mapped: bool = False,
 ) -> Table:
     """Encode the rows of one source block by block, of each privacy unit those that are kept."""
     names = names_to_read(schema, unit)
-    builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values)
+    builder = TableBuilder(schema, dict.fromkeys(schema.names, source.name), policy, values, mapped=mapped)
     if unit.id is None:
         for block in source.blocks(names):
             builder.add(block)
@@ -124,6 +125,7 @@ def read_table(
     key: bytes | None = None,
     values: Collection[str] | None = None,
     options: Mapping[str, str] | None = None,
+    mapped: bool = False,
 ) -> Table:
     r"""Read the schema's columns of files as a private table.
 
@@ -150,6 +152,9 @@ def read_table(
         quantiles and thresholds are asked of. By default all.
     options
         What opening a URL takes, such as a region or a key: polars' `storage_options`.
+    mapped
+        Whether codes and values are kept in a file without a name, in the folder for temporary files, instead of
+        memory: for tables that memory does not hold. It is gone when the process ends.
 
     Raises
     ------
@@ -166,7 +171,7 @@ def read_table(
     ...     read_table(path, Schema([Boolean("smokes"), Numeric("age", 17, 90, bins=4)]))
     Table(2 attributes; rows are private)
     """
-    return bounded(schema, open_source(path, options), OutOfDomain.parse(out_of_domain), unit, key, values)
+    return bounded(schema, open_source(path, options), OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
 
 
 @typechecked

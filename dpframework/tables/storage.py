@@ -1,0 +1,95 @@
+"""Where the columns of a table are kept while they grow, and after: in memory, or in files that nobody else can open.
+
+A file is private to this process and has no name: it is gone when the process ends, however it ends. The system keeps
+as much of it in memory as there is room for.
+"""
+
+from __future__ import annotations
+
+import abc
+import mmap
+import tempfile
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+
+
+class Growing(abc.ABC):
+    """An array that parts are appended to."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.length = dtype, 0
+
+    @abc.abstractmethod
+    def append(self, part: NDArray[Any]) -> None:
+        """Add numbers at the end."""
+
+    @abc.abstractmethod
+    def taken(self) -> NDArray[Any]:
+        """Return the whole array, and keep nothing."""
+
+
+def growing(dtype: np.dtype[Any], *, mapped: bool, length: int = 0) -> Growing:
+    """Return an empty array that grows, in memory or in a file; a length that is known saves moving it."""
+    return _InFile(dtype) if mapped else _InMemory(dtype, length)
+
+
+@final
+class _InMemory(Growing):
+    """In memory: large arrays are grown by the system in place, so that nothing is there twice."""
+
+    def __init__(self, dtype: np.dtype[Any], length: int) -> None:
+        super().__init__(dtype)
+        self._array = np.empty(length, dtype)
+
+    def append(self, part: NDArray[Any]) -> None:
+        """See `Growing`."""
+        end = self.length + len(part)
+        if end > len(self._array):
+            self._array.resize(end + end // 4 if self.length else end, refcheck=False)
+        self._array[self.length : end] = part
+        self.length = end
+
+    def taken(self) -> NDArray[Any]:
+        """See `Growing`."""
+        array, self._array = self._array, np.empty(0, self.dtype)
+        if len(array) != self.length:
+            array.resize(self.length, refcheck=False)
+        self.length = 0
+        return array
+
+
+@final
+class _InFile(Growing):
+    """In a file without a name, in the folder for temporary files (`$TMPDIR`)."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        super().__init__(dtype)
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 it is closed once it is mapped
+
+    def append(self, part: NDArray[Any]) -> None:
+        """See `Growing`.
+
+        Raises
+        ------
+        InputError
+            If the disk is full.
+        """
+        try:
+            self._file.write(np.ascontiguousarray(part, self.dtype).data)
+        except OSError as error:
+            raise InputError(
+                f"the table's temporary file cannot be written: {error.strerror}; name a folder with room in TMPDIR"
+            ) from None
+        self.length += len(part)
+
+    def taken(self) -> NDArray[Any]:
+        """See `Growing`: the file, mapped into memory for reading."""
+        self._file.flush()
+        with self._file as file:
+            if not self.length:
+                return np.empty(0, self.dtype)
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), self.dtype)
