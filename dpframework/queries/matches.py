@@ -16,7 +16,7 @@ match and its complement. A row that is added is in B, in N, in A or in none of 
 A row that is replaced moves q by w + (1 - w) = 1 at most, from A to the smaller of B and N or back.
 
 **Different from what is known.** Let S be a set of rows given by public descriptions, and M one of B and N as a set.
-With d the largest Jaccard index of M and S that is wanted,
+With d the largest Jaccard index of M and S that is wanted::
 
     k (d |M or S| - |M and S|),    k = min((1 - w) / d, w / (1 - d)),
 
