@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_distance import DPDilca, dilca
 from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.choosing import edges_or_contexts
+from dpframework_distance.choosing import edges_or_contexts, share_of_marginals
 from dpframework_distance.edges import PairDependence
 from dpframework_distance.estimates import NoisyPair
 from dpframework_distance.forest import Forest, dependence, fitted, information, telling
@@ -211,7 +211,7 @@ def test_a_plan_spends_its_budget_and_no_more(context: str, relation: dpf.Relati
     [
         ((2, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 14, 16, 41), 48_842, 1, 13),
         ((2, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 14, 16, 41), 48_842, 100, None),
-        ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, 1, 4),
+        ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, 1, 6),
         ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, "0.1", 0),
         ((4,) * 34, 366, 1, 0),
         ((4,) * 64, 100_000, 1, 63),
@@ -223,6 +223,15 @@ def test_what_is_learned_follows_from_public_facts(sizes: Any, rows: int | None,
     schema = dpf.Schema(among, rows=rows)
     budget = DistanceBudget(Fraction(epsilon), False, False)
     assert edges_or_contexts(among, range(len(among)), schema, budget, 3) == choice
+
+
+def test_the_noisier_marginals_are_the_more_of_the_budget_they_get() -> None:
+    sizes, budget = (2, 2, 2, 4, 4, 4, 4, 5, 5), DistanceBudget(Fraction(1), False, False)
+    shares = [share_of_marginals(sizes, rows, budget) for rows in (10**9, 1_473, 100, None)]
+    assert shares == [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(2, 5)]
+    rho = DistanceBudget(Fraction(1, 50), True, True)
+    assert share_of_marginals(sizes, 10**9, rho) == Fraction(1, 10)
+    assert share_of_marginals(sizes, 1_473, rho) == Fraction(7, 20)
 
 
 def test_auto_plans_what_it_chooses() -> None:

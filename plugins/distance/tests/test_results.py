@@ -130,6 +130,15 @@ def test_pairwise_distances_by_blocks(metric, table, block):
     assert metric.condensed(codes) == pytest.approx(squareform(expected, checks=False), abs=1e-12)
 
 
+def test_the_metric_is_what_scikit_learn_takes(metric, table):
+    from sklearn.neighbors import NearestNeighbors
+
+    codes = metric.encode(table)[:20]
+    assert metric(codes[0], codes[7]) == pytest.approx(metric.pairwise(codes)[0, 7], abs=1e-12)
+    found, _ = NearestNeighbors(n_neighbors=3, metric=metric).fit(codes).kneighbors(codes)
+    assert found == pytest.approx(np.sort(metric.pairwise(codes), axis=1)[:, :3], abs=1e-9)
+
+
 def test_condensed_distances_over_several_blocks(metric, table):
     codes = np.tile(metric.encode(table), (8, 1))
     assert len(codes) > 2 * 1024

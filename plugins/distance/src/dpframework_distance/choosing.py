@@ -1,11 +1,11 @@
 """`context = "auto"`: which way of learning fits a table, from public facts alone.
 
 How much noise there is next to what is to be learned follows from the budget, the number of rows, and the attributes'
-sizes. The rule and its constants come from Adult, Cmc and Soybean (docs/distances.md has results on other tables):
+sizes. The rule and its constants come from Adult, Cmc and Mushroom (docs/distances.md has results on other tables):
 
-- with f the number of pairs whose joint histograms would have a relative noise of about a fifth, if 0.4 of the budget
-  were spent on them: where f is 0, or the marginals themselves are noisy (a relative noise above 0.2 with half of the
-  budget), nothing but marginals is worth its budget;
+- with f the number of pairs whose joint histograms would have a relative noise of about a fifth, with what the budget
+  leaves for them (the less noise marginals have, the less of it they get): where f is 0, or marginals are noisy (a
+  relative noise above 0.2 with half of the budget), nothing but marginals is worth its budget;
 - where even all joint histograms of contexts would have hardly any noise, contexts are chosen from the rows;
 - else a forest of f edges, or a tree.
 """
@@ -16,6 +16,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
+from fractions import Fraction
 
 from dpframework.facts import Attribute, Schema
 from dpframework.mechanisms import groups_by_size
@@ -25,8 +26,9 @@ from dpframework_distance.subsets import MOST_CELLS, number_of_cells
 CLEAR = 0.02  # relative noise of all contexts' joint histograms at which contexts are chosen from the rows
 CLEAR_FOR_ONE = 0.2  # the same where there is a single target
 TABLES = 0.7  # of the budget, for the joint histograms of contexts
-FORESTS = 0.4  # and for those of a forest
+TREE = Fraction(9, 10)  # for the marginals and the joint histograms of a tree; the rest selects its edges
 NOISY = 0.2  # relative noise of a joint histogram that is worth its budget, and of marginals
+MARGINALS = 10  # times their relative noise at the whole budget: the share that they get in a tree
 _LAPLACE = 2 * math.sqrt(2)  # standard deviation of a count, at epsilon 1, if a row is replaced
 
 
@@ -52,7 +54,7 @@ def edges_or_contexts(
     fits = context_size < len(sizes) and number_of_cells(sizes, context_size + 1, only) <= MOST_CELLS
     if fits and _LAPLACE * tables * cells / (TABLES * epsilon * rows) <= bound:
         return None
-    edges = edges_worth(sizes, rows, epsilon)
+    edges = edges_worth(sizes, rows, epsilon * float(TREE - share_of_marginals(sizes, rows, budget)))
     noisy = number_of_cells(sizes, 2) > MOST_CELLS or noise_of_marginals(sizes, rows, budget) > NOISY
     return 0 if noisy or only is not None else edges
 
@@ -64,9 +66,17 @@ def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
 
 
 def edges_worth(sizes: Sequence[int], rows: int, epsilon: float) -> int:
-    """Return how many joint histograms of pairs may share the budget, at a relative noise of about a fifth each."""
+    """Return how many joint histograms of pairs may share that epsilon, at a relative noise of about a fifth each."""
     cells = statistics.median(a * b for a, b in itertools.combinations(sizes, 2))
-    return min(int(NOISY * rows * FORESTS * epsilon / (_LAPLACE * cells)), len(sizes) - 1)
+    return min(int(NOISY * rows * epsilon / (_LAPLACE * cells)), len(sizes) - 1)
+
+
+def share_of_marginals(sizes: Sequence[int], rows: int | None, budget: DistanceBudget) -> Fraction:
+    """Return the share of a tree's budget that marginals need: the more, the noisier they are; in steps of a 20th."""
+    if rows is None:
+        return Fraction(2, 5)
+    needed = MARGINALS * noise_of_marginals(sizes, rows, budget) / 2
+    return Fraction(min(max(round(20 * needed), 2), 10), 20)
 
 
 def noise_of_marginals(sizes: Sequence[int], rows: int, budget: DistanceBudget) -> float:

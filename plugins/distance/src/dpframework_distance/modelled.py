@@ -14,7 +14,7 @@ import attrs
 from dpframework.facts import Attribute, Schema
 from dpframework.plan import Node, post, sequential
 from dpframework.run import PrivateTable
-from dpframework_distance import edges, histograms, marginals
+from dpframework_distance import choosing, edges, histograms, marginals
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import Array, Conditional, distances_between, points_of, points_of_profiles
@@ -22,8 +22,7 @@ from dpframework_distance.forest import Forest, telling
 from dpframework_distance.marginals import Known
 from dpframework_distance.queries import PairCounts
 
-EDGES_SHARE = Fraction(1, 10)  # of the budget
-MARGINALS_SHARES = {True: Fraction(2, 5), False: Fraction(1, 2)}  # of a tree of all attributes, and of a forest
+EDGES_SHARE = 1 - choosing.TREE  # of the budget
 
 
 @final
@@ -59,7 +58,7 @@ class Modelled:
 
     def plan(self) -> Node:
         """Plan the marginals, then the edges and their joint histograms."""
-        share = MARGINALS_SHARES[self.number == len(self.among) - 1] if self.number else Fraction(1)
+        share = self._share if self.number else Fraction(1)
         nodes = marginals.planned(self._looked_at, self.budget, share)
         if not self.number:
             return sequential(*nodes.values(), post("distances", list(nodes)))
@@ -87,6 +86,12 @@ class Modelled:
         targets = self.targets if self.number else range(len(looked_at))
         learned = {looked_at[t].name: self._distances(t, forest, known[t]) for t in targets}
         return LearnedDistances(self.schema.select([a.name for a in looked_at]), learned)
+
+    @property
+    def _share(self) -> Fraction:
+        """The share of the budget that a tree's marginals get."""
+        rows = self.schema.rows if self.schema.rows is not None else self.schema.max_rows
+        return choosing.share_of_marginals([attribute.size for attribute in self.among], rows, self.budget)
 
     @property
     def _looked_at(self) -> tuple[Attribute, ...]:
