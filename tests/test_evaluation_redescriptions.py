@@ -144,7 +144,8 @@ def test_matching_over_several_blocks(table):
 
 
 def test_which_are_kept():
-    large, small = shown(A, C, 400, 100), shown(B, E, 12, 3)
+    sides = {"left_only": Noisy(50, 50), "right_only": Noisy(50, 50), "rows": 1000}
+    large, small = Redescription(A, C, both=Noisy(400, 50), **sides), shown(B, E, 12, 3)
     found = Redescriptions([large, small], candidates=50)
     assert kept(found, "all") == list(found)
     assert kept(found, "trusted") == kept(found, "pruned") == kept(found, 100) == [large]

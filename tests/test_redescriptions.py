@@ -341,6 +341,47 @@ def test_no_mark_is_wrong(scale: float) -> None:
     assert wrong <= binom.isf(1e-9, runs, 0.05)
 
 
+def counted(both: float, left_only: float, right_only: float, spread: float = 50, rows: int = 1000) -> Redescription:
+    sides = {"left_only": Noisy(left_only, spread), "right_only": Noisy(right_only, spread)}
+    return Redescription(LEFT, RIGHT, both=Noisy(both, spread), rows=rows, **sides)
+
+
+def test_a_star_needs_more_than_little_noise() -> None:
+    real, tautology, chance = counted(400, 60, 40), counted(900, 30, 30), counted(250, 250, 250)
+    assert all(one.trusted(100) for one in (real, tautology, chance))
+    assert [one.starred(100) for one in (real, tautology, chance)] == [True, False, False]
+    assert not real.starred(100, min_support=500)
+    assert not real.starred(100, max_share=0.45)
+    assert not counted(400, 60, 40, spread=30_000).starred(100)
+    assert not Redescription(LEFT, RIGHT, both=Noisy(400, 0), apart=Noisy(1, 0), rows=1000).starred()
+    assert real.lift == pytest.approx(400 * 1000 / (460 * 440))
+    ranked = Redescriptions([tautology, real], 100)
+    assert list(ranked) == [real, tautology]  # evidence before the index
+    assert "460 | 440" in str(ranked)
+
+
+def test_shown_counts_agree_with_each_other() -> None:
+    line = str(Redescriptions([counted(-7, -20, 3)])).splitlines()[1]
+    assert " 0 [0, " in line
+    assert "0 | 0" in line
+
+
+def test_no_star_is_wrong() -> None:
+    """Sides that share about as many rows as independent ones: with probability 0.95 a run has no wrong star."""
+    rng = np.random.default_rng(9)
+    noise = laplace(12)
+    runs, wrong = 40, 0
+    for _ in range(runs):
+        left, right = rng.integers(300, 900, (2, 25))
+        both = np.minimum(rng.binomial(1000, left * right / 10**6), np.minimum(left, right))
+        exact = np.stack([both, left - both, right - both])
+        added = rng.choice(steps(noise), p=noise / noise.sum(), size=exact.shape)
+        p = p_values(both, left, right, 1000)
+        stars = np.array([counted(*one, spread=variance(noise)).starred(25) for one in (exact + added).T])
+        wrong += bool((stars & ((p > 0.01) | (np.maximum(left, right) > 800))).any())
+    assert wrong <= binom.isf(1e-9, runs, 0.05)
+
+
 def test_pruning_removes_artefacts_and_keeps_what_is_real() -> None:
     """A dense block of candidates without substance and some large real ones: the paper's scatter."""
     rng = np.random.default_rng(8)
@@ -361,7 +402,7 @@ def test_pruning_removes_artefacts_and_keeps_what_is_real() -> None:
     assert set(kept) == real
     assert kept.candidates == 2030
     assert max(item.both.value for item in block) < result.min_support_from_scatter() <= 600 + 200
-    assert all(kept.trusted)
+    assert all(item.trusted(kept.candidates) for item in kept)
     assert result.pruned(0.0).items == tuple(item for item in result if item.both.value >= 0)
 
 
@@ -389,8 +430,8 @@ def test_pruning_keeps_the_largest_that_pass_together(result: Redescriptions) ->
 @patient
 def test_results_are_sorted_sequences(result: Redescriptions) -> None:
     assert list(result) == [result[k] for k in range(len(result))] == list(result.items)
-    lows = [item.jaccard_interval()[0] for item in result]
-    assert lows == sorted(lows, reverse=True)
+    keys = [(not star, -item.jaccard_interval()[0]) for item, star in zip(result, result.trusted, strict=True)]
+    assert keys == sorted(keys)
     again = Redescriptions(reversed(result.items), result.candidates)
     assert [str(item) for item in again] == [str(item) for item in result]
     assert result[1:].items == result.items[1:]
@@ -482,7 +523,8 @@ def test_the_table_is_aligned_and_wraps_long_descriptions() -> None:
         "t_jan >= -3.25",
         "smoker = true",
     ]
-    assert re.split(" {2,}", lines[1][column:]) == ["fev < 3", "0.98 [0.97, 0.98]", "4000 [3984, 4016]", "<1e-99", "*"]
+    cells = ["fev < 3", "0.98 [0.97, 0.98]", "4000 [3984, 4016]", "4060 | 4040", "2.2", "<1e-99", "*"]
+    assert re.split(" {2,}", lines[1][column:]) == cells
     assert re.split(" {2,}", lines[5][column:])[:2] == ["fev < 3", "1.00 [0.00, 1.00]"]
     assert "2 candidates were looked at" in lines[-1]
     assert max(map(len, lines)) <= 120

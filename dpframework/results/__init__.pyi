@@ -12,4 +12,5 @@ from .unions import (
     CellTable as CellTable,
     Wanted as Wanted,
     distinct as distinct,
+    nothing_above as nothing_above,
 )

@@ -23,6 +23,8 @@ from dpframework.results.kept import Kept
 from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, heavy_deviation, quantile
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
+MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
+SIGNIFICANT = 0.01  # the largest p-value of what is starred, beyond the noise
 _STEPS = 60  # of Newton, more than are ever needed
 _GRID = 2**50  # ends of intervals are multiples of 1 / _GRID: digits beyond are rounding
 
@@ -127,6 +129,43 @@ class Redescription(Kept):
         both, left, right = (np.array(n.value) for n in (self.both, self.left_support, self.right_support))
         return float(p_values(both, left, right, self.rows.value))
 
+    @property
+    def lift(self) -> float | None:
+        """By how many times more rows are in both supports than if the sides were independent; None where unknown."""
+        if self.left_support is None or self.right_support is None or self.rows is None:
+            return None
+        both = max(self.both.value, 0.0)
+        expected = max(self.left_support.value, both) * max(self.right_support.value, both) / max(self.rows.value, 1.0)
+        return both / expected if expected > 0 else None
+
+    def starred(self, candidates: int = 1, min_support: float = 0, max_share: float = MOST_SHARE) -> bool:
+        """Tell whether, in spite of the noise, this is known to be worth reading.
+
+        That is so if it is trusted, and, whatever counts within their intervals are the exact ones, its p-value is up
+        to 0.01, both sides hold for `min_support` rows at least, and neither for more than `max_share` of all: for more
+        it would be nearly a tautology. Of all that were looked at, none is starred wrongly with probability 0.95.
+
+        Parameters
+        ----------
+        candidates
+            See `trusted`.
+        min_support, max_share
+            The bounds on the supports.
+        """
+        if self.left_only is None or self.right_only is None or self.rows is None:
+            return False
+        # half of the error is for the trusted index, the rest for four counts
+        if self.clearance() < quantile(ERROR / candidates / 2):
+            return False
+        level = 1 - ERROR / candidates / 8
+        least, most = (max(end, 0.0) for end in self.both.interval(level))
+        left_only, right_only = (max(count.interval(level)[1], 0.0) for count in (self.left_only, self.right_only))
+        rows = self.rows.interval(level)[0]
+        if least < min_support or most + max(left_only, right_only) > max_share * rows:
+            return False
+        both = np.array([least, most])
+        return bool(p_values(both, both + left_only, both + right_only, rows).max() <= SIGNIFICANT)
+
     def trusted(self, candidates: int = 1) -> bool:
         """Tell whether, in spite of the noise, the exact Jaccard index is known to be at least half of the one shown.
 
@@ -160,6 +199,7 @@ class Redescription(Kept):
             "jaccard": self.jaccard,
             "jaccard_interval": list(self.jaccard_interval()),
             "support_interval": list(self.support_interval()),
+            "lift": self.lift,
             "p_value": self.p_value,
         }
 

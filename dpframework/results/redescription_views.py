@@ -16,14 +16,15 @@ _SHOWN = 50  # rows of a printed table
 _WIDTH = 34  # of a description in it, then it is wrapped
 _OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0.8", "label": "not trusted"}
 _FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
-_HEADINGS = ("left", "right", "Jaccard", "support", "p-value", "")
+_HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", "")
 _LEGEND = (
-    "Brackets: 95 % intervals, from the noise alone. *: trusted, the exact Jaccard index is at least half of the one\n"
-    "shown (with 95 % confidence in all marks at once; {candidates} candidates were looked at)."
+    "Brackets: 95 % intervals, from the noise alone. Lift: rows in both, over those of independent sides.\n"
+    "*: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact Jaccard\n"
+    "index at least half of the one shown (with 95 % confidence in all marks; {candidates} candidates were looked at)."
 )
 _COLUMNS = (
     *("left", "right", "jaccard", "jaccard_low", "jaccard_high", "support", "support_low", "support_high"),
-    *("left_support", "right_support", "rows", "p_value", "trusted"),
+    *("left_support", "right_support", "rows", "lift", "p_value", "trusted"),
 )
 
 
@@ -75,10 +76,20 @@ def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
         str(item.left),
         str(item.right),
         f"{item.jaccard:.2f} [{low:.2f}, {high:.2f}]",
-        f"{item.both.value:.0f} [{math.floor(least)}, {math.ceil(most)}]",
+        f"{max(item.both.value, 0):.0f} [{math.floor(least)}, {math.ceil(most)}]",
+        _sides_text(item),
+        "-" if item.lift is None else f"{item.lift:.1f}",
         _p_text(item.p_value),
         "*" if trusted else "",
     )
+
+
+def _sides_text(item: Redescription) -> str:
+    """Write the supports of either side, made consistent: not negative, and none below that of both."""
+    if item.left_support is None or item.right_support is None:
+        return "-"
+    both = max(item.both.value, 0.0)
+    return f"{max(item.left_support.value, both):.0f} | {max(item.right_support.value, both):.0f}"
 
 
 def _p_text(p: float | None) -> str:
@@ -105,7 +116,7 @@ def _fields(item: Redescription, trusted: bool) -> tuple[object, ...]:
         *(str(item.left), str(item.right), item.jaccard, *item.jaccard_interval()),
         *(item.both.value, *item.support_interval()),
         *("" if count is None else count.value for count in supports),
-        "" if item.p_value is None else item.p_value,
+        *("" if number is None else number for number in (item.lift, item.p_value)),
         str(trusted).lower(),
     )
 

@@ -16,7 +16,7 @@ from dpframework.facts.files import write_whole
 from dpframework.results import redescription_views as views
 from dpframework.results.kept import Drawn
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
-from dpframework.results.redescription import ERROR, Redescription, least_jaccard
+from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription, least_jaccard
 
 
 def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
@@ -38,10 +38,16 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
         raise InputError(f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count them in")
 
 
+def _starred_first(found: Any) -> None:
+    """Put what is starred before the rest; either keeps its order."""
+    marked = sorted(zip(found.trusted, found.items, strict=True), key=lambda pair: not pair[0])
+    object.__setattr__(found, "items", tuple(item for _, item in marked))
+
+
 @final
 @attrs.frozen(repr=False)
 class Redescriptions(Sequence[Redescription], Drawn):
-    """What a redescription miner found: best first, by the lower end of the Jaccard interval, then by support.
+    """What a redescription miner found: what is starred first, then by the lower end of the Jaccard interval.
 
     Attributes
     ----------
@@ -50,6 +56,10 @@ class Redescriptions(Sequence[Redescription], Drawn):
     candidates
         How many redescriptions were looked at on their noisy counts, these included: the more, the more of them
         noise alone lets shine. Without it, the number of items.
+    min_support, max_share
+        The fewest rows that both sides of a starred one hold for, and the largest share of all that either does.
+    reason
+        Why nothing was found, where that is so.
 
     Examples
     --------
@@ -61,11 +71,12 @@ class Redescriptions(Sequence[Redescription], Drawn):
     >>> small = Redescription(smoker, Below("fev", 2), both=Noisy(21, 50), apart=Noisy(4, 100))
     >>> found = Redescriptions([small, large], candidates=100)
     >>> print(found)
-    left           right    Jaccard            support         p-value
-    smoker = true  fev < 3  0.80 [0.77, 0.84]  400 [384, 416]  2.9e-46  *
-    smoker = true  fev < 2  0.84 [0.34, 1.00]  21 [5, 37]      -
-    Brackets: 95 % intervals, from the noise alone. *: trusted, the exact Jaccard index is at least half of the one
-    shown (with 95 % confidence in all marks at once; 100 candidates were looked at).
+    left           right    Jaccard            support         sides      lift  p-value
+    smoker = true  fev < 3  0.80 [0.77, 0.84]  400 [384, 416]  460 | 440  2.0   2.9e-46  *
+    smoker = true  fev < 2  0.84 [0.34, 1.00]  21 [5, 37]      -          -     -
+    Brackets: 95 % intervals, from the noise alone. Lift: rows in both, over those of independent sides.
+    *: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact Jaccard
+    index at least half of the one shown (with 95 % confidence in all marks; 100 candidates were looked at).
     >>> found.pruned()
     <1 redescriptions of 100 candidates>
     """
@@ -75,6 +86,13 @@ class Redescriptions(Sequence[Redescription], Drawn):
     candidates: int = attrs.field(
         default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
     )
+    min_support: float = attrs.field(default=0.0, kw_only=True)
+    max_share: float = attrs.field(default=MOST_SHARE, kw_only=True)
+    reason: str = attrs.field(default="", kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Rank by evidence first."""
+        _starred_first(self)
 
     @overload
     def __getitem__(self, index: int) -> Redescription: ...
@@ -92,8 +110,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     @property
     def trusted(self) -> tuple[bool, ...]:
-        """For each whether it is trusted (see `Redescription.trusted`): with probability 0.95 no mark is wrong."""
-        return tuple(item.trusted(self.candidates) for item in self.items)
+        """For each whether it is starred (see `Redescription.starred`): with probability 0.95 no mark is wrong."""
+        return tuple(item.starred(self.candidates, self.min_support, self.max_share) for item in self.items)
 
     def min_support_from_scatter(self) -> float:
         """Return the least noisy support from which few redescriptions are artefacts of noise.
@@ -121,7 +139,10 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def __str__(self) -> str:
         """Draw a table, long descriptions wrapped; only of the first where there are many."""
         if not self.items:
-            return f"No redescriptions; {self.candidates} were looked at." if self.candidates else "No redescriptions."
+            why = f" {self.reason}" if self.reason else ""
+            return (
+                f"No redescriptions; {self.candidates} were looked at." if self.candidates else "No redescriptions."
+            ) + why
         return views.table(self.items, self.trusted, self.candidates)
 
     def __repr__(self) -> str:
@@ -131,12 +152,14 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
         forms = [{**item.to_dict(), "trusted": t} for item, t in zip(self.items, self.trusted, strict=True)]
-        return {"candidates": self.candidates, "redescriptions": forms}
+        bounds = {"min_support": self.min_support, "max_share": self.max_share, "reason": self.reason}
+        return {"candidates": self.candidates, **bounds, "redescriptions": forms}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Redescriptions:
         """See `Kept`."""
-        return cls([Redescription.from_dict(item) for item in form["redescriptions"]], form["candidates"])
+        bounds = {name: form[name] for name in ("min_support", "max_share", "reason") if name in form}
+        return cls([Redescription.from_dict(item) for item in form["redescriptions"]], form["candidates"], **bounds)
 
     def to_csv(self, path_or_buffer: str | os.PathLike[str] | TextIO) -> None:
         """Write one line a redescription, to a file (whole or not at all) or to an open text file.

@@ -7,6 +7,7 @@ redescription, and all its counts are sums of the table's: post-processing of on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import final
 
 import attrs
@@ -121,6 +122,14 @@ class CellTable:
         """Return the noisy Jaccard index of the rows that two unions hold for."""
         shared = float(self.counts[np.ix_(left[one] & left[other], right[one] & right[other])].sum())
         return shared / max(float(both[one] + both[other]) - shared, 1.0)
+
+
+def nothing_above(target: Fraction) -> str:
+    """Return why nothing is reported of a table of which all that was counted is below the index aimed at."""
+    return (
+        f"None was clearly above a Jaccard index of {float(target):g} within the bounds on the supports: "
+        "lower target_jaccard to look for weaker ties."
+    )
 
 
 def distinct(found: Sequence[Redescription]) -> list[Redescription]:

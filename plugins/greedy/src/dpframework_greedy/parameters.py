@@ -23,7 +23,7 @@ from dpframework.facts import (
 from dpframework.mechanisms import Exponential
 from dpframework.plan import Node, repeat, step
 from dpframework.queries import CAP, Match, MatchScores, choices_carried
-from dpframework.results import Redescription, Redescriptions, Wanted
+from dpframework.results import Redescription, Redescriptions, Wanted, nothing_above
 from dpframework.run import Miner, PrivateTable
 from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, Shares, choices_within
 from dpframework_greedy.choices import SuccessiveExponential
@@ -186,9 +186,21 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
     def finished(self, found: list[Redescription], candidates: int) -> Redescriptions:
-        """Return the result, without what its p-value excludes."""
+        """Return the result, without what its p-value excludes or what is beyond the bounds by more than the noise."""
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
-        return Redescriptions(kept, max(candidates, 1) if kept else candidates)
+        kept = [one for one in kept if self._within(one)]
+        return Redescriptions(
+            kept,
+            max(candidates, 1) if kept else candidates,
+            min_support=self.min_support or 0.0,
+            reason="" if kept or not self.counts_together else nothing_above(self.target_jaccard),
+        )
+
+    def _within(self, one: Redescription) -> bool:
+        """Tell whether the bounds on the supports may hold for the exact counts."""
+        if self.min_support is not None and one.both.interval()[1] < self.min_support:
+            return False
+        return self.max_support is None or (one.both + one.apart).interval()[0] <= self.max_support
 
 
 @final

@@ -36,7 +36,7 @@ from dpframework.facts import (
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.queries import CAP, Match, MatchScores, choices_carried, rows_meant
-from dpframework.results import CellTable, Redescription, Redescriptions, Wanted, distinct
+from dpframework.results import CellTable, Redescription, Redescriptions, Wanted, distinct, nothing_above
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
@@ -136,7 +136,8 @@ class MatchedTrees(Miner):
             some, number = self._read(trees, counts, scope.calibration("leaves").variance, schema.rows)
             found += some
             looked_at += number
-        return Redescriptions(distinct(found), looked_at)
+        reason = "" if found else nothing_above(self.target_jaccard)
+        return Redescriptions(distinct(found), looked_at, min_support=self.min_support or 0.0, reason=reason)
 
     def _read(
         self, trees: Mapping[View, CompleteTree], counts: NDArray[np.int64], variance: float, rows: int | None
