@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import signal
 import sys
 
 
 def main() -> int:
     """Run the command of this process, and return its exit code; Ctrl-C ends it quietly at any moment."""
+    # Once all is done, the interpreter takes a moment to end, and Ctrl-C would then kill it.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         from dpframework.cli import main as run  # takes a second, in which a user may think better of it
 
