@@ -399,6 +399,13 @@ def test_a_results_folder_that_does_not_fit(capsys, study, tmp_path):
     assert "another plan" in err
 
 
+def test_each_parameter_of_each_miner_is_explained(capsys):
+    _, out, _ = run(capsys, "miners", "--json")
+    for name in [miner["name"] for miner in json.loads(out)["miners"]]:
+        _, out, _ = run(capsys, "miners", name, "--json")
+        assert [one["name"] for one in json.loads(out)["parameters"] if not one["doc"]] == [], name
+
+
 def test_miners_and_mechanisms(capsys):
     code, out, _ = run(capsys, "miners")
     assert code == 0

@@ -93,8 +93,10 @@ def _show_one(name: str, brought: Registered, as_json: bool) -> None:
 
 
 def _parameters(kind: type[Any]) -> list[dict[str, Any]]:
-    """Return the name, type, default and documentation of each parameter of an attrs class."""
-    docs = _parameter_docs(_doc(kind))
+    """Return the name, type, default and documentation of each parameter of an attrs class, inherited ones too."""
+    docs: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        docs |= _parameter_docs(inspect.cleandoc(vars(base).get("__doc__") or ""))
     found = []
     for field in attrs.fields(kind):
         if not field.init:

@@ -108,7 +108,9 @@ class TreeRedescriptions(Miner):
     max_depth
         Of every tree.
     constraints
-        See `extraction.Constraints`.
+        What a redescription must fulfil, on its noisy counts: `min_jaccard`, the least Jaccard index; `min_support`,
+        the fewest rows that both sides hold for; `max_support`, the largest share of all rows that they do;
+        `max_p_value`, the largest p-value.
     sensitivity
         "tight", or "published" for the paper's scores and their sensitivities.
     """
