@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from people import TREE_STUDY
 
 import dpframework as dpf
 from dpframework.cli import main, running
+from dpframework.ledger import journal
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 ON = ("--ledger", "people.ledger", "--data-set", "people")
@@ -133,3 +135,27 @@ def test_a_disk_without_room_for_the_journal_costs_nothing_that_is_not_kept(fold
     subprocess.run(["mount", "-o", "remount,size=4m", small_disk], check=True)
     assert main(command) == 0
     check_written(folder, out, one_run(folder))
+
+
+class NoRoom(sqlite3.Connection):
+    """A connection that finds the disk full once it holds the lock."""
+
+    def execute(self, text: str, *given: object) -> sqlite3.Cursor:  # type: ignore[override]
+        if text.startswith("CREATE"):
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return super().execute(text, *given)  # type: ignore[arg-type]
+
+
+def test_a_journal_that_cannot_be_begun_holds_no_lock(tmp_path, monkeypatch):
+    """The error that says so may be kept for as long as somebody likes."""
+    path = tmp_path / "run.journal"
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            journal, "connect", lambda *_, **__: sqlite3.connect(path, isolation_level=None, factory=NoRoom)
+        )
+        with pytest.raises(dpf.InputError, match="disk is full") as kept:
+            journal.Journal(path)
+    assert kept.value.__traceback__ is not None
+    journal.Journal(path).close()

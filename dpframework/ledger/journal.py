@@ -89,6 +89,9 @@ class Journal:
         self.path = path
         try:
             self._connection = connect(path, create=True, patience=0)
+        except sqlite3.Error as error:
+            raise meaning(error, path, WHAT) from None
+        try:
             # The lock of the first transaction is kept after it. The system drops it if the process is killed.
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("BEGIN EXCLUSIVE")
@@ -101,6 +104,7 @@ class Journal:
                 self._connection.execute(text)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
+            self._connection.close()  # else the error's traceback would hold the lock
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
                 raise InputError(f"{path}: another process is making this run; wait until it has ended") from None
             raise meaning(error, path, WHAT) from None

@@ -33,6 +33,9 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
         damaged = sqlite3.DatabaseError("its list of tables is damaged")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damaged from None
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
