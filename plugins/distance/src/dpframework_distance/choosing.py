@@ -5,7 +5,7 @@ sizes. The rule and its constants come from Adult, Cmc and Mushroom (docs/distan
 
 - with f the number of pairs whose joint histograms would have a relative noise of about a fifth, with what the budget
   leaves for them (the less noise marginals have, the less of it they get): where f is 0, or marginals are noisy (a
-  relative noise above 0.2 with half of the budget), nothing but marginals is worth its budget;
+  relative noise above 0.1 with half of the budget), nothing but marginals is worth its budget;
 - where even all joint histograms of contexts would have hardly any noise, contexts are chosen from the rows;
 - else a forest of f edges, or a tree.
 """
@@ -27,7 +27,8 @@ CLEAR = 0.02  # relative noise of all contexts' joint histograms at which contex
 CLEAR_FOR_ONE = 0.2  # the same where there is a single target
 TABLES = 0.7  # of the budget, for the joint histograms of contexts
 TREE = Fraction(9, 10)  # for the marginals and the joint histograms of a tree; the rest selects its edges
-NOISY = 0.2  # relative noise of a joint histogram that is worth its budget, and of marginals
+NOISY = 0.2  # relative noise of a joint histogram that is worth its budget
+NOISY_MARGINALS = 0.1  # relative noise of marginals, at half of the budget, beyond which they need all of it
 MARGINALS = 10  # times their relative noise at the whole budget: the share that they get in a tree
 _LAPLACE = 2 * math.sqrt(2)  # standard deviation of a count, at epsilon 1, if a row is replaced
 
@@ -55,7 +56,7 @@ def edges_or_contexts(
     if fits and _LAPLACE * tables * cells / (TABLES * epsilon * rows) <= bound:
         return None
     edges = edges_worth(sizes, rows, epsilon * float(TREE - share_of_marginals(sizes, rows, budget)))
-    noisy = number_of_cells(sizes, 2) > MOST_CELLS or noise_of_marginals(sizes, rows, budget) > NOISY
+    noisy = number_of_cells(sizes, 2) > MOST_CELLS or noise_of_marginals(sizes, rows, budget) > NOISY_MARGINALS
     return 0 if noisy or only is not None else edges
 
 
