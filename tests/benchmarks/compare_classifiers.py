@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 import numpy as np
 from benchmark_tasks import Task, default_data
-from dpframework_trees import DPID3, DPAdditive, DPTree
+from dpframework_trees import DPID3, DPAdditive, DPClassifierMiner, DPTree
 from numpy.typing import NDArray
 
 import dpframework as dpf
@@ -29,6 +29,7 @@ import dpframework as dpf
 TASKS = ("adult", "mushroom", "nursery", "nltcs", "cmc")
 CLASS = {"adult": "income", "mushroom": "class", "nursery": "class", "nltcs": "traveling"}
 METHODS: dict[str, Any] = {
+    "dp-classifier": lambda target, epsilon: DPClassifierMiner(target, epsilon),
     "dp-additive": lambda target, epsilon: DPAdditive(target, epsilon),
     "dp-id3": lambda target, epsilon: DPID3(target, epsilon),
     "dp-tree": lambda target, epsilon: DPTree(target, epsilon, max_depth=2),

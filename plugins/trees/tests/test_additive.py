@@ -9,6 +9,8 @@ import pytest
 from dpframework_trees.additive import AdditiveModel, DPAdditive
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
 from dpframework_trees.additive.miner import merged, most_bins
+from dpframework_trees.default import DPClassifierMiner
+from dpframework_trees.default_estimator import DPClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpframework as dpf
@@ -157,3 +159,33 @@ def test_an_estimator_is_private_with_a_public_schema():
     assert model.private_
     assert [term.attribute.name for term in model.model_.terms] == ["size", "colour"]
     assert model.score(X, y) > 0.9
+
+
+def test_the_default_model_follows_from_public_facts():
+    def kind(rows, epsilon, target="grade"):
+        return DPClassifierMiner(target, epsilon).kind(SCHEMA, rows)
+
+    # three functions and three outputs: 450 rows times epsilon
+    assert [kind(rows, 1) for rows in (449, 450)] == ["grown-4", "additive"]
+    # three functions and one output: 150
+    assert [kind(rows, 1, "ripe") for rows in (149, 150)] == ["sampled-2", "additive"]
+    assert [kind(rows, "0.1") for rows in (2_999, 3_000, 4_499, 4_500)] == [
+        "sampled-2",
+        "grown-4",
+        "grown-4",
+        "additive",
+    ]
+
+
+def test_the_model_that_was_chosen_predicts():
+    study = dpf.Study(SCHEMA, epsilon=2)
+    study.add("model", DPClassifierMiner("grade", 2))
+    chosen = study.run(dpf.table_from_frame(fruits(), SCHEMA), seed=0)["model"]
+    assert chosen.kind == "additive"
+    rows = fruits(200, seed=2)[["size", "colour", "ripe"]]
+    assert (chosen.predict(rows) == fruits(200, seed=2).grade).mean() > 0.7
+    schema, frame = two_grades()
+    few = frame.iloc[::20]
+    model = DPClassifier(1, schema=schema, random_state=0).fit(few[["size", "colour", "ripe"]], few.grade)
+    assert model.kind_ == "sampled-2"
+    assert set(model.predict(few[["size", "colour", "ripe"]])) <= {"bad", "fine"}

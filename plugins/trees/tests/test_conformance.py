@@ -5,6 +5,7 @@ from typing import ClassVar
 from dpframework_trees import DPID3, DPTree
 from dpframework_trees.additive import DPAdditive
 from dpframework_trees.choosing import TreeChoice
+from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
 from dpframework.verify.conformance import MinerConformance
@@ -55,3 +56,8 @@ class TestTreeChoice(MinerConformance):
 class TestDPAdditive(MinerConformance):
     miner = DPAdditive
     replays = 100  # the witnesses come near the claim; a search of fits would take minutes
+
+
+class TestDPClassifier(MinerConformance):
+    miner = DPClassifierMiner
+    replays = 100

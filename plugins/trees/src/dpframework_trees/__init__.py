@@ -10,6 +10,8 @@ from dpframework.study import hookimpl
 if TYPE_CHECKING:
     from dpframework_trees.additive import AdditiveModel, DPAdditive, ObjectivePerturbation
     from dpframework_trees.additive.estimator import DPAdditiveClassifier
+    from dpframework_trees.default import DPClassifierMiner
+    from dpframework_trees.default_estimator import DPClassifier
     from dpframework_trees.dptree import DPTree
     from dpframework_trees.estimator import (
         DPID3Classifier,
@@ -28,6 +30,8 @@ __all__ = [
     "AltMCMC",
     "DPAdditive",
     "DPAdditiveClassifier",
+    "DPClassifier",
+    "DPClassifierMiner",
     "DPID3Classifier",
     "DPTree",
     "DPTreeClassifier",
@@ -42,6 +46,7 @@ __all__ = [
 
 _ESTIMATORS = {
     "DPAdditiveClassifier": "dpframework_trees.additive.estimator",
+    "DPClassifier": "dpframework_trees.default_estimator",
     **dict.fromkeys(
         ("DPID3Classifier", "DPTreeClassifier", "PrivateClassifier", "PrivateTreeSearch", "TreeClassifier"),
         "dpframework_trees.estimator",
@@ -51,13 +56,14 @@ _ESTIMATORS = {
 
 @hookimpl
 def dpframework_miners() -> list[type[Any]]:
-    """Bring the tree miners, and the additive classifier."""
+    """Bring the miners of trees, the additive classifier, and the one that chooses."""
     from dpframework_trees.additive import DPAdditive
+    from dpframework_trees.default import DPClassifierMiner
     from dpframework_trees.dptree import DPTree
     from dpframework_trees.id3 import DPID3
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MatchedTrees, MCMCTreePair
 
-    return [DPID3, DPTree, DPAdditive, AltExpM, AltMCMC, MCMCTreePair, MatchedTrees]
+    return [DPID3, DPTree, DPAdditive, DPClassifierMiner, AltExpM, AltMCMC, MCMCTreePair, MatchedTrees]
 
 
 @hookimpl
@@ -75,6 +81,10 @@ def __getattr__(name: str) -> Any:
         from dpframework_trees.id3 import DPID3
 
         return DPID3
+    if name == "DPClassifierMiner":
+        from dpframework_trees.default import DPClassifierMiner
+
+        return DPClassifierMiner
     if name == "DPTree":
         from dpframework_trees.dptree import DPTree
 

@@ -7,7 +7,7 @@ the ridge are public facts, epsilon, and the number of rows: the schema's, or a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import final
 
@@ -25,6 +25,7 @@ from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
 from dpframework_trees.parameters import class_and_attributes
 
+STEP = "fit"
 COUNT_SHARE = Fraction(1, 50)
 MOST_ROWS = 1 << 26  # of a table whose schema has no bound of its own
 MORE = 1 << 10  # rows than that bound, which units of several rows may add
@@ -59,72 +60,86 @@ class DPAdditive(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return two classes, several, and a public number of rows."""
+        """Return two classes, and several."""
         two, several = cls("grade", 2), cls("colour", 2)
-        known = attrs.evolve(SCHEMA, rows=8, max_rows=None)
         return {
             "two": Example(SCHEMA, two, witnesses=[added("grade"), replaced("grade")]),
             "several": Example(SCHEMA, several, witnesses=[added("colour"), replaced("colour")]),
-            "known-rows": Example(known, two, witnesses=[added("grade", 7), replaced("grade", 7)]),
         }
 
     def plan(self, schema: Schema) -> Node:
         """Plan a count of the rows, unless it is public, and the fit."""
-        resolved = _Resolved.of(self, schema)
-        resolved.design(schema.rows or schema.row_bound or 1)  # which refuses too many columns
-        fit = step("fit", resolved.query, ObjectivePerturbation(resolved.of_fit), uses=resolved.counted)
-        if not resolved.counted:
-            return fit
-        return sequential(step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE)), fit)
+        fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon)
+        if schema.rows is not None:
+            return fit.step(self.epsilon, ())
+        count = step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE))
+        return sequential(count, fit.step(self.epsilon * (1 - COUNT_SHARE), ["rows"]))
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return none: bins are those of the schema."""
+        return ()
 
     def mine(self, table: PrivateTable) -> AdditiveModel:
         """Count if that is planned, and fit."""
-        resolved = _Resolved.of(self, table.schema)
-        rows = table.release("rows") if resolved.counted else table.schema.rows
-        design = resolved.design(float(rows or 1))
-        coefficients = table.release("fit", design=design)
-        calibration = table.calibration("fit")
-        tuned = Tuned(design, 1 / calibration.scale)
-        return AdditiveModel.of_fit(tuned, coefficients, resolved.target, resolved.given)
+        fit = AdditiveFit.of(table.schema, self.target, self.attributes, self.epsilon)
+        rows = table.release("rows") if table.schema.rows is None else table.schema.rows
+        return fit.model(table, float(rows))
 
 
 @attrs.frozen(eq=False)
-class _Resolved:
-    """A miner's parameters, resolved on a schema."""
+class AdditiveFit:
+    """A fit on a schema, as a step of a plan and as its model.
 
-    epsilon: Fraction
+    Attributes
+    ----------
+    schema
+        The public facts.
+    target
+        The class.
+    given
+        The other attributes.
+    epsilon
+        The budget that bins are for.
+    """
+
+    schema: Schema
     target: Attribute
     given: list[Attribute]
-    schema: Schema
+    epsilon: Fraction
 
     @classmethod
-    def of(cls, miner: DPAdditive, schema: Schema) -> _Resolved:
-        """Resolve, refusing what cannot be fitted."""
-        target, names = class_and_attributes(schema, miner.target, miner.attributes)
+    def of(cls, schema: Schema, target: str, attributes: tuple[str, ...] | None, epsilon: Fraction) -> AdditiveFit:
+        """Resolve a miner's parameters.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to fit, or there are too many coefficients.
+        """
+        of_class, names = class_and_attributes(schema, target, attributes)
         given = [schema[name] for name in names if schema[name].size > 1]
         if not given:
-            raise InputError(f"no attribute tells rows apart for target '{target.name}'; one with two values is needed")
-        return cls(miner.epsilon, target, given, schema)
+            raise InputError(f"no attribute tells rows apart for target '{target}'; one with two values is needed")
+        found = cls(schema, of_class, given, epsilon)
+        found.design(math.inf if schema.row_bound is None else schema.row_bound)  # refuses too many columns
+        return found
 
-    @property
-    def counted(self) -> list[str]:
-        """The steps before the fit: a count, where the number of rows is not public."""
-        return [] if self.schema.rows is not None else ["rows"]
+    def step(self, epsilon: Fraction, uses: Iterable[str]) -> Node:
+        """Plan the fit."""
+        query = LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
+        return step(STEP, query, ObjectivePerturbation(epsilon), uses=uses)
 
-    @property
-    def of_fit(self) -> Fraction:
-        """What the fit gets."""
-        return self.epsilon * (1 - COUNT_SHARE) if self.counted else self.epsilon
-
-    @property
-    def query(self) -> LogisticRows:
-        """What the fit reads."""
-        return LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
+    def model(self, table: PrivateTable, rows: float) -> AdditiveModel:
+        """Fit, for about so many rows: a public or noisy number."""
+        design = self.design(rows)
+        coefficients = table.release(STEP, design=design)
+        tuned = Tuned(design, 1 / table.calibration(STEP).scale)
+        return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given)
 
     def design(self, rows: float) -> Design:
         """Return the columns for about so many rows."""
         bound = self.schema.row_bound
-        about = max(rows, 1.0) if bound is None else min(max(rows, 1.0), float(bound))
+        about = min(max(rows, 1.0), float(MOST_ROWS if bound is None else max(bound, 1)))
         most = most_bins(about * float(self.epsilon))
         bins = [merged(attribute, most) for attribute in self.given]
         return Design(bins, self.target.size, about, MOST_ROWS if bound is None else bound + MORE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,16 +35,16 @@ def columns_of(design: Design, codes: Sequence[int]) -> Reals:
     return np.asarray(design.of_cells[:, [*cells, design.first_cells[-1]]].sum(axis=1))
 
 
-def added(target: str, shared: int = 0) -> Witness:
-    """Return the red row against none, beside others like it, and coefficients at which its class is impossible."""
+def added(target: str) -> Witness:
+    """Return the red row against none, and coefficients at which its class is impossible."""
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
         return -FAR * np.outer(columns_of(answer.design, CODES[target][0]), _towards(answer.design))
 
-    return Witness(_others(shared), None, RED, {"fit": output})
+    return Witness([], None, RED, {"fit": output})
 
 
-def replaced(target: str, shared: int = 0) -> Witness:
+def replaced(target: str) -> Witness:
     """Return the red row against another one of its class, which is impossible at the coefficients for both.
 
     The noise is positive at the red row's cells, negative at the other's, and of one sign with the red row at `ripe`,
@@ -67,13 +66,9 @@ def replaced(target: str, shared: int = 0) -> Witness:
         apart[design.starts[ripe]], apart[-1] = -largest, -(others + largest)
         return np.outer(apart, _towards(design))
 
-    return Witness(_others(shared), RED, other, {"fit": output})
+    return Witness([], RED, other, {"fit": output})
 
 
 def _towards(design: Design) -> Reals:
     """Return the outputs that make the rows' class likelier: bad of two grades, red of three colours, less blue."""
     return np.array([1.0]) if design.outputs == 1 else np.array([1.0, 0.0, -1.0])
-
-
-def _others(shared: int) -> list[tuple[dict[str, Any], int]]:
-    return [(RED, shared)] if shared else []

@@ -1,0 +1,164 @@
+"""`dp-classifier`: the model that public facts favour, for those who do not want to choose.
+
+Claim: pure epsilon under either neighbouring relation; no assumptions. The number of rows is the schema's, or a noisy
+count; then one branch of the plan runs, which that number chose (`either`). Nothing else of the rows decides.
+
+The rule, for n rows, k attributes and C outputs (1 for two classes):
+
+- n epsilon / (k C) of 50 or more: the additive model. Below, its noise is more than most of its functions.
+- else a tree: sampled as a whole with two levels if n epsilon is below 300 (and it can be sampled), grown node by node
+  with four levels below 1,000, with five beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts import InputError, Schema, list_of_names, positive
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.plan import Node, either, sequential, step
+from dpframework.queries import Count
+from dpframework.run import Example, Miner, PrivateTable
+from dpframework_trees.additive.miner import COUNT_SHARE, AdditiveFit
+from dpframework_trees.additive.model import AdditiveModel
+from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
+from dpframework_trees.dptree import DPTree
+from dpframework_trees.id3 import DPID3
+from dpframework_trees.tree import DecisionTree
+
+ADDITIVE = "additive"
+ENOUGH = 50  # rows times epsilon, for each function and output of an additive model
+TREES = (("sampled-2", 300), ("grown-4", 1_000), ("grown-5", None))  # and rows times epsilon below which they serve
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class ChosenModel:
+    """The model that was chosen, and what it is.
+
+    Attributes
+    ----------
+    kind
+        "additive", or the tree's: "sampled-2", "grown-4", "grown-5".
+    model
+        The model.
+    """
+
+    kind: str
+    model: AdditiveModel | DecisionTree
+
+    def predict(self, rows: Any, *, out_of_domain: str = "error") -> Any:
+        """Return the most probable class of each row, as text."""
+        return self.model.predict(rows, out_of_domain=out_of_domain)
+
+    def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> Any:
+        """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
+        return self.model.predict_proba(rows, out_of_domain=out_of_domain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {"kind": self.kind, "model": self.model.to_dict()}
+
+    def __str__(self) -> str:
+        """Write its kind and the model."""
+        return f"{self.kind}\n{self.model}"
+
+
+@final
+@attrs.frozen
+class DPClassifierMiner(Miner):
+    """A classifier of the kind that public facts favour: additive, or a tree.
+
+    Parameters
+    ----------
+    target
+        The class attribute.
+    epsilon
+        The budget of all.
+    attributes
+        The attributes to use; by default all but the target.
+
+    Examples
+    --------
+    >>> DPClassifierMiner(target="income", epsilon=1.0).epsilon
+    Fraction(1, 1)
+    """
+
+    name = "dp-classifier"
+    target: str
+    epsilon: Fraction = attrs.field(converter=positive)
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return a schema on which any kind may be chosen; witnesses are of the additive one."""
+        of_kind = {"rows": 10_000}
+        witnesses = [
+            attrs.evolve(found, outputs={**of_kind, f"{ADDITIVE}/fit": found.outputs["fit"]})
+            for found in (added("grade"), replaced("grade"))
+        ]
+        return {"counted": Example(SCHEMA, cls("grade", 2), witnesses=witnesses)}
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan a count of the rows and one branch for each kind; only the kind, where their number is public."""
+        if schema.rows is not None:
+            return self._branch(schema, self.kind(schema, schema.rows), self.epsilon)
+        rest = self.epsilon * (1 - COUNT_SHARE)
+        count = step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE))
+        return sequential(count, either(*(self._branch(schema, kind, rest) for kind in self._kinds(schema))))
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return none: bins and cuts are those of the schema."""
+        return ()
+
+    def mine(self, table: PrivateTable) -> ChosenModel:
+        """Count if that is planned, and fit what the number of rows chooses."""
+        schema, counted = table.schema, table.schema.rows is None
+        rows = float(table.release("rows")) if counted else float(schema.rows or 0)
+        kind = self.kind(schema, rows)
+        part = table.scope(kind)
+        epsilon = self.epsilon * (1 - COUNT_SHARE) if counted else self.epsilon
+        if kind == ADDITIVE:
+            return ChosenModel(kind, self._fit(schema).model(part, rows))
+        return ChosenModel(kind, self._tree(kind, epsilon).mine(part).tree)
+
+    def kind(self, schema: Schema, rows: float) -> str:
+        """Return what is favoured for a number of rows (see the module)."""
+        kinds, budget = self._kinds(schema), rows * float(self.epsilon)
+        if ADDITIVE in kinds:
+            fit = self._fit(schema)
+            outputs = 1 if fit.target.size == 2 else fit.target.size
+            if budget >= ENOUGH * len(fit.given) * outputs:
+                return ADDITIVE
+        trees = [(kind, most) for kind, most in TREES if kind in kinds]
+        return next((kind for kind, most in trees if most is not None and budget < most), trees[-1][0])
+
+    def _kinds(self, schema: Schema) -> list[str]:
+        """Return the kinds that can be had on a schema."""
+        found = []
+        for kind in (ADDITIVE, *(kind for kind, _ in TREES)):
+            try:
+                self._branch(schema, kind, self.epsilon)
+            except InputError:
+                continue  # too many columns for one, or too many tests for the other
+            found.append(kind)
+        if not any(kind in found for kind, _ in TREES):
+            self._branch(schema, TREES[-1][0], self.epsilon)  # says why
+        return found
+
+    def _fit(self, schema: Schema) -> AdditiveFit:
+        return AdditiveFit.of(schema, self.target, self.attributes, self.epsilon)
+
+    def _tree(self, kind: str, epsilon: Fraction) -> DPTree | DPID3:
+        how, depth = kind.split("-")
+        tree = DPTree if how == "sampled" else DPID3
+        return tree(self.target, epsilon, max_depth=int(depth), attributes=self.attributes)
+
+    def _branch(self, schema: Schema, kind: str, epsilon: Fraction) -> Node:
+        if kind == ADDITIVE:
+            return sequential(self._fit(schema).step(epsilon, ()), name=kind)
+        return sequential(self._tree(kind, epsilon).plan(schema), name=kind)
