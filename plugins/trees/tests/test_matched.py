@@ -21,9 +21,9 @@ ROWS = 5000
 
 class TestMatchedTrees(MinerConformance):
     miner = MatchedTrees
-    replays = 300
+    replays = 500
     # in 40 rows no match is much likelier than the others; "default" has its own tables
-    min_tightness: ClassVar = {"several": 0.6, "one level": 0.6}
+    min_tightness: ClassVar = {"several": 0.3, "one level": 0.3}
 
 
 @pytest.fixture(scope="module")
