@@ -60,7 +60,8 @@ def test_rounds_and_age_follow_from_the_pairs(monkeypatch):
     monkeypatch.setattr(dpf, "miner", lambda name, **given: made.append((name, given)) or make(name, **given))
     found = function("baselines.py:engine_side")(TABLE, seed=1, epsilon=5, pairs=3, budget="d1", **BOUNDS)
     assert len(found) == 3
-    assert made == [("serenade-es", {"epsilon": 5, "pairs": 3, "rounds": 12, "max_age": 6, "budget": "d1", **BOUNDS})]
+    expected = {"epsilon": 5, "score": "logistic", "pairs": 3, "rounds": 12, "max_age": 6, "budget": "d1", **BOUNDS}
+    assert made == [("serenade-es", expected)]
 
 
 def test_greedy_mining_is_exact():

@@ -48,7 +48,8 @@ from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
 
 DISTINCT = Fraction(7, 10)  # the Jaccard index with a set of rows that is known, from which a match is no news
-CAP = Fraction(3, 10)  # of the rows: a match that holds for more of them gains nothing by it
+#: Of the rows: a match that holds for more of them gains nothing by it.
+CAP = Fraction(3, 10)
 SOME_ROWS = 2_500  # meant where a schema says nothing of rows
 LOOSE = 10_000  # rows: a higher bound is taken for this one
 WITHIN = 0.08  # of the rows: how far from the best a choice may be to be worth its budget

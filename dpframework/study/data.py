@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain", "options")
 
 
-def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(given))
+def _pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict(given).items())
 
 
 @final
@@ -53,7 +52,7 @@ class Data:
     two_views
         Whether `files` are the left and the right view.
     options
-        What opening a URL takes, as the study file writes it: `$NAME` stands for an environment variable.
+        What opening a URL takes, name by name, as the study file writes it: `$NAME` stands for an environment variable.
     """
 
     files: tuple[str, ...]
@@ -61,7 +60,7 @@ class Data:
     id: str | None = None
     out_of_domain: OutOfDomain | None = None
     two_views: bool = False
-    options: Mapping[str, str] = attrs.field(factory=dict, converter=_texts, repr=False)
+    options: tuple[tuple[str, str], ...] = attrs.field(factory=dict, converter=_pairs, repr=False)
 
     @classmethod
     def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
@@ -147,7 +146,7 @@ class Data:
             left, right = places
             return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
         try:
-            options = {name: expanded(text) for name, text in self.options.items()} or None
+            options = {name: expanded(text) for name, text in self.options} or None
         except InputError as error:
             raise NotOpened(str(error)) from None
         return read_table(

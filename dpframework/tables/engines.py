@@ -157,8 +157,11 @@ class _Blocks(Engine):
         return self.map(rows, lambda block: block.with_derived(attribute, cases.cells(block)))
 
 
-class _InTurn(_Blocks):
-    """One block after another, on one thread."""
+@final
+class InMemory(_Blocks):
+    """All rows on one thread: in one block, unless there are many."""
+
+    name = "memory"
 
     def __init__(self) -> None:
         super().__init__(blocks=1)
@@ -169,14 +172,7 @@ class _InTurn(_Blocks):
 
 
 @final
-class InMemory(_InTurn):
-    """All rows on one thread: in one block, unless there are many."""
-
-    name = "memory"
-
-
-@final
-class Mapped(_InTurn):
+class Mapped(_Blocks):
     """For tables larger than memory: the codes are in a file without a name, which only this process can open.
 
     The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. What a table keeps
@@ -185,6 +181,13 @@ class Mapped(_InTurn):
 
     name = "mapped"
     mapped = True
+
+    def __init__(self) -> None:
+        super().__init__(blocks=1)
+
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate in turn: one block after another is brought into memory."""
+        return [function(block) for block in rows]
 
 
 @final

@@ -109,7 +109,7 @@ def adult(folder: Path) -> tuple[dpf.Table, NDArray[np.bool_]]:
     return dpf.table_from_frame(frame.select(schema.names), schema), more
 
 
-class Kept(dpf.InMemory.__mro__[2]):  # type: ignore[misc]
+class Kept(dpf.InMemory.__mro__[1]):  # type: ignore[misc]
     """The in-memory engine, which keeps a table's block, so that repeated runs count its rows once."""
 
     name = "kept"

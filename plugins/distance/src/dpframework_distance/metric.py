@@ -46,7 +46,8 @@ class CategoricalMetric:
     def __call__(self, one: RowsLike, other: RowsLike) -> float:
         """Return the distance between two rows of codes: what scikit-learn takes as `metric`.
 
-        For many rows `pairwise` (with metric="precomputed") and `embed` are much faster.
+        Give it `algorithm="brute"` too: its trees try a metric on rows of their own first. For many rows `pairwise`
+        (with metric="precomputed") and `embed` are much faster.
 
         Raises
         ------
