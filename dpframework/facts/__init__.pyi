@@ -52,7 +52,10 @@ from .privacy import (
     rational_above as rational_above,
     root_below as root_below,
 )
-from .schema import Schema as Schema
+from .schema import (
+    MOST_ROWS as MOST_ROWS,
+    Schema as Schema,
+)
 from .shortening import (
     Shortener as Shortener,
     otherwise as otherwise,

@@ -23,7 +23,8 @@ from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown, toml
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import listed, positive_count, visible_text
 
-MOST_ROWS = 2**31 - 1  # of any table: rows are numbered, and a block's counted, in 32 bits
+#: Of any table: rows are numbered, and those of a block counted, in 32 bits.
+MOST_ROWS = 2**31 - 1
 _SCHEMA_KEYS = ("rows", "max_rows", "inferred", "attribute")
 
 

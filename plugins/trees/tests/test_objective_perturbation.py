@@ -9,9 +9,9 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.additive import Design, ObjectivePerturbation
+from dpframework_trees.additive import Design, ObjectivePerturbation, fitting
 from dpframework_trees.additive.design import BLUR, Tuned
-from dpframework_trees.additive.fitting import Loss, Rows, minimised
+from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps, minimised
 from dpframework_trees.additive.noise import (
     ball_point,
     ball_points,
@@ -22,6 +22,7 @@ from dpframework_trees.additive.noise import (
 )
 from dpframework_trees.additive.perturbation import CELL, drawn_noise, noise_log_density
 from dpframework_trees.additive.queries import LogisticRows
+from dpframework_trees.additive.refinement import refined
 from scipy.stats import chi2
 
 import dpframework as dpf
@@ -238,6 +239,9 @@ def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon)
     loss = Loss(rows, tuned, lattice)
     size = float(np.sqrt((gradient(found.astype(np.longdouble)) ** 2 / tuned.ridge[:, None]).sum()))
     assert size <= loss.bound(found) <= tuned.gradient_error
+    in_more_digits = refined(loss, np.zeros(found.shape), tuned.gradient_error - loss.of_noise, tuned.release_step)
+    steps = fitted_steps(rows, tuned, lattice)
+    assert np.abs(in_more_digits - steps).sum() <= 2 * tuned.distance / tuned.release_step + steps.size
     exact = found.astype(np.longdouble)
     for _ in range(4):
         step = np.linalg.solve(loss.hessian(np.asarray(exact, float)), np.asarray(gradient(exact), float).T.ravel())
@@ -269,6 +273,59 @@ def test_a_release_is_the_fit_rounded_with_little_noise():
     fitted = minimised(rows, tuned, drawn_noise(tuned, SeededRandomness(0)))
     off = np.abs(steps - fitted / tuned.release_step)
     assert 0 < off.max() < 40 * tuned.release_scale  # of 8 Laplace variables: but for exp(-37)
+
+
+def rows_alike(attributes: int, classes: int, number: int, most: int) -> Rows:
+    """Return rows that differ in their class only, of as many boolean attributes."""
+    design = Design([(0, 1)] * attributes, classes, float(most), most)
+    return rows_of(design, [(*(k % 2 for k in range(attributes)), c % classes) for c in range(number)])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "classes", "epsilon"), [(1, 2, 1), (300, 2, 1), (600, 2, 10), (2, 300, 10), (1, 900, 1), (14, 5, 1)]
+)
+def test_floats_alone_leave_room_for_what_a_fit_adds_up_to(attributes, classes, epsilon):
+    """Whatever the rows: what their number and the noise's lattice may do is at most .75 of what is asked."""
+    design = Design([(0, 1)] * attributes, classes, 1e6, 1 << 31)
+    tuned = Tuned(design, Fraction(epsilon))
+    empty = Rows(np.zeros((0, 1), np.uint16), np.zeros(0, np.uint16), design)
+    nothing = Loss(empty, tuned, np.zeros((design.columns, design.outputs)))
+    of_rows = (28 + classes) * 2.0**-53 * 1e6 * math.sqrt(design.outputs * len(design.widths))
+    assert of_rows / math.sqrt(tuned.ridge.min()) + nothing.of_noise <= 0.75 * tuned.gradient_error
+
+
+@pytest.mark.parametrize(("attributes", "classes", "number"), [(300, 2, 1500), (1, 40, 120)])
+def test_a_fit_of_rows_that_are_all_alike_is_made(attributes, classes, number):
+    rows = rows_alike(attributes, classes, number, number)
+    tuned = Tuned(rows.design, Fraction(1))
+    noise = drawn_noise(tuned, SeededRandomness(1))
+    steps = fitted_steps(rows, tuned, noise)
+    assert np.abs(steps).max() < 2**61
+
+
+def test_a_fit_that_floats_do_not_reach_is_made_in_more_digits(monkeypatch):
+    """It ends at the same place, to the accuracy that is asked for, whether floats begin well, badly or not at all."""
+    rows = rows_of(TWO, [(0, 1, 2, 1)] * 30 + [(1, 0, 0, 0)] * 20)
+    tuned = Tuned(TWO, Fraction(1, 2))
+    noise = drawn_noise(tuned, SeededRandomness(3))
+    usual = fitted_steps(rows, tuned, noise)
+    near = 2 * tuned.distance / tuned.release_step + usual.size
+    for start in (np.zeros(noise.shape), np.full(noise.shape, 30.0)):
+        monkeypatch.setattr(fitting, "minimised", lambda *_, start=start: start)
+        assert 0 <= np.abs(fitted_steps(rows, tuned, noise) - usual).sum() <= near
+    monkeypatch.setattr(np.linalg, "inv", lambda _: (_ for _ in ()).throw(np.linalg.LinAlgError))
+    assert np.abs(fitted_steps(rows, tuned, noise) - usual).sum() <= near
+
+
+def test_noise_of_any_size_is_fitted():
+    """An overflow on the way, as of noise that is hardly ever drawn, stops no fit."""
+    rows = rows_of(TWO, [(0, 1, 2, 1), (1, 0, 0, 0)])
+    tuned = Tuned(TWO, Fraction(1))
+    for size in (1e6, 1e30):
+        noise = np.full((TWO.columns, 1), size)
+        with np.errstate(over="ignore"):
+            steps = fitted_steps(rows, tuned, noise)
+        assert (steps < 0).all()
 
 
 def test_more_rows_than_the_design_allows_are_refused():

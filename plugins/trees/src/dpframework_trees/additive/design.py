@@ -239,10 +239,15 @@ class Tuned:
 
     @functools.cached_property
     def gradient_error(self) -> float:
-        """How large the gradient may be where the fit ends, in the norm of R**-1 (see `fitting`)."""
+        """How large the gradient may be where the fit ends, in the norm of R**-1 (see `fitting`).
+
+        Any number above that of the noise's lattice would do: this one floats reach for up to twice as many rows as are
+        expected, unless scores are large. Where they do not, `refinement` does.
+        """
         design, outputs = self.design, self.design.outputs
         lattice = math.sqrt(design.columns * outputs) * float(self.step)
-        of_rows = design.most_rows * 2.0**-45 * math.sqrt(outputs * len(design.widths))
+        of_row = max(2.0**-45, (28 + design.classes) * 2.0**-52, len(design.widths) * 2.0**-47)
+        of_rows = 2 * max(design.rows, 1024.0) * of_row * math.sqrt(outputs * len(design.widths))
         return (lattice + of_rows) / math.sqrt(self.ridge.min())
 
     @functools.cached_property

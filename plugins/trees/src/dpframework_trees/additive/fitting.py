@@ -10,7 +10,10 @@ u = 2**-53.
   units more, a quotient by one: a probability of C classes by less than (20 + C) u, and its fixed point by 8 u.
 - The sum over rows is exact, in integers. So a cell of m rows is off by (28 + C) u m; the cells of an attribute share
   all n rows, and in the l2 norm over an attribute's columns that is at most (28 + C) u n.
-- To add the sum, ridge and noise costs 4 u of the sum of their absolute values.
+- To add the sum, ridge and noise costs 4 u of the sum of their absolute values. (The two cells of an attribute of one
+  column are rounded before they are subtracted, by u n together: the fixed point, counted above with 8 u, costs 1.)
+
+Where that bound is above what the claim asks, `refinement` goes on: a fit is never refused.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import InputError
 from dpframework_trees.additive.design import Design, Reals, Tuned
+from dpframework_trees.additive.refinement import inverse_of, refined
 
 UNIT = 2.0**-53
+MOST_ON_LATTICE = 2.0**61
 SAMPLED = 16  # one of so many rows is what a fit of many rows starts from
 MANY = 100_000
 MOST_STEPS = 200
@@ -102,8 +106,14 @@ class Loss:
         added = self.size(4 * UNIT * (np.abs(sums) + np.abs(ridge * coefficients) + np.abs(self.noise)))
         lowest = math.sqrt(ridge.min())
         of_rows = (28 + design.classes) * UNIT * len(self.rows.classes) * math.sqrt(design.outputs * len(design.widths))
-        of_noise = math.sqrt(design.columns * design.outputs) * float(self.tuned.step) / 2
-        return (found + added + (of_rows + of_noise) / lowest) * (1 + 2.0**-30)
+        return (found + added + of_rows / lowest + self.of_noise) * (1 + 2.0**-30)
+
+    @property
+    def of_noise(self) -> float:
+        """How far the real noise may be from its lattice, in the norm of R**-1."""
+        design = self.tuned.design
+        far = math.sqrt(design.columns * design.outputs) * float(self.tuned.step) / 2
+        return far / math.sqrt(self.tuned.ridge.min()) * (1 + 2.0**-30)
 
     def hessian(self, coefficients: Reals) -> Reals:
         """Return the Hessian, shape (columns * outputs, columns * outputs), an output's columns side by side."""
@@ -142,26 +152,29 @@ def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
     return np.asarray(np.rint(coefficients / step) * step)
 
 
+def fitted_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
+    """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`, in release steps.
+
+    Of any rows: where floating point does not get there, `refinement` does. What is beyond 2**61 steps is put there.
+    """
+    found = minimised(rows, tuned, noise)
+    loss, unit = Loss(rows, tuned, noise), tuned.release_step
+    if loss.bound(found) <= tuned.gradient_error:
+        return np.rint(found / unit).clip(-MOST_ON_LATTICE, MOST_ON_LATTICE).astype(np.int64)
+    return refined(loss, found, tuned.gradient_error - loss.of_noise, unit)
+
+
 def minimised(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
-    """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`, on a lattice.
+    """Return coefficients near the minimum, on a lattice: as near as floating point comes, or `gradient_error` asks.
 
     Newton's method, with steps halved until the gradient's size falls: that of a strongly convex loss falls to 0.
-
-    Raises
-    ------
-    InputError
-        If floating point does not get there: the noise then covers no claim, and nothing is released.
     """
     coefficients = np.zeros(noise.shape)
     if len(rows.classes) > MANY:
         some = Rows(np.ascontiguousarray(rows.cells[::SAMPLED]), rows.classes[::SAMPLED], rows.design)
         few = Loss(some, tuned, noise, len(rows.classes) / len(some.classes))
         coefficients = _newton(few, coefficients, few.size(noise) * 1e-3)
-    loss = Loss(rows, tuned, noise)
-    found = _newton(loss, coefficients, tuned.gradient_error)
-    if loss.bound(found) > tuned.gradient_error:
-        raise InputError("the fit did not reach the accuracy that its claim needs; give epsilon a usual size")
-    return found
+    return _newton(Loss(rows, tuned, noise), coefficients, tuned.gradient_error)
 
 
 def _newton(loss: Loss, coefficients: Reals, enough: float) -> Reals:
@@ -173,7 +186,9 @@ def _newton(loss: Loss, coefficients: Reals, enough: float) -> Reals:
         if size <= enough and loss.bound(coefficients) <= enough:
             break
         fresh = inverse is None
-        used = np.asarray(np.linalg.inv(loss.hessian(coefficients)), np.float64) if inverse is None else inverse
+        used = inverse_of(loss.hessian(coefficients)) if inverse is None else inverse
+        if used is None:
+            break
         towards = (used @ gradient.T.ravel()).reshape(gradient.T.shape).T
         for halving in range(HALVINGS):
             tried = on_lattice(loss, coefficients - towards * 2.0**-halving)

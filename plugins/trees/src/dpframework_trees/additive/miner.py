@@ -13,7 +13,7 @@ from typing import final
 
 import attrs
 
-from dpframework.facts import Attribute, InputError, Numeric, Schema, list_of_names, positive
+from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, list_of_names, positive
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, sequential, step
 from dpframework.queries import Count
@@ -27,7 +27,6 @@ from dpframework_trees.parameters import class_and_attributes
 
 STEP = "fit"
 COUNT_SHARE = Fraction(1, 50)
-MOST_ROWS = 1 << 26  # of a table whose schema has no bound of its own
 MORE = 1 << 10  # rows than that bound, which units of several rows may add
 FEWEST_BINS, MOST_BINS = 4, 64
 ROOT_OF_ROWS = 16  # sqrt(rows epsilon) / 16 bins: more are merged

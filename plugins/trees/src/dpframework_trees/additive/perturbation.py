@@ -43,8 +43,10 @@ most distance / l + 1 a coordinate in the l1 norm, which by the choice of a move
 
     epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 128,
 
-`Tuned.claimed`, a rational number. Nothing is assumed of real arithmetic. A table of more rows than the design's
-bound, and a fit that misses its bound, are refused.
+`Tuned.claimed`, a rational number. Of real arithmetic it is assumed that an exponential is within 4 units in the last
+place, and that 64 bits hold the noise: it does not with a probability far below exp(-2**9). No fit is refused for its
+rows: where floats miss the bound, `refinement` goes on, in more digits. That takes longer, so that somebody who times a
+fit closely may learn of it, as with other exact samplers.
 """
 
 from __future__ import annotations
@@ -61,10 +63,9 @@ from dpframework.facts import ByRelation, InputError
 from dpframework.mechanisms import Calibration, Preview, PureMechanism, Randomness
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.additive.design import Design, Reals, Tuned
-from dpframework_trees.additive.fitting import Loss, Rows, minimised
+from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps
 from dpframework_trees.additive.noise import group_noise
 
-MOST_ON_LATTICE = 2.0**61
 CELL = 2.0**-30
 FITS = "logistic-rows"
 
@@ -101,8 +102,7 @@ class ObjectivePerturbation(PureMechanism):
         """Fit with noise, and round with noise; shape (columns, outputs)."""
         rows = _rows(answer, calibration)
         tuned = tuned_for(rows.design, calibration)
-        fitted = minimised(rows, tuned, drawn_noise(tuned, randomness))
-        steps = np.rint(fitted / tuned.release_step).clip(-MOST_ON_LATTICE, MOST_ON_LATTICE).astype(np.int64)
+        steps = fitted_steps(rows, tuned, drawn_noise(tuned, randomness))
         noise = randomness.discrete_laplace(steps.size, tuned.release_scale).reshape(steps.shape)
         return np.asarray((steps + noise) * tuned.release_step)
 
