@@ -89,25 +89,27 @@ class Journal:
         self.path = path
         try:
             self._connection = connect(path, create=True, patience=0)
+            try:
+                self._begin()
+            except sqlite3.Error:
+                self._connection.close()  # else the error's traceback would hold the lock
+                raise
         except sqlite3.Error as error:
-            raise meaning(error, path, WHAT) from None
-        try:
-            # The lock of the first transaction is kept after it. The system drops it if the process is killed.
-            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._connection.execute("BEGIN EXCLUSIVE")
-            for text in (
-                "CREATE TABLE IF NOT EXISTS owner"
-                " (ledger TEXT, data_set TEXT, plan TEXT, run TEXT, key TEXT, digest TEXT)",
-                "CREATE TABLE IF NOT EXISTS release"
-                " (number INTEGER PRIMARY KEY, path TEXT, origin TEXT, output TEXT, digest TEXT)",
-            ):
-                self._connection.execute(text)
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._connection.close()  # else the error's traceback would hold the lock
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
                 raise InputError(f"{path}: another process is making this run; wait until it has ended") from None
             raise meaning(error, path, WHAT) from None
+
+    def _begin(self) -> None:
+        # The lock of the first transaction is kept after it. The system drops it if the process is killed.
+        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._connection.execute("BEGIN EXCLUSIVE")
+        for text in (
+            "CREATE TABLE IF NOT EXISTS owner (ledger TEXT, data_set TEXT, plan TEXT, run TEXT, key TEXT, digest TEXT)",
+            "CREATE TABLE IF NOT EXISTS release"
+            " (number INTEGER PRIMARY KEY, path TEXT, origin TEXT, output TEXT, digest TEXT)",
+        ):
+            self._connection.execute(text)
+        self._connection.execute("COMMIT")
 
     @property
     def owner(self) -> Owner | None:

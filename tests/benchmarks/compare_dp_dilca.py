@@ -115,7 +115,7 @@ class Kept(dpf.InMemory.__mro__[1]):  # type: ignore[misc]
     name = "kept"
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(blocks=1)
         self.known: dict[int, Any] = {}
 
     def load(self, table: dpf.Table) -> Any:
