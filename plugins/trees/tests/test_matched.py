@@ -21,7 +21,7 @@ ROWS = 5000
 
 class TestMatchedTrees(MinerConformance):
     miner = MatchedTrees
-    replays = 500
+    replays = 250
     # in 40 rows no match is much likelier than the others; "default" has its own tables
     min_tightness: ClassVar = {"several": 0.3, "one level": 0.3}
 
