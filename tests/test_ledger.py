@@ -365,7 +365,9 @@ def test_processes_at_once_do_not_overspend(tmp_path):
     ledger = dpf.Ledger.create(tmp_path / "l")
     ledger.open("people", epsilon=1)
     ledger.approve("people", study_of(count("0.3"), lambda table: table.release("n")).plan(), by="b", runs=9)
-    context = multiprocessing.get_context("spawn")
+    # One process imports what the six need, and they are forks of it: six imports would take most of the time.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     barrier, told = context.Barrier(6), context.Queue()
     racers = [context.Process(target=racer, args=(ledger.path, "0.3", barrier, told)) for _ in range(6)]
     for process in racers:
