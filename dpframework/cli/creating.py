@@ -23,7 +23,7 @@ def new(
         str,
         typer.Argument(
             metavar="NAME",
-            help="What pip will call the plugin; its package, miner and class are named after it.",
+            help="The plugin's name for pip; its package, miner and class are named after it.",
         ),
     ],
     out: Annotated[
@@ -32,7 +32,7 @@ def new(
     ] = Path(),
     as_json: Json = False,
 ) -> None:
-    """Write a plugin with one miner, tests and an example study: it installs and passes as it is, to be changed."""
+    """Create a working plugin to start from: one miner, its tests and an example study."""
     from dpframework.cli.skeleton import Names, skeleton, write_skeleton
 
     names = Names.of(name)

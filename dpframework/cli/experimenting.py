@@ -41,7 +41,7 @@ def experiment(
     file: Annotated[Path, path_argument("FILE", "An experiment file (.toml).")],
     out: Annotated[Path | None, path_option("FOLDER", WHERE)] = None,
     jobs: Annotated[int | None, number_option("Processes. By default, and at most, one a processor.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Take more processes than there are processors.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow more processes than there are processors.")] = False,
     repetitions: Annotated[int | None, number_option(REPETITIONS)] = None,
     as_json: Json = False,
 ) -> None:

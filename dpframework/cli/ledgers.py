@@ -42,7 +42,7 @@ app = typer.Typer(
 
 File = Annotated[Path, path_argument("FILE", "A ledger.")]
 Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data set of the ledger.")]
-By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who decides this: kept in the ledger.")]
+By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who makes this decision; the ledger keeps the name.")]
 
 
 def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -52,11 +52,13 @@ def _command(example: str, name: str | None = None) -> Callable[[Callable[..., N
 @_command("open hospital.ledger --data-set patients --epsilon 2", name="open")
 def open_data_set(
     file: Annotated[Path, path_argument("FILE", "A ledger; made if there is none.")],
-    name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="What the ledger will call the data set.")],
+    name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="The data set's name in the ledger.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
     delta: Annotated[
         str,
-        typer.Option(metavar="D", help="Above 0, what zCDP makes cheaper is composed in it; 0: pure epsilon."),
+        typer.Option(
+            metavar="D", help="The most delta of all its runs together. Above 0, losses may also be composed in zCDP."
+        ),
     ] = "0",
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
@@ -98,7 +100,7 @@ def approve(
     name: Name,
     by: By,
     runs: Annotated[int, number_option("For how many runs.")] = 1,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Anything to keep with the approval.")] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="A note to keep with the approval.")] = "",
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
@@ -107,7 +109,7 @@ def approve(
     engine: EngineName = "memory",
     as_json: Json = False,
 ) -> None:
-    """Approve runs of one plan, by its hash: what claims anything else, or runs other code, is another plan."""
+    """Approve runs of one plan. Other claims, or other code, give a plan another hash and need another approval."""
     warn_of_problems()
     ledger = ledgers.Ledger(file)
     plan = open_plan(study, engine, verified)
@@ -126,7 +128,7 @@ def revoke(
     by: By,
     as_json: Json = False,
 ) -> None:
-    """Take the approvals of a plan back: a run of it that is under way makes no further release."""
+    """Revoke the approvals of a plan. A run in progress makes no further release."""
     ledger = ledgers.Ledger(file)
     ledger.revoke(name, plan, by=by)
     _report(ledger, name, as_json)
@@ -140,7 +142,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show caps, what is spent and left, approvals, and runs with what they were charged."""
+    """Show each data set's cap, what is spent and left, approvals, and runs with their charges."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if as_json:
@@ -162,7 +164,7 @@ def show(
 def verify(
     file: File,
     head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="A head noted earlier, which must still be in the chain.")
+        str | None, typer.Option(metavar="HASH", help="A head that you noted earlier; it must still be in the chain.")
     ] = None,
     results: Annotated[
         list[Path] | None,
@@ -170,7 +172,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every hash, and whether each run was approved and fitted; exit code 1 if anything was changed."""
+    """Check every hash, and that each run was approved and within the cap; exit code 1 if anything was changed."""
     warn_of_problems()
     found = ledgers.Ledger(file).verify(head, runs=dict(map(_run_of, results or ())))
     if as_json:

@@ -72,10 +72,13 @@ def run(
     ledger: Annotated[
         Path | None,
         path_option(
-            "FILE", "Charge the run to a ledger, if it is approved there; killed, it goes on with the same command."
+            "FILE",
+            "Charge this run to a ledger that has approved its plan. If it is killed, repeat the command to resume it.",
         ),
     ] = None,
-    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
+    data_set: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The ledger's data set that this run reads.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a study, then open its data, make its releases and write what came out."""
@@ -240,7 +243,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Report on a plan, or on a run: totals, steps with sensitivities and expected errors, findings, results."""
+    """Report on a plan or a run: totals, steps with sensitivities and expected errors, findings, results."""
     warn_of_problems()
     chosen = form or _format_of(out)
     plan, ran, title = _reported(subject)

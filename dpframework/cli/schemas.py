@@ -137,7 +137,7 @@ def check(
     rows_per_unit: RowsPerUnit = 1,
     as_json: Json = False,
 ) -> None:
-    """Tell the data's owner what of it does not fit a schema; exit code 1 if anything. This is not private."""
+    """Show the data's owner which values do not fit a schema: NOT PRIVATE. Exit code 1 if any does not."""
     from dpframework.tables.fitting import check_fit
 
     _require_join(right, id)

@@ -48,9 +48,13 @@ class _PlainFlags:
 
 
 Unit = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column that names whom a study or a cap protects, if not a row.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The column that identifies whom a study or a cap protects. By default it protects each row.",
+    ),
 ]
-RowsPerUnit = Annotated[int, typer.Option(metavar="K", help="The most rows of one unit that are kept.")]
+RowsPerUnit = Annotated[int, typer.Option(metavar="K", help="The most rows that are kept of each unit.")]
 
 
 class Command(_PlainFlags, TyperCommand):
@@ -209,7 +213,7 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "Say of each miner and mechanism whether this file, of 'verify --record', has its very code.",
+        "Say for each miner and mechanism whether this file of 'verify --record' has verified exactly its code.",
         "--verified",
     ),
 ]

@@ -185,7 +185,7 @@ class Ledger:
         runs
             For how many runs; each is charged the plan's whole total.
         note
-            Anything to keep with the approval.
+            A note to keep with the approval.
         data
             The data files that the runs must be on, as the study names them: a salted digest of their bytes is kept
             (see `Binding`). By default any.
