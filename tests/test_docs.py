@@ -216,7 +216,8 @@ def test_quotations_of_the_page_stand_in_their_files(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_the_page_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    for target in (*re.findall(r"\]\(([^)#\s]+)", text), *re.findall(r'<img src="([^"]+)"', text)):
         assert target.startswith("https://") or (page.parent / target).exists(), f"{page}: {target}"
 
 
