@@ -1,11 +1,12 @@
-"""Accuracy, AUC, log-loss and calibration of the private classifiers, by epsilon: five folds, five tables.
+"""Accuracy, AUC, log-loss and calibration of the private classifiers and a peer, by epsilon: the same five folds.
 
-    python tests/benchmarks/compare_classifiers.py --epsilon 0.1 1 --methods dp-additive dp-id3
+    python tests/benchmarks/compare_classifiers.py --epsilon 0.1 1 --methods dp-additive dp-id3 dp-ebm
     python tests/benchmarks/compare_classifiers.py --tasks adult mushroom --repeats 2 --json results.jsonl
 
-Attributes and cuts are those of `docs/examples` where there are some; else each value that occurs, which for these
-tables is public. AUC is the mean over classes, each against the rest. Calibration is the expected error over ten bins
-of equal width of the probability of the predicted class. Seconds are of this processor, of one fit.
+`dp-ebm` is the private boosting of interpret-core (`pip install interpret-core`), at a delta of 1e-6: it gets the
+values where a column has some, and the schema's bounds. `boosting` is scikit-learn's, not private. AUC is the mean over
+classes, each against the rest. Calibration is the expected error over ten bins of equal width of the probability of the
+predicted class. Seconds are of this processor, of one fit.
 """
 
 from __future__ import annotations
@@ -20,50 +21,23 @@ from typing import Any
 
 import attrs
 import numpy as np
-from benchmark_tasks import Task, default_data
+from benchmark_tasks import default_data
+from classifier_tasks import BINARY, TASKS, part, read_task
 from dpframework_trees import DPID3, DPAdditive, DPClassifierMiner, DPTree
 from numpy.typing import NDArray
 
 import dpframework as dpf
 
-TASKS = ("adult", "mushroom", "nursery", "nltcs", "cmc")
-CLASS = {"adult": "income", "mushroom": "class", "nursery": "class", "nltcs": "traveling"}
 METHODS: dict[str, Any] = {
     "dp-classifier": lambda target, epsilon: DPClassifierMiner(target, epsilon),
     "dp-additive": lambda target, epsilon: DPAdditive(target, epsilon),
     "dp-id3": lambda target, epsilon: DPID3(target, epsilon),
     "dp-tree": lambda target, epsilon: DPTree(target, epsilon, max_depth=2),
 }
+PEERS = ("dp-ebm", "boosting")
+EBM_DELTA = 1e-6
 FOLDS = 5
 BINS = 10
-
-
-def read_task(data: Path, name: str) -> tuple[dpf.Table, str]:
-    """Return a table and the name of its class."""
-    if name in ("adult", "mushroom"):
-        task = Task.read(data, name)
-        return task.table, task.target
-    import polars as pl
-
-    frame = pl.read_csv(data / name / f"{name}.csv", infer_schema_length=None)
-    frame = frame.select(pl.col(column).cast(pl.String) for column in frame.columns)
-    numbers = {"cmc": {"wife_age": (16, 49), "children_born": (0, 16)}}.get(name, {})
-    attributes: list[Any] = []
-    for column in frame.columns:
-        if column in numbers:
-            low, high = numbers[column]
-            attributes.append(dpf.Numeric(column, low, high, bins=8))
-        else:
-            attributes.append(dpf.Categorical(column, sorted(set(frame[column].to_list()))))
-    numeric = frame.with_columns(pl.col(column).cast(pl.Float64) for column in numbers)
-    schema = dpf.Schema(attributes, max_rows=100_000)
-    return dpf.table_from_frame(numeric, schema), CLASS.get(name, frame.columns[-1])
-
-
-def part(table: dpf.Table, rows: NDArray[np.int64]) -> dpf.Table:
-    """Return some rows."""
-    values = {column: raw[rows] for column, raw in table.values.items()}
-    return dpf.Table.from_codes(table.schema, table.codes[:, rows], values)
 
 
 def measures(p: NDArray[np.float64], y: NDArray[np.int64]) -> dict[str, float]:
@@ -82,9 +56,57 @@ def measures(p: NDArray[np.float64], y: NDArray[np.int64]) -> dict[str, float]:
     }
 
 
-def model_of(result: Any) -> Any:
-    """Return what predicts."""
-    return getattr(result, "tree", result)
+def ours(method: str, epsilon: float, train: dpf.Table, target: str, seed: int | None) -> Any:
+    """Return what one of our miners fits."""
+    study = dpf.Study(train.schema, epsilon=epsilon, allow=["mcmc-converged"])
+    study.add("model", METHODS[method](target, epsilon))
+    found = study.run(train, seed=seed)["model"]
+    return getattr(found, "tree", found)
+
+
+def columns(table: dpf.Table, target: str) -> NDArray[np.float64]:
+    """Return what peers are given, shape (rows, columns): values where a column has some, else codes."""
+    schema = table.schema
+    found = [table.values.get(name, table.codes[schema.index(name)]) for name in schema.names if name != target]
+    return np.column_stack(found).astype(np.float64)
+
+
+def peer(method: str, epsilon: float, table: dpf.Table, target: str, seed: int | None) -> Any:
+    """Return an untrained peer, which is told what is public."""
+    given = [table.schema[name] for name in table.schema.names if name != target]
+    if method == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        nominal = [attribute.name not in table.values for attribute in given]
+        return HistGradientBoostingClassifier(categorical_features=nominal, random_state=seed)
+    from interpret.privacy import DPExplainableBoostingClassifier
+
+    numeric = [attribute.name in table.values for attribute in given]
+    return DPExplainableBoostingClassifier(
+        epsilon=epsilon,
+        delta=EBM_DELTA,
+        feature_names=[attribute.name for attribute in given],
+        feature_types=["continuous" if own else "nominal" for own in numeric],
+        privacy_bounds={a.name: (a.lower, a.upper) for a, own in zip(given, numeric, strict=True) if own},
+        random_state=seed,
+        n_jobs=1,
+    )
+
+
+def fitted(
+    method: str, epsilon: float, train: dpf.Table, test: dpf.Table, target: str, seed: int | None
+) -> tuple[NDArray[np.float64], float]:
+    """Return probabilities of the classes for the test rows, and the seconds of the fit."""
+    start = time.process_time()
+    if method in METHODS:
+        model = ours(method, epsilon, train, target, seed)
+        return model.predict_proba(test), time.process_time() - start
+    y = train.codes[train.schema.index(target)].astype(np.int64)
+    model = peer(method, epsilon, train, target, seed).fit(columns(train, target), y)
+    seconds = time.process_time() - start
+    p = np.zeros((test.codes.shape[1], train.schema[target].size))
+    p[:, model.classes_.astype(int)] = model.predict_proba(columns(test, target))
+    return p, seconds
 
 
 def fold_results(args: argparse.Namespace, name: str, method: str, epsilon: float) -> Iterator[dict[str, float]]:
@@ -96,12 +118,8 @@ def fold_results(args: argparse.Namespace, name: str, method: str, epsilon: floa
     for fold in range(args.folds):
         train, test = (part(table, np.flatnonzero(chosen)) for chosen in (folds != fold, folds == fold))
         for repeat in range(args.repeats):
-            study = dpf.Study(table.schema, epsilon=epsilon, allow=["mcmc-converged"])
-            study.add("model", METHODS[method](target, epsilon))
-            start = time.process_time()
-            found = study.run(train, seed=None if args.private else 100 * fold + repeat)
-            seconds = time.process_time() - start
-            p = model_of(found["model"]).predict_proba(test)
+            seed = None if args.private else 100 * fold + repeat
+            p, seconds = fitted(method, epsilon, train, test, target, seed)
             yield {**measures(p, y[folds == fold]), "seconds": seconds}
 
 
@@ -115,15 +133,15 @@ class _Means:
 
 def _line(name: str, method: str, epsilon: float, found: dict[str, float]) -> str:
     shown = "  ".join(f"{measure} {value:.3f}" for measure, value in found.items())
-    return f"{name:10} {method:14} {epsilon:<5g} {shown}"
+    return f"{name:15} {method:13} {epsilon:<5g} {shown}"
 
 
 def main() -> None:
     """Print a line for each task, method and epsilon, then the means over tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=default_data())
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=BINARY)
+    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *PEERS), default=list(METHODS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0])
     parser.add_argument("--folds", type=int, default=FOLDS, help="of the five, how many")
     parser.add_argument("--repeats", type=int, default=1, help="fits a fold")

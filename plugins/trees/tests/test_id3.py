@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import attrs
 import numpy as np
+import polars as pl
 import pytest
 from dpframework_trees import DPID3, id3
 from dpframework_trees.budgets import tree_budget
-from dpframework_trees.estimates import Grown, consistent, expected_errors, finished
+from dpframework_trees.estimates import Grown, consistent, expected_errors, finished, pruned, tree_result
 from dpframework_trees.splits import Multiway
 from dpframework_trees.tree import DecisionTree
 
@@ -179,9 +180,26 @@ def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():
     uniform = np.array([0.5, 0.5])
     useless = Grown(dpf.Below("size", 3), (grown_leaf(50, 10), grown_leaf(48, 12)), None, None)
     useful = Grown(dpf.Below("size", 3), (grown_leaf(50, 1), grown_leaf(2, 60)), None, None)
-    assert not hasattr(finished(consistent(useless), uniform, prune=True), "split")
-    assert hasattr(finished(consistent(useless), uniform, prune=False), "split")
-    assert hasattr(finished(consistent(useful), uniform, prune=True), "split")
+    assert not hasattr(pruned(finished(consistent(useless), uniform)), "split")
+    assert hasattr(finished(consistent(useless), uniform), "split")
+    assert hasattr(pruned(finished(consistent(useful), uniform)), "split")
+
+
+def test_a_pruned_tree_still_ranks_as_the_whole_one_does():
+    # one class is likelier on both sides, so the split saves no errors, but it tells 62 % from 90 %
+    grown = Grown(dpf.Below("size", 3), (grown_leaf(900, 100), grown_leaf(620, 380)), None, None)
+    schema = dpf.Schema([dpf.Numeric("size", 0, 8, cuts=[3]), dpf.Boolean("ill")])
+    shown, whole = (tree_result(grown, schema["ill"], schema, prune=prune).tree for prune in (True, False))
+    rows = [{"size": 1}, {"size": 5}]
+    table = dpf.table_from_frame(pl.DataFrame(rows), dpf.Schema([schema["size"]]))
+    assert (shown.leaves, whole.leaves) == (1, 2)
+    assert str(shown) != str(whole)
+    again = DecisionTree.from_dict(json.loads(json.dumps(shown.to_dict())))
+    for tree in (shown, again):
+        assert tree.predict_proba(table) == pytest.approx(whole.predict_proba(table), abs=1e-6)
+        assert str(tree) == str(shown)
+    healthy = shown.predict_proba(table)[:, 0]
+    assert healthy[0] > 0.85 > 0.7 > healthy[1]
 
 
 def test_expected_errors_are_above_the_observed_and_shrink_in_share_with_rows():
@@ -197,8 +215,6 @@ def tree() -> DecisionTree:
 
 
 def test_a_tree_predicts_frames_and_tables_alike(tree):
-    import polars as pl
-
     frame = pl.DataFrame({"colour": ["red", "blue", "blue"], "ripe": [True, True, False], "size": [1, 2, 3]})
     assert tree.predict(frame).tolist() == ["good", "bad", "good"]
     assert tree.predict_proba(frame).sum(axis=1) == pytest.approx([1, 1, 1])

@@ -69,7 +69,8 @@ class DPTree(Miner):
     counts_share
         The share of the budget that the leaves' class counts get.
     pruning
-        Whether the finished tree is pruned on its noisy counts (C4.5's error-based pruning).
+        Whether the tree that is shown is pruned on its noisy counts (C4.5's error-based pruning). The whole tree
+        predicts, so that rows of one class are still told apart by their probabilities.
 
     Examples
     --------

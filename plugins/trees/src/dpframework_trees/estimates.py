@@ -97,8 +97,10 @@ def _probabilities(counts: Counts, deviation: float, parent: Counts) -> Counts:
     return np.asarray((known + weight * parent) / total) if total > 0 else parent
 
 
-def finished(node: _Counted, parent: Counts, *, prune: bool) -> TreeNode:
-    """Return the tree that predicts: non-negative counts, class probabilities, and pruning if asked.
+def finished(node: _Counted, parent: Counts) -> TreeNode:
+    """Return the whole tree: non-negative counts, and class probabilities that each shrink towards their parent's.
+
+    Source: Agarwal and others 2022 (hierarchical shrinkage); here by the noise of a node's counts.
 
     Parameters
     ----------
@@ -106,24 +108,34 @@ def finished(node: _Counted, parent: Counts, *, prune: bool) -> TreeNode:
         Consistent counts.
     parent
         Class probabilities to shrink towards, shape (classes,).
-    prune
-        Whether a subtree becomes a leaf where that is not expected to raise the error (C4.5's error-based pruning).
     """
     probabilities = _probabilities(node.counts, math.sqrt(node.variance), parent)
     counts = np.maximum(node.counts, 0)
     if node.grown.split is None:
         return Leaf(counts, probabilities)
-    children = tuple(finished(child, probabilities, prune=prune) for child in node.children)
-    inner = Inner(node.grown.split, children, counts, probabilities)
-    if prune and expected_errors(counts, probabilities) <= _errors_below(inner) + 1e-9:
-        return Leaf(counts, probabilities)
+    children = tuple(finished(child, probabilities) for child in node.children)
+    return Inner(node.grown.split, children, counts, probabilities)
+
+
+def pruned(node: TreeNode) -> TreeNode:
+    """Return a tree whose subtrees are leaves where that is not expected to raise the error (C4.5's pruning)."""
+    if isinstance(node, Leaf):
+        return node
+    inner = attrs.evolve(node, children=tuple(map(pruned, node.children)))
+    if expected_errors(node.counts, node.probabilities) <= _errors_below(inner) + 1e-9:
+        return Leaf(node.counts, node.probabilities)
     return inner
 
 
 def tree_result(grown: Grown, target: Attribute, schema: Schema, *, prune: bool) -> TreeResult:
-    """Return what a miner of trees returns: the released tree made consistent, and finished."""
-    uniform = np.full(target.size, 1 / target.size)
-    return TreeResult(DecisionTree.over(finished(consistent(grown), uniform, prune=prune), target, schema))
+    """Return what a miner of trees returns: the released tree made consistent, and finished.
+
+    If it is pruned, that is what is shown; the whole tree predicts.
+    """
+    whole = finished(consistent(grown), np.full(target.size, 1 / target.size))
+    if not prune:
+        return TreeResult(DecisionTree.over(whole, target, schema))
+    return TreeResult(DecisionTree.over(pruned(whole), target, schema, whole=whole))
 
 
 def _errors_below(node: TreeNode) -> float:

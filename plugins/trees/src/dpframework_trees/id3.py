@@ -103,7 +103,8 @@ class DPID3(Miner):
     budget
         "growing" with depth, or "published" (see `budgets.tree_budget`).
     pruning
-        Whether the finished tree is pruned on its noisy counts (C4.5's error-based pruning).
+        Whether the tree that is shown is pruned on its noisy counts (C4.5's error-based pruning). The whole tree
+        predicts, so that rows of one class are still told apart by their probabilities.
 
     Examples
     --------

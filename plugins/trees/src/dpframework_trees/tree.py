@@ -85,24 +85,33 @@ class DecisionTree(Kept):
     Attributes
     ----------
     root
-        The top node.
+        The top node of the tree that is shown: its rules, drawings and depth.
     target
         The class attribute; its labels are the classes, in order.
     schema
         The attributes that the tree tests.
+    whole
+        The top node of the tree that predicts, where the one that is shown has been pruned; None if it is the same.
+        A leaf that pruning takes away tells rows apart that have the same class, but not the same probabilities.
     """
 
     called = "a tree"
     root: TreeNode
     target: Attribute
     schema: Schema | None
+    whole: TreeNode | None = None
 
     @classmethod
-    def over(cls, root: TreeNode, target: Attribute, schema: Schema) -> DecisionTree:
+    def over(cls, root: TreeNode, target: Attribute, schema: Schema, *, whole: TreeNode | None = None) -> DecisionTree:
         """Return a tree that keeps, of a schema, only the attributes that it tests."""
-        tested = {node.split.attribute for node in _nodes(root) if isinstance(node, Inner)}
+        tested = {node.split.attribute for node in _nodes(whole or root) if isinstance(node, Inner)}
         names = [name for name in schema.names if name in tested]
-        return cls(root, target, attrs.evolve(schema.select(names), rows=None) if names else None)
+        return cls(root, target, attrs.evolve(schema.select(names), rows=None) if names else None, whole)
+
+    @property
+    def predicting(self) -> TreeNode:
+        """The top node of the tree that predicts."""
+        return self.whole or self.root
 
     def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
         """Return the most probable class of each row, as text.
@@ -125,7 +134,9 @@ class DecisionTree(Kept):
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
         if self.schema is None:
-            return np.tile(self.root.probabilities, (len(rows.codes[0]) if isinstance(rows, Table) else len(rows), 1))
+            return np.tile(
+                self.predicting.probabilities, (len(rows.codes[0]) if isinstance(rows, Table) else len(rows), 1)
+            )
         table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
         for attribute in self.schema:
             if table.schema[attribute.name] != attribute:
@@ -134,13 +145,13 @@ class DecisionTree(Kept):
                 )
         (block,) = InMemory().load(table)
         found = np.empty((block.rows, self.target.size))
-        _route(self.root, block, found)
+        _route(self.predicting, block, found)
         return found
 
     def codes(self, block: Block) -> NDArray[np.int64]:
         """Return the code of the most probable class of each row of a block, shape (rows,)."""
         found = np.empty((block.matrix.shape[1], self.target.size))
-        _route(self.root, block, found)
+        _route(self.predicting, block, found)
         return np.asarray(found[block.index].argmax(axis=1))
 
     def rules(self) -> list[Rule]:
@@ -191,13 +202,15 @@ class DecisionTree(Kept):
             "target": self.target.to_dict(),
             "schema": None if self.schema is None else self.schema.to_dict(),
             "root": _node_to_dict(self.root),
+            "whole": None if self.whole is None else _node_to_dict(self.whole),
         }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> DecisionTree:
         """See `Kept`."""
         schema = None if form["schema"] is None else Schema.from_dict(form["schema"])
-        return cls(_node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema)
+        whole = None if form.get("whole") is None else _node_from_dict(form["whole"])
+        return cls(_node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema, whole)
 
 
 @final
