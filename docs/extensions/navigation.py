@@ -14,6 +14,7 @@ READERS = {
         "study-format",
         "examples/adult/README",
         "examples/mushroom/README",
+        "compared",
     ],
     "Auditor": ["tutorial-auditor", "composition", "plan-format", "checks", "soundness", "verify", "ledger"],
     "Researcher": [
