@@ -10,8 +10,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from dpframework_trees import (
+    DPAdditiveClassifier,
+    DPClassifier,
+    DPID3Classifier,
+    DPTreeClassifier,
+    PrivateTreeSearch,
+)
 from dpframework_trees.columns import PrivacyWarning
-from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivateTreeSearch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -296,3 +302,81 @@ def test_a_numeric_class_is_predicted_as_its_bin():
     schema = SCHEMA.replace(dpf.Numeric("class", 0, 10, cuts=[5]))
     tree = DPID3Classifier(epsilon=50, schema=schema, random_state=0).fit(X, np.where(y == "yes", 8, 2))
     assert set(tree.predict(X)) == {"[0, 5)", "[5, 10]"}
+
+
+def test_rows_are_told_their_leaf_and_columns_how_much_they_matter():
+    X, y = people()
+    tree = DPID3Classifier(epsilon=50, schema=SCHEMA, random_state=0, max_depth=2).fit(X, y)
+    leaves, rules = tree.apply(X), tree.tree_.rules()
+    assert set(leaves) <= set(range(len(rules)))
+    for k in set(leaves):
+        p = tree.predict_proba(X[leaves == k])
+        assert len(X[leaves == k]) == pytest.approx(rules[k].rows, abs=60)
+        assert tree.tree_.whole is not None or np.ptp(p, axis=0).max() < 1e-12
+    of_columns = tree.feature_importances_
+    assert of_columns.shape == (X.shape[1],)
+    assert of_columns.sum() == pytest.approx(1)
+    additive = DPAdditiveClassifier(epsilon=50, schema=SCHEMA, random_state=0).fit(X, y).feature_importances_
+    assert of_columns.argmax() == additive.argmax()
+
+
+@pytest.mark.parametrize("estimator", [DPID3Classifier, DPAdditiveClassifier, DPClassifier])
+def test_what_a_fit_found_is_drawn(estimator):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y = people()
+    model = estimator(epsilon=50, schema=SCHEMA, random_state=0).fit(X, y)
+    axes = pyplot.subplots()[1]
+    assert model.plot(axes) is axes
+    shown = " ".join(text.get_text() for text in [*axes.texts, *axes.get_yticklabels()])
+    assert str(SCHEMA.names[int(model.feature_importances_.argmax())]) in shown
+    pyplot.close("all")
+
+
+def test_a_budget_with_a_delta_and_fewer_columns_are_parameters():
+    X, y = people()
+    tree = DPID3Classifier(epsilon=1, delta="1e-6", attributes=[SCHEMA.names[0]], schema=SCHEMA, random_state=0)
+    tree.fit(X, y)
+    assert tree.plan_.check() is not None
+    assert np.flatnonzero(tree.feature_importances_).tolist() in ([0], [])
+    pure = DPID3Classifier(epsilon=1, attributes=[SCHEMA.names[0]], schema=SCHEMA, random_state=0).fit(X, y)
+    assert (tree.predict_proba(X) == pure.predict_proba(X)).all()  # a delta makes no fit worse
+
+
+@pytest.mark.parametrize(("y", "what"), [([True, False], "Boolean"), ([0, 1], "numeric"), ([0.0, 1.0], "numeric")])
+def test_classes_of_another_type_than_the_schemas_are_refused_by_their_type(y, what):
+    schema = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("class", values=["no", "yes"])])
+    with pytest.raises(
+        dpf.InputError, match=f"y is {what}, and class 'class' of the schema has the values 'no', 'yes'"
+    ):
+        DPID3Classifier(epsilon=1, schema=schema, random_state=0).fit([[True], [False]], np.array(y))
+
+
+def test_boolean_classes_are_those_of_a_schema_that_calls_them_0_and_1():
+    schema = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("class", values=["0", "1"])])
+    X = [[k % 2] for k in range(400)]
+    tree = DPID3Classifier(epsilon=50, schema=schema, random_state=0).fit(X, np.array([k % 2 == 1 for k in range(400)]))
+    assert tree.predict([[0], [1]]).tolist() == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore:no schema was given")
+def test_texts_with_missing_values_need_no_schema_to_be_read():
+    import pandas as pd
+
+    texts = pd.DataFrame({"a": ["x", "z", np.nan, None] * 100, "b": [1, "two", 3.5, pd.NA] * 100}, dtype=object)
+    y = ["no", "yes", "no", "no"] * 100
+    for X in (texts, texts.fillna(np.nan).to_numpy(dtype=object)):
+        tree = DPID3Classifier(epsilon=50, random_state=0).fit(X, y)
+        assert tree.predict(X)[:4].tolist() == y[:4]
+
+
+def test_clones_with_budgets_of_their_own_warn_that_they_add_up():
+    X, y = people()
+    tree = DPID3Classifier(epsilon=1, schema=SCHEMA, max_depth=1)
+    clone(tree).fit(X, y)
+    with pytest.warns(PrivacyWarning, match="budgets add up; give the estimator one"):
+        clone(tree).fit(X, y)
+    shared = DPID3Classifier(epsilon=1, schema=SCHEMA, accountant=dpf.PureAccountant("add-or-remove-one", epsilon=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            clone(shared).fit(X, y)

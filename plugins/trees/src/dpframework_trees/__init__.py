@@ -13,15 +13,10 @@ if TYPE_CHECKING:
     from dpframework_trees.default import DPClassifierMiner
     from dpframework_trees.default_estimator import DPClassifier
     from dpframework_trees.dptree import DPTree
-    from dpframework_trees.estimator import (
-        DPID3Classifier,
-        DPTreeClassifier,
-        PrivateClassifier,
-        PrivateTreeSearch,
-        TreeClassifier,
-    )
+    from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier, PrivateClassifier, TreeClassifier
     from dpframework_trees.id3 import DPID3
     from dpframework_trees.redescribe import AltExpM, AltMCMC, MatchedTrees, MCMCTreePair
+    from dpframework_trees.search import PrivateTreeSearch
 
 __all__ = [
     "DPID3",
@@ -47,8 +42,9 @@ __all__ = [
 _ESTIMATORS = {
     "DPAdditiveClassifier": "dpframework_trees.additive.estimator",
     "DPClassifier": "dpframework_trees.default_estimator",
+    "PrivateTreeSearch": "dpframework_trees.search",
     **dict.fromkeys(
-        ("DPID3Classifier", "DPTreeClassifier", "PrivateClassifier", "PrivateTreeSearch", "TreeClassifier"),
+        ("DPID3Classifier", "DPTreeClassifier", "PrivateClassifier", "TreeClassifier"),
         "dpframework_trees.estimator",
     ),
 }

@@ -121,8 +121,11 @@ class TreeChoice(Miner):
     def examples(cls) -> Mapping[str, Example]:
         """Return a choice among two miners."""
         schema = Schema([Numeric("size", 0, 8, cuts=[4]), Boolean("ripe"), Categorical("grade", ["good", "bad"])])
-        candidates = [DPID3("grade", 1, max_depth=1), DPTree("grade", 1, max_depth=1, sampler="greedy")]
-        return {"default": Example(schema, cls("grade", candidates, 1))}
+        candidates = [
+            DPID3("grade", 1, max_depth=1, pruning=False),  # what predicts is the same, and is finished sooner
+            DPTree("grade", 1, max_depth=1, sampler="greedy", pruning=False),
+        ]
+        return {"default": Example(schema, cls("grade", candidates, Fraction(1, 2)))}
 
     def plan(self, schema: Schema) -> Node:
         """Plan each candidate, then the choice."""

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, Categorical, InputError, Schema, nearest
+from dpframework.facts import Attribute, Categorical, InputError, Numeric, Schema, nearest
 from dpframework.tables import infer_schema
 
 CLASS = "class"
@@ -98,9 +98,23 @@ def _warn(sentence: str) -> None:
 
 
 def _plain(column: Any) -> Any:
+    """Return a column as polars takes it: missing values as None, numbers among texts as texts."""
     if hasattr(column, "to_native"):
-        return column.to_numpy() if column.dtype.is_numeric() else column.to_list()
-    return column.tolist() if column.dtype == object else column
+        if column.dtype.is_numeric():
+            return column.to_numpy()
+        values = column.to_list()
+    elif column.dtype == object:
+        values = column.tolist()
+    else:
+        return column
+    values = [None if _is_missing(value) else value for value in values]
+    mixed = any(isinstance(value, str) for value in values)
+    return [str(value) if mixed and value is not None else value for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether a value stands for a missing one: None, NaN or pandas' NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _free_name(name: str, taken: Any) -> str:
@@ -123,6 +137,29 @@ def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
     target = Categorical(name, values=[str(value) for value in np.unique(classes).tolist()])
     inferred = tuple(dict.fromkeys((*schema.inferred, "classes: observed")))
     return attrs.evolve(schema, attributes=(*schema.attributes, target), inferred=inferred)
+
+
+def in_labels(target: Attribute, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return classes that the target's labels can be written of: Booleans as 0 and 1, where those are the labels.
+
+    Raises
+    ------
+    InputError
+        If y is Boolean or numeric, and no label is. It is known by y's type alone, which is public.
+    """
+    kind, labels = classes.dtype.kind, {label.lower() for label in target.labels}
+    if isinstance(target, Numeric) or kind not in "biuf" or labels & {"false", "true"}:
+        return classes
+    numbers = {float(label) for label in labels if _is_number(label)}
+    if kind == "b" and {0.0, 1.0} <= numbers:
+        return classes.astype(np.int64)
+    if kind == "b" or not numbers:
+        what, shown = "Boolean" if kind == "b" else "numeric", ", ".join(map(repr, target.labels[:4]))
+        raise InputError(
+            f"y is {what}, and class '{target.name}' of the schema has the values {shown}; "
+            "give y with these values, or describe the class as Boolean in the schema"
+        )
+    return classes
 
 
 def ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

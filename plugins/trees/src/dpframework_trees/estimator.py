@@ -8,19 +8,17 @@ from typing import Any, ClassVar, Self, final
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import ParameterGrid
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dpframework.accountant import Accountant
-from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, exact, positive, unit_of_groups
+from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.run import Miner
 from dpframework.study import Study
-from dpframework.tables import table_from_columns
-from dpframework_trees.choosing import TreeChoice
-from dpframework_trees.columns import Columns, ordered_classes, texts
+from dpframework.tables import Table, table_from_columns
+from dpframework_trees.columns import Columns, in_labels, ordered_classes, texts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.families import Family
 from dpframework_trees.id3 import DPID3
@@ -39,8 +37,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
 
     Parameters
     ----------
-    epsilon
-        The budget of one fit.
+    epsilon, delta
+        The budget of one fit. These models are of pure epsilon: a delta only serves to total several steps, or fits.
     schema
         Public facts about the columns of X, by name (by position, if X is an array), and about the class. Without a
         schema one is inferred from the data, which is not private: a `PrivacyWarning` says so.
@@ -80,6 +78,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
     miner: ClassVar[type[Miner]]
 
     epsilon: Any = 1.0
+    delta: Any = attrs.field(default=0, kw_only=True)
     schema: Schema | None = attrs.field(default=None, kw_only=True)
     target: str | None = attrs.field(default=None, kw_only=True)
     out_of_domain: str = attrs.field(default="clamp", kw_only=True)
@@ -118,6 +117,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         told = Columns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
         unit, ids = self._unit(groups, len(classes))
         schema, target = told.with_class(columns, classes)
+        classes = in_labels(schema[target], classes)
         names = [name for name in schema.names if name != target]
         by_name = {**dict(zip(names, columns, strict=True)), target: texts(classes), **ids}
         seed = self._seed()
@@ -127,9 +127,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         )
         self.classes_, self._order = ordered_classes(schema[target], classes.dtype)
         whom: dict[str, Any] = {"unit": unit.id, "rows_per_unit": unit.rows}
-        study = Study(schema, epsilon=self.epsilon, relation=self.relation, allow=self._allowed(schema), **whom)
+        study = Study(
+            schema, epsilon=self.epsilon, delta=self.delta, relation=self.relation, allow=self._allowed(schema), **whom
+        )
         study.add(STEP, self._miner(target))
         results = study.run(table, seed=seed, accountant=self.accountant)
+        self._family.fitted(self, alone=self.accountant is None and seed is None)
         self._keep(results[STEP])
         self.plan_ = results.plan
         self.private_ = results.private and not chosen
@@ -157,17 +160,38 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of `classes_`."""
-        check_is_fitted(self)
+        table = self._table(X)
         self._family.predicted(self)
+        return np.asarray(self.model_.predict_proba(table)[:, self._order])
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the model, and return the matplotlib axes."""
+        check_is_fitted(self)
+        return self.model_.plot(ax)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """How much each column of X tells of the class by what was released, shape (columns,); they add up to 1.
+
+        A tree's: by how much the splits on it lower the impurity (Gini) of the noisy counts. An additive model's: the
+        largest difference that it can make to a score.
+        """
+        check_is_fitted(self)
+        known = self.model_.importances()
+        found = np.array([known.get(name, 0.0) for name in self.schema_.names if name != self._target])
+        return np.asarray(found / found.sum()) if found.sum() > 0 else found
+
+    def _table(self, X: Any) -> Table:
+        """Return the rows of X on the grid of the columns' schema."""
+        check_is_fitted(self)
         columns = self._columns(X, reset=False)
         features = self.schema_.select([name for name in self.schema_.names if name != self._target])
-        table = table_from_columns(
+        return table_from_columns(
             dict(zip(features.names, columns, strict=True)),
             attrs.evolve(features, rows=None, max_rows=None),
             out_of_domain=self.out_of_domain,
             source="X",
         )
-        return np.asarray(self.model_.predict_proba(table)[:, self._order])
 
     @property
     def _target(self) -> str:
@@ -259,6 +283,10 @@ class TreeClassifier(PrivateClassifier):
     def _keep(self, result: Any) -> None:
         self.model_ = self.tree_ = result.tree
 
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Return the leaf of each row in the tree that is shown, shape (rows,): its place among `tree_.rules()`."""
+        return np.asarray(self.tree_.apply(self._table(X)))
+
 
 @final
 @sklearn_estimator
@@ -267,7 +295,7 @@ class DPID3Classifier(TreeClassifier):
 
     Parameters
     ----------
-    max_depth, criterion, selection, splits, numeric, stopping, budget, pruning
+    max_depth, criterion, selection, splits, numeric, stopping, budget, pruning, attributes
         As for the miner; the others, and what a fit leaves, as for every `TreeClassifier`.
 
     Examples
@@ -291,6 +319,7 @@ class DPID3Classifier(TreeClassifier):
     stopping: str = attrs.field(default="none", kw_only=True)
     budget: str = attrs.field(default="growing", kw_only=True)
     pruning: bool = attrs.field(default=True, kw_only=True)
+    attributes: Any = attrs.field(default=None, kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
         return ()
@@ -305,7 +334,7 @@ class DPTreeClassifier(TreeClassifier):
 
     Parameters
     ----------
-    max_depth, sampler, criterion, iterations, counts_share, pruning
+    max_depth, sampler, criterion, iterations, counts_share, pruning, attributes
         As for the miner; the others, and what a fit leaves, as for every `TreeClassifier`.
 
     Examples
@@ -328,67 +357,7 @@ class DPTreeClassifier(TreeClassifier):
     iterations: int = attrs.field(default=10_000, kw_only=True)
     counts_share: float | str = attrs.field(default=0.4, kw_only=True)
     pruning: bool = attrs.field(default=True, kw_only=True)
+    attributes: Any = attrs.field(default=None, kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
         return {"exact": ExactTrees.assumptions, "mcmc": MarkovChainTrees.assumptions}.get(self.sampler, ())
-
-
-@final
-@sklearn_estimator
-class PrivateTreeSearch(TreeClassifier):
-    """Grid search on one budget: every candidate's fit and the choice itself are paid from `epsilon`.
-
-    Each candidate gets the same share of what the choice leaves; the tree with the most correct predictions on the
-    rows is selected privately (see `dpframework_trees.choosing`).
-
-    Parameters
-    ----------
-    estimator
-        A `DPID3Classifier` or `DPTreeClassifier`; its own epsilon, schema, accountant and random_state are not used.
-    param_grid
-        Lists of values to try, by the estimator's parameters, as scikit-learn's searches take them.
-    choice_share
-        The share of the budget that the choice gets.
-
-    Attributes
-    ----------
-    best_params_
-        The parameters that were chosen.
-
-    Examples
-    --------
-    >>> import dpframework as dpf
-    >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
-    >>> X = [[i % 10] for i in range(1000)]
-    >>> y = ["yes" if 2 <= i % 10 < 6 else "no" for i in range(1000)]
-    >>> grid = {"max_depth": [1, 2]}
-    >>> search = PrivateTreeSearch(10, estimator=DPID3Classifier(), param_grid=grid, schema=schema, random_state=0)
-    >>> search.fit(X, y).best_params_
-    {'max_depth': 2}
-    """
-
-    estimator: Any = attrs.field(default=None, kw_only=True)
-    param_grid: Any = attrs.field(default=None, kw_only=True)
-    choice_share: float | str = attrs.field(default=0.1, kw_only=True)
-
-    def _candidates(self) -> list[TreeClassifier]:
-        if not isinstance(self.estimator, TreeClassifier) or isinstance(self.estimator, PrivateTreeSearch):
-            raise InputError("estimator must be a DPID3Classifier or a DPTreeClassifier")
-        return [clone(self.estimator).set_params(**parameters) for parameters in ParameterGrid(self.param_grid or {})]
-
-    def _miner(self, target: str) -> Miner:
-        """Return the choice among the candidates."""
-        share, budget = exact(self.choice_share, "choice_share"), positive(self.epsilon)
-        if not 0 < share < 1:
-            raise InputError(f"choice_share is {self.choice_share!r}; a number between 0 and 1 is needed")
-        candidates = self._candidates()
-        each = budget * (1 - share) / len(candidates)
-        miners = [candidate.set_params(epsilon=each)._miner(target) for candidate in candidates]
-        return TreeChoice(target, miners, budget * share)
-
-    def _assumed(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for candidate in self._candidates() for name in candidate._assumed()))
-
-    def _keep(self, result: Any) -> None:
-        super()._keep(result)
-        self.best_params_ = list(ParameterGrid(self.param_grid or {}))[result.position]

@@ -22,6 +22,7 @@ class Family:
     looked_at: int | None = None  # the first of them that predicted, by identity
     by_others_too: bool = False  # whether another one did
     in_other_processes: bool = False  # whether one was sent away before it was fitted
+    fits: int = 0  # how many of them were fitted, each on a budget of its own
 
     def predicted(self, estimator: Any) -> None:
         """Note that an estimator has predicted."""
@@ -33,6 +34,20 @@ class Family:
     def sent(self, *, fitted: bool) -> None:
         """Note that an estimator was pickled, as it is for another process."""
         self.in_other_processes |= not fitted
+
+    def fitted(self, estimator: Any, *, alone: bool) -> None:
+        """Note a fit, and warn once if several clones were fitted, each on a budget of its own."""
+        if not alone or estimator.__dict__.get("_counted"):
+            return
+        estimator.__dict__["_counted"] = True
+        self.fits += 1
+        if self.fits == 2:
+            warnings.warn(
+                "two clones of one estimator were fitted without a shared accountant: on the same people their budgets "
+                "add up; give the estimator one, such as accountant=dpf.PureAccountant('add-or-remove-one', epsilon=2)",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
     def chosen_by_scores(self, estimator: Any) -> bool:
         """Tell whether the parameters of a fit may have been chosen by scores of other clones, and warn if so."""

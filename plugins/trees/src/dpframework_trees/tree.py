@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -21,7 +21,7 @@ from dpframework.facts import (
     description_from_dict,
     otherwise,
 )
-from dpframework.results import Kept
+from dpframework.results import Drawn
 from dpframework.tables import Block, InMemory, Table, cells_of, table_from_frame
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
 
@@ -59,6 +59,7 @@ class Inner:
 
 #: What a tree is made of.
 TreeNode: TypeAlias = "Leaf | Inner"
+OfLeaf: TypeAlias = Callable[["Leaf"], Any]
 
 
 @attrs.frozen
@@ -77,7 +78,7 @@ class Rule:
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class DecisionTree(Kept):
+class DecisionTree(Drawn):
     """A decision tree over a schema's attributes.
 
     It is made of releases: to predict with it, print it or keep it costs no privacy.
@@ -96,6 +97,8 @@ class DecisionTree(Kept):
     """
 
     called = "a tree"
+    figure: ClassVar[Mapping[str, Any]] = {"figsize": (9, 5), "layout": "constrained"}
+
     root: TreeNode
     target: Attribute
     schema: Schema | None
@@ -133,10 +136,22 @@ class DecisionTree(Kept):
 
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
-        if self.schema is None:
-            return np.tile(
-                self.predicting.probabilities, (len(rows.codes[0]) if isinstance(rows, Table) else len(rows), 1)
-            )
+        found = np.empty((_length(rows), self.target.size))
+        self._routed(self.predicting, rows, out_of_domain, found, lambda leaf: leaf.probabilities)
+        return found
+
+    def apply(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.int64]:
+        """Return the leaf of each row in the tree that is shown, shape (rows,): its place among `rules()`."""
+        numbers = {id(leaf): k for k, leaf in enumerate(n for n in _nodes(self.root) if isinstance(n, Leaf))}
+        found = np.empty(_length(rows), dtype=np.int64)
+        self._routed(self.root, rows, out_of_domain, found, lambda leaf: numbers[id(leaf)])
+        return found
+
+    def _routed(self, root: TreeNode, rows: Any, out_of_domain: str, found: NDArray[Any], of_leaf: OfLeaf) -> None:
+        if self.schema is None:  # nothing is tested
+            assert isinstance(root, Leaf)
+            found[:] = of_leaf(root)
+            return
         table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
         for attribute in self.schema:
             if table.schema[attribute.name] != attribute:
@@ -144,14 +159,21 @@ class DecisionTree(Kept):
                     f"attribute '{attribute.name}' is not the one that the tree tests; use the tree's schema"
                 )
         (block,) = InMemory().load(table)
-        found = np.empty((block.rows, self.target.size))
-        _route(self.predicting, block, found)
+        _route(root, block, found, of_leaf)
+
+    def importances(self) -> dict[str, float]:
+        """Return by how many rows' impurity (Gini) the splits on each attribute lower that of the noisy counts."""
+        found: dict[str, float] = {}
+        for node in _nodes(self.predicting):
+            if isinstance(node, Inner):
+                less = _impurity(node) - sum(map(_impurity, node.children))
+                found[node.split.attribute] = found.get(node.split.attribute, 0.0) + max(less, 0.0)
         return found
 
     def codes(self, block: Block) -> NDArray[np.int64]:
         """Return the code of the most probable class of each row of a block, shape (rows,)."""
         found = np.empty((block.matrix.shape[1], self.target.size))
-        _route(self.predicting, block, found)
+        _route(self.predicting, block, found, lambda leaf: leaf.probabilities)
         return np.asarray(found[block.index].argmax(axis=1))
 
     def rules(self) -> list[Rule]:
@@ -182,12 +204,18 @@ class DecisionTree(Kept):
         """Draw the tree as text: a line a branch, with class, probability and estimated rows at leaves."""
         return "\n".join(_drawn(self.root, "", self.target, self.schema))
 
+    def draw(self, axes: Any) -> None:
+        """Draw the tree that is shown: tests above, leaves below, each with its class and its noisy share."""
+        from dpframework_trees.drawing import draw_tree
+
+        draw_tree(self, axes)
+
     def to_dot(self) -> str:
         """Return the tree in Graphviz's DOT."""
         lines = ["digraph tree {", "    node [fontname=sans, shape=box];"]
         numbers = {id(node): k for k, node in enumerate(_nodes(self.root))}
         for node in _nodes(self.root):
-            text = str(node.split) if isinstance(node, Inner) else _leaf_text(node, self.target)
+            text = str(node.split) if isinstance(node, Inner) else leaf_text(node, self.target)
             lines.append(f"    n{numbers[id(node)]} [label={_quoted(text)}];")
         for node in _nodes(self.root):
             if isinstance(node, Inner) and self.schema is not None:
@@ -257,13 +285,22 @@ def _cut(split: Split, schema: Schema) -> Attribute | Cases:
     return schema[cut] if isinstance(cut, str) else cut
 
 
-def _route(node: TreeNode, block: Block, found: NDArray[np.float64]) -> None:
+def _length(rows: Any) -> int:
+    return rows.codes.shape[1] if isinstance(rows, Table) else len(rows)
+
+
+def _impurity(node: TreeNode) -> float:
+    total = float(node.counts.sum())
+    return total - float((node.counts**2).sum()) / total if total > 0 else 0.0
+
+
+def _route(node: TreeNode, block: Block, found: NDArray[Any], of_leaf: OfLeaf) -> None:
     if isinstance(node, Leaf):
-        found[block.index] = node.probabilities
+        found[block.index] = of_leaf(node)
         return
     cells = cells_of(_cut(node.split, block.schema), block)
     for k, child in enumerate(node.children):
-        _route(child, block.at(block.index[cells == k]), found)
+        _route(child, block.at(block.index[cells == k]), found, of_leaf)
 
 
 def _branch(split: Split, child: int, schema: Schema) -> Description:
@@ -281,7 +318,8 @@ def _rules(node: TreeNode, path: tuple[Description, ...], target: Attribute, sch
         yield from _rules(child, (*path, _branch(node.split, k, schema)), target, schema)
 
 
-def _leaf_text(node: TreeNode, target: Attribute) -> str:
+def leaf_text(node: TreeNode, target: Attribute) -> str:
+    """Return a leaf in words: its class, that class's probability, and about how many rows it has."""
     best = int(np.argmax(node.probabilities))
     return f"{target.labels[best]} ({node.probabilities[best]:.0%} of about {node.counts.sum():.0f})"
 
@@ -289,11 +327,11 @@ def _leaf_text(node: TreeNode, target: Attribute) -> str:
 def _drawn(node: TreeNode, indent: str, target: Attribute, schema: Schema | None) -> Iterator[str]:
     if isinstance(node, Leaf) or schema is None:
         if not indent:
-            yield _leaf_text(node, target)
+            yield leaf_text(node, target)
         return
     for k, (child, label) in enumerate(zip(node.children, child_labels(node.split, schema), strict=True)):
         last = k == len(node.children) - 1
-        leaf = f": {_leaf_text(child, target)}" if isinstance(child, Leaf) else ""
+        leaf = f": {leaf_text(child, target)}" if isinstance(child, Leaf) else ""
         yield f"{indent}{'└─' if last else '├─'} {label}{leaf}"
         yield from _drawn(child, indent + ("   " if last else "│  "), target, schema)
 

@@ -156,6 +156,10 @@ class AdditiveModel(Drawn):
             raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
         return found[name]
 
+    def importances(self) -> dict[str, float]:
+        """Return the largest difference that each attribute can make to an output."""
+        return {term.attribute.name: term.importance for term in self.terms}
+
     @property
     def outputs(self) -> tuple[str, ...]:
         """What each output is the score of: the second of two classes, or each class."""
