@@ -357,13 +357,26 @@ def test_a_star_needs_more_than_little_noise() -> None:
     assert real.lift == pytest.approx(400 * 1000 / (460 * 440))
     ranked = Redescriptions([tautology, real], 100)
     assert list(ranked) == [real, tautology]  # evidence before the index
-    assert "460 | 440" in str(ranked)
+    heading, first, second = str(ranked).splitlines()[:3]
+    assert (first[heading.index("sides") :].split()[0], second[heading.index("sides") :]) == ("460", "440")
+
+
+def test_a_table_is_a_hundred_columns_wide_at_most() -> None:
+    """Beside numbers of seven digits, too."""
+    long = And([Equals(f"a rather long name of attribute {k}", "a long value") for k in range(4)])
+    one = Redescription(
+        long, Not(long), both=Noisy(1_234_567, 9), left_only=Noisy(765_432, 9), right_only=Noisy(5, 9), rows=9_999_999
+    )
+    lines = str(Redescriptions([one], 1_000_000)).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum("attribute" in line for line in lines) >= 4
 
 
 def test_shown_counts_agree_with_each_other() -> None:
-    line = str(Redescriptions([counted(-7, -20, 3)])).splitlines()[1]
-    assert " 0 [0, " in line
-    assert "0 | 0" in line
+    heading, first, second = str(Redescriptions([counted(-7, -20, 3)])).splitlines()[:3]
+    support, sides, lift = (heading.index(name) for name in ("support", "sides", "lift"))
+    assert (first[support:sides].strip(), first[sides:lift].strip(), second[sides:].strip()) == ("0", "0", "0")
+    assert second[support:].startswith("[0, ")
 
 
 def test_no_star_is_wrong() -> None:

@@ -13,14 +13,17 @@ from typing import Any
 from dpframework.results.redescription import Redescription
 
 _SHOWN = 50  # rows of a printed table
-_WIDTH = 34  # of a description in it, then it is wrapped
+_WIDTH = 100  # of the table: descriptions share what numbers leave, and are wrapped
+_NARROW = 16  # of a description, at least
 _OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0.8", "label": "not trusted"}
 _FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
 _HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", "")
 _LEGEND = (
-    "Brackets: 95 % intervals, from the noise alone. Lift: rows in both, over those of independent sides.\n"
-    "*: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact Jaccard\n"
-    "index at least half of the one shown (with 95 % confidence in all marks; {candidates} candidates were looked at)."
+    "Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left one, above those of the\n"
+    "right one. Lift: rows in both, over those of independent sides.\n"
+    "*: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact\n"
+    "Jaccard index at least half of the one shown (with 95 % confidence in all marks; {candidates}\n"
+    "candidates were looked at)."
 )
 _COLUMNS = (
     *("left", "right", "jaccard", "jaccard_low", "jaccard_high", "support", "support_low", "support_high"),
@@ -75,8 +78,8 @@ def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
     return (
         str(item.left),
         str(item.right),
-        f"{item.jaccard:.2f} [{low:.2f}, {high:.2f}]",
-        f"{max(item.both.value, 0):.0f} [{math.floor(least)}, {math.ceil(most)}]",
+        f"{item.jaccard:.2f}\n[{low:.2f}, {high:.2f}]",
+        f"{max(item.both.value, 0):.0f}\n[{math.floor(least)}, {math.ceil(most)}]",
         _sides_text(item),
         "-" if item.lift is None else f"{item.lift:.1f}",
         _p_text(item.p_value),
@@ -85,11 +88,11 @@ def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
 
 
 def _sides_text(item: Redescription) -> str:
-    """Write the supports of either side, made consistent: not negative, and none below that of both."""
+    """Write the supports of either side, the left one above: not negative, and none below that of both."""
     if item.left_support is None or item.right_support is None:
         return "-"
     both = max(item.both.value, 0.0)
-    return f"{max(item.left_support.value, both):.0f} | {max(item.right_support.value, both):.0f}"
+    return f"{max(item.left_support.value, both):.0f}\n{max(item.right_support.value, both):.0f}"
 
 
 def _p_text(p: float | None) -> str:
@@ -99,8 +102,12 @@ def _p_text(p: float | None) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns; the cells of the first two are wrapped."""
-    wrapped = [[*(textwrap.wrap(cell, _WIDTH) for cell in row[:2]), *([cell] for cell in row[2:])] for row in rows]
+    """Align the columns; the cells of the first two are wrapped, the others may have two lines."""
+    numbers = [[cell.splitlines() or [""] for cell in row[2:]] for row in rows]
+    taken = sum(2 + max(len(line) for row in numbers for line in row[k]) for k in range(len(_HEADINGS) - 2))
+    width = max((_WIDTH - taken - 2) // 2, _NARROW)
+    descriptions = [[textwrap.wrap(cell, width) for cell in row[:2]] for row in rows]
+    wrapped = [first + rest for first, rest in zip(descriptions, numbers, strict=True)]
     widths = [max(len(line) for row in wrapped for line in row[k]) for k in range(len(_HEADINGS))]
     return [
         "  ".join(line.ljust(width) for line, width in zip(lines, widths, strict=True)).rstrip()

@@ -364,7 +364,8 @@ def test_the_plan_costs_exactly_epsilon(miner, settings, relation):
 def test_the_published_budgets_are_the_papers():
     # epsilon / (InTr (2 RMIter + 1)) for each tree and table; omega of a start's share for the pair, the rest for it
     plan = dpf.Study(SCHEMA, epsilon=1)
-    plan.add_plan("alt", AltExpM(1, starts=["wolf", "rain"], rounds=3, sensitivity="published").plan(SCHEMA))
+    alternating = AltExpM(1, starts=["wolf", "rain"], rounds=3, tree_share="4/7", sensitivity="published")
+    plan.add_plan("alt", alternating.plan(SCHEMA))
     epsilons = {path.split("/")[-1]: step.mechanism.epsilon for path, step in plan.plan().placed_steps()}
     assert epsilons["leaves 3"] == Fraction(1, 14)
     assert epsilons["split"] == Fraction(1, 28)
@@ -374,6 +375,16 @@ def test_the_published_budgets_are_the_papers():
         "pair": Fraction(1, 20),
         "leaves": Fraction(9, 20),
     }
+
+
+def test_tables_of_alternating_trees_get_half_and_what_is_selected_shares_the_rest():
+    for miner, trees in ((AltMCMC(1, starts=2, rounds=2), 8), (AltMCMC(1, starts=["wolf", "rain"], rounds=2), 6)):
+        plan = dpf.Study(SCHEMA, epsilon=1)
+        plan.add_plan("alt", miner.plan(SCHEMA))
+        parts: dict[str, list[Fraction]] = {"leaves": [], "other": []}
+        for step in plan.plan().steps():
+            parts["leaves" if step.name.startswith("leaves") else "other"].append(step.mechanism.epsilon)
+        assert parts == {"leaves": 4 * [Fraction(1, 8)], "other": trees * [Fraction(1, 2 * trees)]}
 
 
 @pytest.mark.parametrize("settings", [{}, {"starts": ["wolf"]}, {"sensitivity": "published", "starts": ["wolf"]}])

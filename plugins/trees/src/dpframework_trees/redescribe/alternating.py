@@ -15,7 +15,9 @@ from dpframework.facts import (
     Categorical,
     Schema,
     View,
+    between_0_and_1,
     one_of,
+    share_of_budget,
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip, PureMechanism
@@ -39,24 +41,30 @@ class _Alternating(TreeRedescriptions):
     ----------
     rounds
         How many trees follow the first one: each gives redescriptions together with the one before.
+    tree_share
+        The share of the budget that the trees get, with the selection of a start, in equal parts; the tables have the
+        rest. The paper has equal parts for all: (`rounds` + 1) / (2 `rounds` + 1).
     """
 
     rounds: int = attrs.field(default=1, validator=whole_number(most=100))
+    tree_share: Fraction = attrs.field(
+        default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1, kw_only=True
+    )
 
     @property
     def criterion(self) -> Criterion:
         """What scores a leaf."""
         return criterion_named("norm") if self.sensitivity == "tight" else PUBLISHED_GINI
 
-    def share(self, schema: Schema) -> Fraction:
-        """Return what each selection, tree and table of a start may cost."""
-        parts = 2 * self.rounds + 1 + (not isinstance(self.starts, tuple))
-        return self.epsilon / (self.number(schema) * parts)
+    def shares(self, schema: Schema) -> tuple[Fraction, Fraction]:
+        """Return what each selection and tree of a start may cost, and what each of its tables may."""
+        each, selections = self.epsilon / self.number(schema), not isinstance(self.starts, tuple)
+        return each * self.tree_share / (self.rounds + 1 + selections), each * (1 - self.tree_share) / self.rounds
 
     def plan(self, schema: Schema) -> Node:
         """Plan, for each start, its selection, a tree, then `rounds` times a tree and a table."""
         starts, scopes = self.starts_on(schema), []
-        tests, share = self.tests(schema), self.share(schema)
+        tests, (share, counting) = self.tests(schema), self.shares(schema)
         for start in starts:
             view, target = OTHER[start.view], start.target
             parts = self.selection(tests, start, share)
@@ -64,7 +72,7 @@ class _Alternating(TreeRedescriptions):
                 parts.append(self.tree_plan(f"tree {i + 1}", share, tests[view], target, schema.row_bound))
                 if i:
                     counts = JointLeaves(2**self.max_depth, 2**self.max_depth)
-                    parts.append(step(f"leaves {i}", counts, DiscreteLaplace(share), uses=self.tree_steps(i)))
+                    parts.append(step(f"leaves {i}", counts, DiscreteLaplace(counting), uses=self.tree_steps(i)))
                 target, view = self.leaves_attribute(i + 1), OTHER[view]
             scopes.append(sequential(*parts, name=start.scope))
         return sequential(*scopes)

@@ -130,7 +130,7 @@ class TreeRedescriptions(Miner):
         """Return how many starts there are.
 
         By default two if epsilon times the rows that the schema allows is 750 or more: then the noise on a cell of
-        the alternating miners' tables stays within some 3 % of the rows (95 %). Where the schema says nothing of rows,
+        their tables stays within some 2 % of the rows (95 %). Where the schema says nothing of rows,
         as if there were 2,500.
         """
         if self.starts is None:
