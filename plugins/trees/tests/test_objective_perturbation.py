@@ -256,7 +256,7 @@ def test_a_bound_is_not_believed_where_scores_may_be_rounded():
 
 
 def test_the_release_covers_the_distance_from_the_minimum():
-    """Its discrete Laplace noise moves a log-probability by at most epsilon / 128 over that, roundings included."""
+    """Its discrete Laplace noise moves a log-probability by at most epsilon / 1024 over that, roundings included."""
     for epsilon in ("0.1", "1"):
         tuned = Tuned(TWO, Fraction(epsilon))
         moved = tuned.distance / tuned.release_step + TWO.columns

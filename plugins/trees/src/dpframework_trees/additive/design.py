@@ -26,8 +26,8 @@ SPREAD = 0.25  # the variance that an attribute's values are expected to have
 SPREAD_OF_INTERCEPT = 1.0
 MOST_COLUMNS = 2_000  # times outputs: the Hessian has so many rows
 WIDER = 1.6  # than the smallest block of its group is no block
-BLUR = Fraction(1, 128)  # of epsilon, for each of the two sides that the release's noise is compared on
-MULTICLASS = Fraction(1, 10)  # of epsilon, that the determinant may cost with several classes
+BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
+MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes
 STEPS = 32  # bits: the noise's lattice is 2**-32 of an epsilon
 BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
 

@@ -39,9 +39,9 @@ w*), so w~ - w* is no longer than that in the norm of R, and in the l1 norm than
 R**-1: `Tuned.distance`. w~ is rounded to a lattice of step l, and discrete Laplace noise is added, of scale a in
 steps of it. Had w* been rounded and released so, it would be post-processing of w*. The two roundings differ by at
 most distance / l + 1 a coordinate in the l1 norm, which by the choice of a moves a log-probability by at most epsilon
-/ 128; that holds for either table. So
+/ 1024; that holds for either table. So
 
-    epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 128,
+    epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 1024,
 
 `Tuned.claimed`, a rational number. Of real arithmetic it is assumed that an exponential is within 4 units in the last
 place, and that 64 bits hold the noise: it does not with a probability far below exp(-2**9). No fit is refused for its
