@@ -40,6 +40,7 @@ SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"
 TOWN = SCHEMA["town"]
 HISTOGRAM = Histogram(TOWN)
 DISCRETE, GAUSSIAN = DiscreteLaplace(1), Gaussian(Fraction(1, 2))
+NOTHING = -(10**9)  # a number that stands for none
 REPLAYS = 1_500
 CORRECT = 500  # of a version without the bug: that what holds passes, the suites of all that is built in test too
 
@@ -408,6 +409,56 @@ class WrongSignThroughout(Exponential):
         return super().log_density(-np.asarray(answer), output, calibration)
 
 
+# A release that cannot be made of some rows: no density speaks of it
+
+
+@attrs.frozen
+class GivesUp(DiscreteLaplace):
+    """Makes no release of large counts: it fails, warns, or puts out a number for none that its density leaves out."""
+
+    name = "gives-up"
+    how: str = "fails"
+    beyond: int = 20
+
+    def release(self, answer, calibration, randomness):
+        if np.max(answer) > self.beyond:
+            if self.how == "fails":
+                raise dpf.InputError("the sampler did not reach the accuracy that its claim needs")
+            if self.how == "warns":
+                np.float64(1) / np.float64(0)
+            else:
+                return np.full(np.shape(answer), NOTHING)
+        return super().release(answer, calibration, randomness)
+
+    def log_density(self, answer, output, calibration):
+        return -math.inf if np.all(np.equal(output, NOTHING)) else super().log_density(answer, output, calibration)
+
+
+@attrs.frozen
+class GivesUpGaussian(Gaussian):
+    """The same, where no pure epsilon is claimed and nothing is searched for."""
+
+    name = "gives-up-gaussian"
+
+    def release(self, answer, calibration, randomness):
+        if np.max(answer) > 1000:
+            raise dpf.InputError("the sampler did not reach the accuracy that its claim needs")
+        return super().release(answer, calibration, randomness)
+
+
+@attrs.frozen
+class FailsOnMany(Towns):
+    """Cannot count more than a thousand rows of one town, if there are no others."""
+
+    name = "fails-on-many"
+
+    def count(self, block, **inputs):
+        counts = super().count(block)
+        if not self.right and counts.max() == counts.sum() > 1000:
+            raise ValueError("too many rows of one town")
+        return counts
+
+
 # Bins from the data
 
 
@@ -651,8 +702,13 @@ def of_query(make: Callable[[bool], Query], noise: dpf.Mechanism = DISCRETE) -> 
     return of_miner(lambda right: Counts(asked=make(right), noise=noise))
 
 
+@functools.cache
+def problems_of_plain_counts() -> list[str]:
+    return problems_of(Counts(), CORRECT)
+
+
 def of_noise(wrong: dpf.Mechanism) -> Callable[[bool], list[str]]:
-    return of_miner(lambda right: Counts() if right else Counts(noise=wrong))
+    return lambda right: problems_of_plain_counts() if right else problems_of(Counts(noise=wrong), REPLAYS)
 
 
 def of_sampler(wrong: dpf.Mechanism, right: dpf.Mechanism) -> Callable[[bool], list[str]]:
@@ -724,6 +780,14 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "a true count printed": of_miner(PrintsSize),
     "an early stop on the data": of_miner(StopsEarly),
     "a failure on the data": of_miner(FailsOnData),
+    "a release that fails on large counts": of_noise(GivesUp(1)),
+    "a release that fails on thousands of rows": of_noise(GivesUp(1, beyond=1000)),
+    "a release that warns of thousands of rows": of_noise(GivesUp(1, "warns", 1000)),
+    "a number for no release, left out of the density": of_noise(GivesUp(1, "puts out a number")),
+    "a query that fails on thousands of equal rows": of_query(FailsOnMany),
+    "zCDP: a release that fails on thousands of rows": suite_of(
+        lambda right: Concentrated() if right else Concentrated(noise=GivesUpGaussian(Fraction(1, 2)))
+    ),
     "a wrong sign in a selection key": of_sampler(WrongSign(1), Exponential(1)),
     "a wrong sign, density and all": of_sampler(WrongSignThroughout(1), Exponential(1)),
     "noise of its own, not said": of_sampler(OwnGumbelNoise(1), SaysSo(1)),

@@ -55,10 +55,10 @@ def audit(
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
-    and all, on its own table, on its own table in another order, on neighbours, and on tables far away, where what the
-    miner does must follow from the releases as well; then its releases alone are weighed on pairs of neighbours:
-    random ones, all small ones, and ones of very many equal rows. Last, outputs are chosen that lose most on a pair,
-    and tables are climbed to on which these lose more, by turns, until the claim is reached.
+    and all, on its own table, on its own table in another order, on neighbours, and on tables far away. What the miner
+    does must follow from the releases there too, and each release must be possible. Then its releases alone are weighed
+    on pairs of neighbours: random ones, all small ones, and ones of very many equal rows. Last, outputs are chosen that
+    lose most on a pair, and tables are climbed to on which these lose more, by turns, until the claim is reached.
 
     Parameters
     ----------
@@ -199,6 +199,9 @@ class _Audit:
         pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
         found, telling = hunt.worst(transcripts, max(pairs, 40), reached)
         self.weighed, self.exhaustive = hunt.tried, hunt.exhaustive
+        for ended in hunt.ends:
+            if not self.subject.patience.over:
+                behaviour.examine_pair(*ended)
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
             # a pair that was searched for shows more than one that was met

@@ -2,25 +2,27 @@
 
 A recorded run is replayed, miner and all, on its own table, on that table in another order, on neighbours, and on
 tables that have nothing in common with it. Steps, public inputs, candidates, result and what is printed follow from
-the releases alone; whatever differs came from the rows past every mechanism.
+the releases alone; whatever differs came from the rows past every mechanism. And no release may fail or warn, on any of
+these tables: whether it does depends on the rows, and no density covers it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import final
 
 import numpy as np
 
 from dpframework.facts.privacy import Relation
 from dpframework.verify.findings import Violation
+from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
 from dpframework.verify.search import Labelled, labelled, shrunk, unlabelled
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Rows, Sizes, units_of
+from dpframework.verify.tables import Pair, Rows, Sizes, units_of
 from dpframework.verify.transcript import Transcript
 
 TOLERANCE = 1e-6  # of floating point, in a sum of log-densities
@@ -87,8 +89,8 @@ class Behaviour:
             self.found("error", f"the run fails with {transcript.outcome.error}", table, table, transcript)
         here = self._replayed(transcript, table)
         if here.divergence is not None:
-            what = f"the same releases from the same rows, and yet {here.divergence}"
-            self.found("itself", what, table, table, transcript)
+            same = "" if here.refused else "the same releases from the same rows, and yet "
+            self.found("refused" if here.refused else "itself", f"{same}{here.divergence}", table, table, transcript)
             return
         rows = labelled(table)
         self._order(here, rows, transcript)
@@ -98,7 +100,7 @@ class Behaviour:
             there = self._replayed(transcript, unlabelled(other))
             loss = abs(there.log_density - here.log_density)
             if there.divergence is not None:
-                self._diverged("control", f"on a neighbour, {there.divergence}", rows, other, transcript)
+                self._diverged(_kind(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
             elif loss > self.allowed:
                 what = f"a transcript loses {number(loss)}, the plan claims {number(float(self.subject.claim or 0))}"
                 self._diverged("loss", what, rows, other, transcript)
@@ -106,25 +108,45 @@ class Behaviour:
             if self.patience.over:
                 return
             there = self._replayed(transcript, far)
-            if there.divergence is not None and "control" not in self.violations:
+            if there.divergence is not None and _kind(there) not in self.violations:
                 self._walked(table, far, transcript)
 
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on the rows of one kind, very many of them: where small tables are all alike.
 
-        Not where two tables have the same number of rows: the recorded table has few.
+        What the run does is compared on one kind of row, and not where two tables have the same number of rows: the
+        recorded table has few. Whether releases can be made is tried on each of a few kinds.
         """
-        if self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None:
-            return
-        row = bytes((int(self.rng.integers(self.subject.universe.kinds)),))
-        if self._replayed(transcript, b"").divergence or not self._replayed(transcript, row * most).divergence:
-            return
-        low, high = 0, most
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._replayed(transcript, row * middle).divergence else (middle, high)
-        there = self._replayed(transcript, row * high)
-        self.found("control", f"on a neighbour, {there.divergence}", row * low, row * high, transcript)
+        alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
+        first = int(self.rng.integers(self.subject.universe.kinds))
+        for kind in dict.fromkeys((first, *telling_kinds(self.subject.universe))):
+            if self.patience.over:
+                return
+            row = bytes((kind,))
+            there = self._replayed(transcript, row * most)
+            if there.divergence is None or (not there.refused and (alike or kind != first)):
+                continue
+
+            def stops(size: int, row: bytes = row, refused: bool = there.refused) -> bool:
+                found = self._replayed(transcript, row * size)
+                return found.refused if refused else found.divergence is not None
+
+            if not stops(0):
+                low = last_before(stops, most)
+                there = self._replayed(transcript, row * (low + 1))
+                self.found(_kind(there), f"on a neighbour, {there.divergence}", row * low, row * (low + 1), transcript)
+            elif there.refused:
+                self.found("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
+
+    def examine_pair(self, pair: Pair, transcript: Transcript) -> None:
+        """Replay a transcript on both tables of a pair, miner and all, such as those on which it loses most."""
+        shared = labelled(pair.shared)
+        one = (*shared, *labelled(pair.one, len(shared)))
+        other = (*shared, *labelled(pair.other, len(shared) + len(pair.one)))
+        for here, there in ((one, other), (other, one)):
+            replayed = self._replayed(transcript, unlabelled(there))
+            if replayed.divergence is not None:
+                self._diverged(_kind(replayed), f"on a neighbour, {replayed.divergence}", here, there, transcript)
 
     def found(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
         """Keep a violation, the first of its kind."""
@@ -198,7 +220,7 @@ class Behaviour:
                 beside = shared[1:]
             else:
                 beside = (*shared, (len(one), other[-1]))
-            self._diverged("control", f"on a neighbour, {there.divergence}", shared, beside, transcript)
+            self._diverged(_kind(there), f"on a neighbour, {there.divergence}", shared, beside, transcript)
             return
 
     def _diverged(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
@@ -213,6 +235,8 @@ class Behaviour:
             loss = abs(there.log_density - here.log_density)
             if kind == "loss":
                 return loss > self.allowed
+            if kind == "refused":
+                return there.refused
             return there.divergence is not None or (kind == "order" and loss > self._tolerance)
 
         tables = unlabelled(one), unlabelled(other)
@@ -221,8 +245,27 @@ class Behaviour:
         self.found(kind, what, *tables, transcript)
 
 
+def _kind(replayed: Replayed) -> str:
+    return "refused" if replayed.refused else "control"
+
+
 def _joined(units: Sequence[Labelled]) -> Labelled:
     return tuple(itertools.chain.from_iterable(units))
+
+
+def last_before(stops: Callable[[int], bool], most: int) -> int:
+    """Return a size at which something does not stop yet, while it does at the next; it does not at 0 and does at most.
+
+    Examples
+    --------
+    >>> last_before(lambda size: size >= 17, 70_000)
+    16
+    """
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if stops(middle) else (middle, high)
+    return low
 
 
 def number(loss: float) -> str:

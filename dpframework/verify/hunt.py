@@ -28,6 +28,7 @@ TIGHT = 0.97  # of the claim: as near as a search needs to come
 FEWEST_GAMES = 4  # even if the claim is reached: a mistake may show on other tables
 MOVES = 40  # of a climb, after which the outputs are chosen anew
 TIRED = 2  # climbs without success that end a game
+MOST_ENDS = 12  # of games, that are kept
 
 
 @final
@@ -55,6 +56,8 @@ class Hunt:
         How many pairs of tables have been weighed, and how often an output was chosen at every release.
     exhaustive
         Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+    ends
+        Where the first games ended: a pair of tables, and outputs that lose much on it.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Hunt:
         self._search = Search(self._changes, subject.universe.kinds, sizes, rng, subject.patience)
         self._chosen = 0
         self.exhaustive = -1
+        self.ends: list[tuple[Pair, Transcript]] = []
 
     @property
     def tried(self) -> int:
@@ -99,8 +103,11 @@ class Hunt:
                 break
             self._tell(f"{most / self._claim:.0%} of the claim reached on {self.tried:,} of {pairs:,} pairs of tables")
             start = found[0].pair if games % 2 else self._search.random_pair()
-            found = max(found, self._game(start, pairs), key=lambda one: one[0].loss)
+            ended = self._game(start, pairs)
+            found = max(found, ended, key=lambda one: one[0].loss)
             games += 1
+            if games <= MOST_ENDS:
+                self.ends.append((ended[0].pair, ended[1]))
             if found[0].loss > self._allowed:
                 break
         return found

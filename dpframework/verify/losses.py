@@ -10,6 +10,8 @@ below it is wrong.
 - rho: Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1);
 - the event: at several deltas the epsilon that PLD accounting reports, and the delta that belongs to it, the sum of
   max(0, p - exp(epsilon) q).
+
+A failure has no density, so that each release must be possible, from these answers and from some of 10^8 rows.
 """
 
 from __future__ import annotations
@@ -27,13 +29,18 @@ from dpframework.accountant import PLDAccountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import PiecewiseScores
 from dpframework.verify.answers import Answers, answers_of, listed_outputs
 from dpframework.verify.findings import reach
+from dpframework.verify.refusals import refusal
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
 DELTA = "delta"  # how the kind of a claim about an event begins
 TOLERANCE = 1e-3  # relative, of a sum on a grid
+TRIED = 16  # pairs of answers of a query that releases are made from
+MANY = 10**8  # rows
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
 
 
@@ -169,6 +176,7 @@ class _Checked:
         self.claims: list[Claimed] = []
         self.wrong: list[str] = []
         self.pairs = 0
+        self._randomness = SeededRandomness(0)
 
     def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
         """Compare every claim about one query under one relation with the worst of its pairs of answers."""
@@ -211,7 +219,9 @@ class _Checked:
         self, asked: Answers, calibration: Calibration, relation: Relation
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Yield the log-probabilities of some outputs on either answer of each pair."""
-        for one, other in asked.pairs(self.mechanism, calibration, relation):
+        for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
+            if k < TRIED:
+                self._release(f"{asked.facts.text}, {relation}", [one, other, *_of_many_rows(one)], calibration)
             outputs, log_size = listed_outputs(self.mechanism, calibration, one, other)
             here, there = (
                 np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
@@ -221,6 +231,21 @@ class _Checked:
                 self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
                 continue
             yield here, there
+
+    def _release(self, where: str, answers: Sequence[Any], calibration: Calibration) -> None:
+        """Take note of a release that is not possible from some answer."""
+        for answer in answers:
+            found = refusal(self.mechanism, answer, calibration, self._randomness)
+            if found is not None:
+                self.wrong.append(f"{where}: a release {found}")
+
+
+def _of_many_rows(answer: Any) -> Iterator[Any]:
+    """Yield an answer as many rows may give it, where it is made of numbers."""
+    if isinstance(answer, PiecewiseScores):
+        yield attrs.evolve(answer, scores=answer.scores * MANY)
+    elif isinstance(answer, np.ndarray | int | float):
+        yield answer * MANY
 
 
 class _Curve:

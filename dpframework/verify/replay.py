@@ -1,13 +1,15 @@
 """Replay: a transcript forced upon another table, and the log-density of its outputs there.
 
-`replay` runs the miner anew and sees whether it does the same; `Weigher` evaluates the same releases without the
-miner, which is many times faster: what the search for the worst case needs.
+`replay` runs the miner anew and sees whether it does the same, and whether each release could be made there at all: a
+release that is refused on some tables tells them apart, and no density speaks of it. `Weigher` evaluates the same
+releases without the miner, which is many times faster: what the search for the worst case needs.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import zlib
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -17,6 +19,7 @@ import numpy as np
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
+from dpframework.verify.refusals import refusal
 from dpframework.verify.sameness import same
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows, samples_of
@@ -47,16 +50,26 @@ class Replayed:
         Of all its outputs together, on that table; -inf if one of them is impossible there.
     divergence
         How the run differs in what it makes public, in one sentence; None if it does not.
+    refused
+        Whether that is a release which cannot be made on that table.
     """
 
     log_density: float
     divergence: str | None
+    refused: bool = False
+
+
+class Refused(Diverged):
+    """A release that was made on one table cannot be made on another."""
 
 
 @final
 @attrs.frozen(eq=False)
 class _ForcedGate(WatchedGate):
-    """Puts out what a transcript holds, and stops a run that asks for something else."""
+    """Puts out what a transcript holds, and stops a run that asks for something else, or cannot go on of itself.
+
+    Each output is drawn, too, and thrown away: the mechanism must be able to, and say so by its density.
+    """
 
     events: Sequence[Event] = ()
     densities: list[float] = attrs.field(factory=list)
@@ -79,6 +92,9 @@ class _ForcedGate(WatchedGate):
         if not same(inputs, made.inputs):
             raise Diverged(f"the inputs given to '{charge.path}' differ")
         self.densities.append(charge.calibration.mechanism.log_density(answer, made.output, charge.calibration))
+        wrong = refusal(charge.calibration.mechanism, answer, charge.calibration, self.randomness)
+        if wrong is not None:
+            raise Refused(f"release '{charge.path}' {wrong}")
         return made.output
 
     def happened(self, event: Event) -> None:
@@ -89,11 +105,11 @@ class _ForcedGate(WatchedGate):
 
 def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
     """Run the miner on a table with the outputs of a transcript forced upon it."""
-    gate = _ForcedGate(subject.engine, SeededRandomness(0), (), events=transcript.events)
+    gate = _ForcedGate(subject.engine, SeededRandomness(zlib.crc32(rows)), (), events=transcript.events)
     try:
         outcome, _ = run_through(subject, gate, rows)
     except Diverged as diverged:
-        return Replayed(-math.inf, str(diverged))
+        return Replayed(-math.inf, str(diverged), isinstance(diverged, Refused))
     if gate.position[0] < len(transcript.events):
         return Replayed(-math.inf, f"it ends before '{transcript.events[gate.position[0]]}'")
     if any(map(math.isnan, gate.densities)):
@@ -152,7 +168,7 @@ class Weigher:
         self._remembered = 0
 
     def densities(self, rows: Rows) -> list[float]:
-        """Return the log-density of each release, in order; of one that cannot be evaluated -inf.
+        """Return the log-density of each release, in order.
 
         Releases from a sample are one, whose density is the mean over all samples.
 
@@ -222,12 +238,15 @@ class Weigher:
     def loss(self, one: Rows, other: Rows) -> float:
         """Return the realised privacy loss between two tables: infinite if only one of them can give the outputs.
 
-        Where samples are too many to add up, nothing is known, and 0 is returned.
+        Where samples are too many to add up, nothing is known, and 0 is returned. A query or density that fails on a
+        table counts as infinitely much: a run would end there.
         """
         try:
             return difference(self.densities(one), self.densities(other))
         except TooManySamplesError:
             return 0.0
+        except Exception:
+            return math.inf
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> float:

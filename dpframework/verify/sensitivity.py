@@ -307,7 +307,14 @@ class _Searched:
         """Yield pairs of very many equal rows, unless the query fails on fewer."""
         if self.wrong:
             return iter(())
-        return pairs_of_many(self.universe, self.changes, self.most, lambda rows: self._coordinates(self._answer(rows)))
+
+        def answer(rows: Rows) -> Any:
+            try:
+                return self._coordinates(self._answer(rows))
+            except Exception:  # said by `_ratio`, when a pair just beside where it begins to fail is measured
+                return np.empty(0)
+
+        return pairs_of_many(self.universe, self.changes, self.most, answer)
 
     def _answer(self, rows: Rows) -> Any:
         if rows not in self.answers:

@@ -65,7 +65,8 @@ class Universe:
         self.schema = schema
         if rows:
             columns = {name: [row[name] for row in rows] for name in schema.names}
-            table = table_from_columns(columns, schema, source="a witness")
+            of_any_size = attrs.evolve(schema, rows=None, max_rows=None)  # kinds of rows, each once
+            table = table_from_columns(columns, of_any_size, source="a witness")
             self.kinds, self.codes, self._values = len(rows), table.codes, dict(table.values)
             return
         rng = np.random.default_rng(seed)
