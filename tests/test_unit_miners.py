@@ -13,7 +13,9 @@ import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_visits
 from dpframework.plan.plan import Plan
 from dpframework.study.registry import registry
+from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Universe
+from dpframework.verify.witnessing import witnessed
 
 EXAMPLES = {
     f"{name}, {label}": example
@@ -21,6 +23,12 @@ EXAMPLES = {
     for label, example in brought.component.examples().items()
 }
 ADD, REPLACE = dpf.Relation
+WITNESSED = {
+    f"{label}, {k}": (example, witness)
+    for label, example in EXAMPLES.items()
+    for k, witness in enumerate(example.witnesses)
+}
+FEW_ROWS = {"alt-mcmc": 0.75, "mcmc-tree-pair": 0.8}  # what is planted weighs less against four rows than against one
 
 
 def study_of(example: Any, relation: dpf.Relation, unit: dpf.PrivacyUnit) -> dpf.Study:
@@ -109,3 +117,15 @@ def test_visits_have_1_to_9_rows_a_patient_and_fit_the_schema() -> None:
     assert not visits.equals(clinic_visits(400, seed=1))
     one_a_patient = visits.select("patient_id", "sex", "age", "gout").unique()
     assert one_a_patient.height == 400, "what is a patient's does not change from visit to visit"
+
+
+@pytest.mark.parametrize("label", WITNESSED)
+def test_a_witness_of_four_equal_rows_comes_near_the_claim_for_units_of_four(label: str) -> None:
+    """Without noise for four rows it would lose several times as much as is claimed."""
+    example, witness = WITNESSED[label]
+    subject = Subject(example.miner, example.schema, witness.relation, unit=dpf.PrivacyUnit(rows=4))
+    shown = witnessed(subject, witness, np.random.default_rng(0))
+    assert subject.claim is not None
+    reached = shown.loss / float(subject.claim)
+    assert FEW_ROWS.get(example.miner.name, 0.9) <= reached <= 1 + 1e-6
+    assert shown.divergence is None

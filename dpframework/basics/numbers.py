@@ -20,7 +20,7 @@ from dpframework.facts.values import finite_number, listed
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.ranks import QuantileScores, as_quantile
 from dpframework.queries.sums import BoundDistances, BoundedSum
-from dpframework.run.miner import Example
+from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:
@@ -260,10 +260,12 @@ class QuantileMiner(_NumberMiner):
         """Return the median and another quantile, with missing values, and a public number of rows."""
         age = Schema([Numeric("age", 0, 60, bins=3)])
         missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
+        # half of the rows old: all ages above 2 are medians, until one row less is; only 0 and 1 come nearer then
+        halves = Witness((({"age": 2}, 7), ({"age": 60}, 6)), {"age": 60}, {"age": 0})
         return {
             "median": Example(age, cls("age", epsilon=1)),
             "missing": Example(missing, cls("age", 0.75, epsilon=1)),
             "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1)),
-            "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1)),
+            "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1), witnesses=[halves]),
             "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
         }

@@ -9,8 +9,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.additive import Design, ObjectivePerturbation, fitting
-from dpframework_trees.additive.design import BLUR, Tuned
+from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation, fitting, perturbation
+from dpframework_trees.additive.design import BLUR, MULTICLASS, Tuned
 from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps, minimised
 from dpframework_trees.additive.noise import (
     ball_point,
@@ -28,6 +28,7 @@ from scipy.stats import chi2
 import dpframework as dpf
 from dpframework.facts import Relation
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.verify import audit
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.samplers import Probe
 
@@ -148,6 +149,17 @@ def test_the_parts_of_a_claim_add_up_to_no_more_than_epsilon(design, epsilon):
     of_rows = [design.of_cells[:, cells_of(design, [row[:-1]])[0]].sum(axis=1) for row in rows]
     assert max(x @ np.diag(1 / tuned.ridge) @ x for x in of_rows) <= q
     assert max(x @ np.diag(1 / tuned.ridge) @ x for x in of_rows) <= tuned.curvature(tuned.ridge) * (1 + 1e-12)
+
+
+def test_no_more_is_set_aside_for_the_determinant_than_the_ridge_asks_for():
+    """Twice as much at most, in public facts alone; with many rows, whose ridge is small, all that may be."""
+    few, many = (Tuned(Design([(0, 1), (0, 1, 2)], 3, rows, 10**6), Fraction(1, 10)) for rows in (40.0, 1e6))
+    assert Tuned(attrs.evolve(few.design, classes=2), Fraction(1)).determinant == 0
+    assert few.determinant < many.determinant == MULTICLASS
+    assert np.allclose(few.ridge, few.asked, rtol=1e-6), "no floor is needed"
+    less = Tuned(few.design, few.epsilon, few.determinant / 2)
+    assert less.curvature(less.asked) > less.most_curvature
+    assert few.scales[0] < 0.94 * Tuned(few.design, few.epsilon, MULTICLASS).scales[0]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
@@ -315,6 +327,25 @@ def test_a_fit_that_floats_do_not_reach_is_made_in_more_digits(monkeypatch):
         assert 0 <= np.abs(fitted_steps(rows, tuned, noise) - usual).sum() <= near
     monkeypatch.setattr(np.linalg, "inv", lambda _: (_ for _ in ()).throw(np.linalg.LinAlgError))
     assert np.abs(fitted_steps(rows, tuned, noise) - usual).sum() <= near
+
+
+@pytest.mark.parametrize("in_more_digits", [True, False])
+def test_a_fit_that_is_refused_for_its_rows_does_not_pass(monkeypatch, in_more_digits):
+    """Planted: floats (of 42 bits here, so that few rows are enough) miss the bound on some tables, and end the run."""
+
+    def fitted(rows: Rows, tuned: Tuned, noise: np.ndarray) -> np.ndarray:
+        found = minimised(rows, tuned, noise)
+        if Loss(rows, tuned, noise).bound(found) > tuned.gradient_error:
+            raise dpf.InputError("the fit did not reach the accuracy that its claim needs")
+        return np.rint(found / tuned.release_step).astype(np.int64)
+
+    monkeypatch.setattr(fitting, "UNIT", 2.0**-42)
+    if not in_more_digits:
+        monkeypatch.setattr(perturbation, "fitted_steps", fitted)
+    example = DPAdditive.examples()["two"]
+    report = audit(example.miner, example.schema, Relation.ADD_OR_REMOVE_ONE, replays=100)
+    assert report.passed == in_more_digits
+    assert in_more_digits or any("fails with InputError: the fit" in v.what for v in report.violations)
 
 
 def test_noise_of_any_size_is_fitted():

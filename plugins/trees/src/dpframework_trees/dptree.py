@@ -30,6 +30,7 @@ from dpframework.facts import (
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.run import Example, Miner, PrivateTable
+from dpframework_trees import witnesses
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
@@ -96,11 +97,14 @@ class DPTree(Miner):
             "exact": {},
             "deeper": {"max_depth": 2},
             "gini": {"criterion": "gini"},
-            "information-gain": {"criterion": "information-gain"},
             "mcmc": {"sampler": "mcmc", "iterations": 2000},
             "greedy": {"sampler": "greedy", "max_depth": 2},
         }
-        return examples_of_grades(cls, variants, missing=True)
+        gain = cls("grade", 2, max_depth=1, criterion="information-gain")
+        return {
+            **examples_of_grades(cls, variants, missing=True),
+            "information-gain": Example(witnesses.MANY_CUTS, gain, witnesses=witnesses.INFORMATION_GAIN),
+        }
 
     def plan(self, schema: Schema) -> Node:
         """Plan the tree, then the class counts of its leaves."""

@@ -36,6 +36,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInte
 from dpframework.plan import FromRelease, Node, either, parallel, repeat, sequential, step
 from dpframework.queries import Count, Histogram
 from dpframework.run import Example, Miner, PrivateTable
+from dpframework_trees import witnesses
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
@@ -134,7 +135,8 @@ class DPID3(Miner):
     def examples(cls) -> Mapping[str, Example]:
         """Return the published settings, and one example for each choice that has a privacy argument of its own."""
         variants = {**VARIANTS, "deeper": {"max_depth": 2}, "published": PUBLISHED}
-        return examples_of_grades(cls, variants)
+        examples = examples_of_grades(cls, variants)
+        return {**examples, "density": attrs.evolve(examples["density"], witnesses=witnesses.SPLIT_POINTS)}
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""

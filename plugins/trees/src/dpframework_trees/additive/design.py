@@ -27,9 +27,11 @@ SPREAD_OF_INTERCEPT = 1.0
 MOST_COLUMNS = 2_000  # times outputs: the Hessian has so many rows
 WIDER = 1.6  # than the smallest block of its group is no block
 BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
-MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes
+MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes at most
+HALVED = 7  # times at most, where the ridge that is asked for costs less
 STEPS = 32  # bits: the noise's lattice is 2**-32 of an epsilon
 BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
+BELOW = 1 - 2.0**-30
 
 
 def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -151,10 +153,25 @@ class Tuned:
         The columns.
     epsilon
         What the fit may lose for a row that is added or removed.
+    determinant
+        The part of epsilon that is set aside for the Hessian's determinant: nothing for two classes. For more, by
+        default the least of `MULTICLASS` halved up to `HALVED` times at which the ridge that is asked for needs no
+        more. It follows from the design and epsilon, which are public.
     """
 
     design: Design
     epsilon: Fraction
+    determinant: Fraction = attrs.field()
+
+    @determinant.default
+    def _least_that_is_enough(self) -> Fraction:
+        if self.design.classes == 2:
+            return Fraction(0)
+        for times in range(HALVED, 0, -1):
+            tried = Tuned(self.design, self.epsilon, MULTICLASS / 2**times)
+            if tried.curvature(tried.asked) <= float(tried.most_curvature) * BELOW:
+                return tried.determinant
+        return MULTICLASS
 
     @functools.cached_property
     def step(self) -> Fraction:
@@ -164,10 +181,7 @@ class Tuned:
     @functools.cached_property
     def of_gradient(self) -> Fraction:
         """What of epsilon the gradient's noise gets: all but blur, determinant and lattice."""
-        rest = self.epsilon * (1 - 2 * BLUR)
-        if self.design.classes > 2:
-            rest -= self.epsilon * MULTICLASS
-        return rest * BELOW_ONE
+        return self.epsilon * (1 - 2 * BLUR - self.determinant) * BELOW_ONE
 
     @functools.cached_property
     def scales(self) -> tuple[float, ...]:
@@ -182,7 +196,7 @@ class Tuned:
         if classes == 2:
             return self.spent_by_gradient
         half = self.spent_by_gradient * (classes - 1) / 2
-        return min(half, MULTICLASS * self.epsilon * (classes - 1) / (classes - 2))
+        return min(half, self.determinant * self.epsilon * (classes - 1) / (classes - 2))
 
     @functools.cached_property
     def spent_by_gradient(self) -> Fraction:
@@ -220,13 +234,17 @@ class Tuned:
         of_row = 4 * CURVATURE * (classes - 1) / classes**2
         return np.array([of_row * rows / width for width in self.design.widths for _ in range(width)])
 
-    @functools.cached_property
-    def ridge(self) -> Reals:
-        """The ridge of each column, shape (columns,): what noise and expected spread ask for, and a floor."""
+    @property
+    def asked(self) -> Reals:
+        """The ridge that noise and expected spread ask for, shape (columns,)."""
         spread = np.full(self.design.columns, SPREAD)
         spread[-1] = SPREAD_OF_INTERCEPT
-        asked = self.deviations**2 / (self.curvatures * spread)
-        most = float(self.most_curvature) * (1 - 2.0**-30)
+        return np.asarray(self.deviations**2 / (self.curvatures * spread))
+
+    @functools.cached_property
+    def ridge(self) -> Reals:
+        """The ridge of each column, shape (columns,): what is asked for, and a floor."""
+        asked, most = self.asked, float(self.most_curvature) * BELOW
         low, high = 0.0, len(self.design.widths) / most
         for _ in range(60):
             middle = (low + high) / 2

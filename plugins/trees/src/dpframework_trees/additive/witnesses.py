@@ -14,7 +14,7 @@ from dpframework_trees.additive.fitting import Rows
 from dpframework_trees.additive.perturbation import tuned_for
 
 FAR = 40.0
-APART = 3.0  # of the noise at the cells of either row, so that a row more does not change its sign
+APART = 12.0  # of the noise at the cells of either row, so that up to four rows more do not change its sign
 LOW = 12.0  # a score at which a row's probability is as good as 0
 SCHEMA = Schema(
     [
