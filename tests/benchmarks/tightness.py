@@ -2,7 +2,8 @@
 
     python tests/benchmarks/tightness.py [MINER ...] [--replays N]
 
-One line an example and relation: the largest loss found over the claim, and CPU seconds. No data is opened.
+One line an example and relation: the largest loss found over the claim, and CPU seconds. No data is opened. What is
+known to keep an example below 0.9 stands beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,19 @@ from dpframework.facts.privacy import Relation
 from dpframework.study.registry import registry
 from dpframework.verify import audit
 from dpframework.verify.subject import Subject
+
+PUBLISHED = "published sensitivities, up to twice too large: kept for comparison"
+# a score moves by all that is declared if the target's value is rare and those of its context are not
+APART = "each target's selection pays for itself; contexts of k of m attributes move for m - k targets at once"
+#: Why a claim cannot be reached, by the miner and the example.
+LOOSE = {
+    **{(miner, "published"): PUBLISHED for miner in ("alt-expm", "alt-mcmc", "mcmc-tree-pair", "dp-id3")},
+    ("dp-dilca", "max-dependency-published"): PUBLISHED,
+    ("dp-dilca", "max-relevance-published"): PUBLISHED,
+    ("dp-dilca", "max-dependency-all"): APART,
+    ("dp-dilca", "max-relevance-all"): APART,
+    ("dp-dilca", "each-alone"): APART,
+}
 
 
 def main() -> None:
@@ -39,8 +53,12 @@ def main() -> None:
                     witnesses=example.witnesses,
                 )
                 seconds = time.process_time() - started
+                why = LOOSE.get((name, example_name), "") if report.tightness < 0.9 else ""
                 total += seconds
-                print(f"{name:15} {example_name:22} {relation:18} {report.tightness:7.4f} {seconds:6.1f} s", flush=True)
+                print(
+                    f"{name:15} {example_name:22} {relation:18} {report.tightness:7.4f} {seconds:6.1f} s {why}",
+                    flush=True,
+                )
         print(f"{name:15} {'':22} {'':18} {'':7} {total:6.1f} s", flush=True)
 
 
