@@ -176,6 +176,15 @@ def test_counts_are_made_consistent_from_leaves_to_root():
     assert 40 < counted.counts.sum() < 42.5
 
 
+@pytest.mark.parametrize(("rows", "depth"), [(None, 5), (80, 1), (250, 2), (1_000, 4), (2_000, 5)])
+def test_the_depth_follows_from_epsilon_and_public_rows(rows, depth):
+    schema = attrs.evolve(SCHEMA, rows=rows, max_rows=None)
+    miner = DPID3("class", epsilon=1)
+    assert miner.plan(schema) == attrs.evolve(miner, max_depth=depth).plan(schema)
+    assert miner.plan(schema) != attrs.evolve(miner, max_depth=depth % 5 + 1).plan(schema)
+    assert DPID3.published("class", 1).max_depth == 5
+
+
 def test_pruning_drops_a_split_that_saves_no_errors_and_keeps_one_that_does():
     uniform = np.array([0.5, 0.5])
     useless = Grown(dpf.Below("size", 3), (grown_leaf(50, 10), grown_leaf(48, 12)), None, None)

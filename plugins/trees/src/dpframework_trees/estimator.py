@@ -311,7 +311,7 @@ class DPID3Classifier(TreeClassifier):
 
     miner = DPID3
 
-    max_depth: int = attrs.field(default=5, kw_only=True)
+    max_depth: int | None = attrs.field(default=None, kw_only=True)
     criterion: str = attrs.field(default="norm", kw_only=True)
     selection: str = attrs.field(default="permute-and-flip", kw_only=True)
     splits: str = attrs.field(default="binary", kw_only=True)

@@ -49,6 +49,8 @@ SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")
 SPLITS = ("binary", "multiway")
 NUMERIC = ("candidates", "grid", "density")
 STOPPING = ("none", "noisy-count")
+DEPTH = 5
+SHALLOW = ((100, 1), (300, 2), (1_500, 4))  # rows times epsilon below which a tree has that depth
 #: The settings of Friedman and Schuster 2010.
 PUBLISHED: dict[str, Any] = {
     "criterion": "max",
@@ -74,6 +76,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+def depth_for(rows: int | None, epsilon: Fraction) -> int:
+    """Return the depth that suits a public number of rows; None if there is none.
+
+    A deep tree spends most of its budget on thin nodes. With few rows and a small epsilon that is worse than no tree.
+
+    Examples
+    --------
+    >>> depth_for(1_728, Fraction(1, 20)), depth_for(40_000, Fraction(1, 20)), depth_for(None, Fraction(1, 20))
+    (1, 5, 5)
+    """
+    if rows is None:
+        return DEPTH
+    return next((depth for most, depth in SHALLOW if rows * epsilon < most), DEPTH)
+
+
 @final
 @attrs.frozen
 class DPID3(Miner):
@@ -86,7 +103,8 @@ class DPID3(Miner):
     epsilon
         The budget of the whole tree.
     max_depth
-        The largest number of splits on a path.
+        The largest number of splits on a path. By default 5, but fewer where the schema has a public number of rows
+        that this budget is too small for (see `depth_for`).
     attributes
         The attributes to split on; by default all but the target.
     criterion
@@ -116,7 +134,7 @@ class DPID3(Miner):
     name = "dp-id3"
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
-    max_depth: int = attrs.field(default=5, validator=whole_number(most=64))
+    max_depth: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(most=64)))
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     criterion: str = attrs.field(default="norm", validator=known_criterion)
     selection: str = attrs.field(default="permute-and-flip", validator=one_of(SELECTIONS))
@@ -129,7 +147,7 @@ class DPID3(Miner):
     @classmethod
     def published(cls, target: str, epsilon: Any, **changes: Any) -> DPID3:
         """Return the miner with the settings of Friedman and Schuster 2010, but for the parameters given."""
-        return cls(target=target, epsilon=epsilon, **{**PUBLISHED, **changes})
+        return cls(target=target, epsilon=epsilon, **{"max_depth": DEPTH, **PUBLISHED, **changes})
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -189,7 +207,8 @@ class _Resolved:
         if not len(candidates) and not (miner.numeric == "density" and numerics):
             raise nothing_to_split(target)
         spent = miner.splits == "multiway" and not numerics  # each level uses an attribute up
-        depth = min(miner.max_depth, len(candidates.split_on)) if spent else miner.max_depth
+        most = depth_for(schema.rows, miner.epsilon) if miner.max_depth is None else miner.max_depth
+        depth = min(most, len(candidates.split_on)) if spent else most
         criterion = criterion_named(miner.criterion)
         if miner.selection != "noisy-counts":
             criterion.sensitivity(schema.row_bound)
