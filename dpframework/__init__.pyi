@@ -93,12 +93,14 @@ from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
 from .tables.blocks import Block as Block
+from .tables.dask_engine import Dask as Dask
 from .tables.engines import (
     Engine as Engine,
     InMemory as InMemory,
     Mapped as Mapped,
     Threads as Threads,
 )
+from .tables.files import TableFiles as TableFiles
 from .tables.inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,

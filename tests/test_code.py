@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.facts import packages
 from dpframework.facts.errors import PlanRefused
 from dpframework.plan import code
 from dpframework.reports.difference import difference
@@ -151,7 +152,7 @@ def test_an_approval_holds_for_the_version_that_was_approved(ledger, monkeypatch
     study.add("tree", dpf.miner("dp-id3", target="ill", epsilon=1))
     ledger.approve("patients", study.plan(), by="officer")
     code.package_form.cache_clear()
-    monkeypatch.setattr(code, "_distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")})
+    monkeypatch.setattr(packages, "distributions", lambda: {"dpframework_trees": ("dpframework", "9.0")})
     with pytest.raises(PlanRefused, match=f"package 'dpframework_trees' has version 9.0, not {dpf.__version__}"):
         study.run(unread, ledger=ledger.run("patients"))
     code.package_form.cache_clear()

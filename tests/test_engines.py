@@ -11,8 +11,10 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.tables import engines
-from dpframework.tables.engines import BUILT_IN
+from dpframework.tables.blocks import PackedIndex, packed
+from dpframework.tables.built_in import BUILT_IN
 from dpframework.tables.kernels import add_class_counts
+from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(
     [dpf.Boolean("ill"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 100, bins=5, missing=True)]
@@ -58,6 +60,24 @@ def test_many_rows_are_cut_into_blocks_and_sum_to_the_same(engine: dpf.Engine, m
     assert all_counts(engine, data) == whole
 
 
+class TestMemory(EngineConformance):
+    @classmethod
+    def made(cls) -> dpf.Engine:
+        return dpf.InMemory()
+
+
+class TestMapped(EngineConformance):
+    @classmethod
+    def made(cls) -> dpf.Engine:
+        return dpf.Mapped()
+
+
+class TestThreads(EngineConformance):
+    @classmethod
+    def made(cls) -> dpf.Engine:
+        return dpf.Threads(3)
+
+
 def test_parts_add_up_to_the_whole() -> None:
     engine, data = dpf.Threads(3), table(200)
     rows = engine.load(data)
@@ -87,7 +107,7 @@ def test_blocks_are_a_positive_number(threads: Any) -> None:
 
 
 def test_names_differ() -> None:
-    assert [engine.name for engine in BUILT_IN] == ["memory", "threads", "mapped"]
+    assert [engine.name for engine in BUILT_IN] == ["memory", "threads", "mapped", "dask"]
 
 
 @attrs.frozen
@@ -130,3 +150,18 @@ def test_rows_are_counted_by_code_and_class_whatever_their_number(rows) -> None:
         for row, kind in zip(index, classes, strict=True):
             expected[offset + matrix[attribute, row], kind] += 1
     assert counts.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 64, 1000])
+def test_positions_are_packed_where_that_takes_less_memory_and_unpacked_as_they_were(length: int) -> None:
+    rng = np.random.default_rng(length)
+    for share in (0, 0.02, 0.5, 1):
+        index = np.flatnonzero(rng.random(length) < share).astype(np.int32)
+        kept = packed(index, length)
+        assert isinstance(kept, PackedIndex) == (4 * len(index) > length / 8)
+        other = packed(np.arange(length, dtype=np.int32), length)
+        for one in (kept, other, kept):  # the one that was unpacked last is kept, and another unpacks anew
+            expected = np.arange(length) if one is other else index
+            found = one.index if isinstance(one, PackedIndex) else one
+            assert found.tolist() == expected.tolist()
+            assert found.dtype == np.int32

@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.facts.errors import DPFrameworkError
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
 from dpframework.run.gate import Gate
-from dpframework.run.silence import silenced
+from dpframework.tables.silence import silenced
 
 SCHEMA = dpf.Schema(
     [

@@ -17,6 +17,7 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.unit import ROW
 from dpframework.study import load_study
 from dpframework.tables import csv_file, parquet_files, reading
+from dpframework.tables.watching import watched
 
 SCHEMA = dpf.Schema(
     [
@@ -258,3 +259,14 @@ def test_a_study_file_reads_many_files_and_keeps_the_values_that_it_needs(
     ]:
         with pytest.raises(dpf.InputError, match=sentence):
             read(path)
+
+
+def test_whoever_watches_is_told_of_files_and_never_of_rows(tmp_path: Path) -> None:
+    for k, rows in enumerate((3, 0, 50)):
+        pl.DataFrame({"ill": pl.Series([True] * rows, dtype=pl.Boolean)}).write_parquet(tmp_path / f"{k}.parquet")
+    told: list[tuple[int, int]] = []
+    with watched(lambda *numbers: told.append(numbers)):
+        dpf.read_table(tmp_path, dpf.Schema([dpf.Boolean("ill")]))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    dpf.read_table(tmp_path, dpf.Schema([dpf.Boolean("ill")]))
+    assert len(told) == 3

@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework import accountant, checks, mechanisms
 from dpframework.study.registry import GROUP, Registry, miner, registry
-from dpframework.tables import engines
+from dpframework.tables import built_in as engines
 
 
 @attrs.frozen

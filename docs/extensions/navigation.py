@@ -12,6 +12,7 @@ READERS = {
         "redescriptions",
         "distances",
         "study-format",
+        "cluster",
         "examples/adult/README",
         "examples/mushroom/README",
         "compared",

@@ -106,7 +106,7 @@ def approve(
         list[Path] | None,
         path_option("DATA", "Only for this data file: a salted digest of it is kept; repeat it for two views."),
     ] = None,
-    engine: EngineName = "memory",
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Approve runs of one plan. Other claims, or other code, give a plan another hash and need another approval."""

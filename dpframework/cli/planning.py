@@ -74,7 +74,7 @@ def plan(
             "--diff",
         ),
     ] = None,
-    engine: EngineName = "memory",
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Draw every release that a study will make, with its loss and the total. The data is not opened."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from dpframework.cli.shared import console
 from dpframework.run.observers import Observer, Release
+from dpframework.tables.watching import watched
 
 
 class _Shown(Observer):
@@ -22,7 +23,10 @@ class _Shown(Observer):
 
 @contextlib.contextmanager
 def progress() -> Iterator[Observer]:
-    """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal."""
+    """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal.
+
+    While the table is read, the bar counts files: how many rows there are is nobody's business.
+    """
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield Observer()
@@ -39,4 +43,9 @@ def progress() -> Iterator[Observer]:
     )
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("reading", total=None)
-        yield _Shown(lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0]))
+
+        def told(done: int, files: int) -> None:
+            bar.update(task, description=f"reading: {done} of {files} files")
+
+        with watched(told):
+            yield _Shown(lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from dpframework.cli.shared import (
     choice_option,
     console,
     counted,
-    engine_named,
+    engine_of,
     json_text,
     open_plan,
     path_argument,
@@ -35,9 +36,10 @@ from dpframework.cli.shared import (
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
 from dpframework.study.results import RESULTS, Results
-from dpframework.study.study_file import StudyFile, load_study
+from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine
+from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
 PLAN, REPORT = "plan.json", "report.html"
@@ -68,7 +70,7 @@ def run(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     out: Annotated[Path, NewFolder],
     seed: Seed = None,
-    engine: EngineName = "memory",
+    engine: EngineName = None,
     ledger: Annotated[
         Path | None,
         path_option(
@@ -85,9 +87,12 @@ def run(
     warn_of_problems()
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
-    chosen = engine_named(engine)
+    if engine is not None:
+        EngineChoice(engine).made()  # what is wrong with the command is said first
     recorded = _recorded(ledger, data_set, out)
-    file, plan = _accepted(study, chosen, as_json)
+    file = load_study(study)
+    chosen = engine_of(file, engine)
+    plan = _accepted(file, chosen, as_json)
     if recorded is not None:
         recorded.data = file.data.paths()
     results, stop = _kept(out, study.stem, recorded, lambda: _made(file, seed, chosen, recorded))
@@ -111,9 +116,9 @@ def run(
     print(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 
-def _accepted(study: Path, engine: Engine, as_json: bool) -> tuple[StudyFile, StudyPlan]:
-    """Return a study and its plan if it may be run: all that can stop it is found before its data is opened."""
-    file = load_study(study)
+def _accepted(file: StudyFile, engine: Engine, as_json: bool) -> StudyPlan:
+    """Return the plan of a study if it may be run: all that can stop it is found before its data is opened."""
+    study = file.source
     plan = file.study.plan(engine)
     refusals = plan.refusals()
     if refusals:
@@ -121,6 +126,8 @@ def _accepted(study: Path, engine: Engine, as_json: bool) -> tuple[StudyFile, St
             print_json({"plan": plan.hash, "refused": True, "findings": [finding.to_dict() for finding in refusals]})
         say(f"refused: {study}: " + "; ".join(str(finding) for finding in refusals))
         raise typer.Exit(REFUSED)
+    if engine.reads_files:
+        file.table_files()
     try:
         file.data.paths()
     except InputError as error:
@@ -129,19 +136,19 @@ def _accepted(study: Path, engine: Engine, as_json: bool) -> tuple[StudyFile, St
     from dpframework.reports.html import html_report
 
     html_report(plan, title=study.stem)  # a plan that cannot be reported stops here, not after its run was paid for
-    return file, plan
+    return plan
 
 
 def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.LedgerRun | None) -> Outcome:
     """Make the run, with a progress bar."""
 
-    def read() -> Table:
-        if recorded is not None:
-            return file.read(recorded.key, mapped=engine.mapped)
+    def read() -> Table | TableFiles:
         key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
-        return file.read(key, mapped=engine.mapped)
+        if recorded is not None:
+            key = recorded.key
+        return file.table_files(key) if engine.reads_files else file.read(key, mapped=engine.mapped)
 
-    with progress() as observer:
+    with progress() as observer, contextlib.closing(engine):
         try:
             return file.study.run(read, seed=seed, engine=engine, observers=[observer], ledger=recorded), None
         except DPFrameworkError as error:

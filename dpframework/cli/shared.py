@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
+from dpframework.facts.toml import begun_with
 from dpframework.results.json_safe import to_json_safe
 from dpframework.study.registry import registry
-from dpframework.study.study_file import load_study
+from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
@@ -202,9 +203,11 @@ def warn_of_problems() -> None:
 
 
 EngineName = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--engine", metavar="NAME", help="Where counts are evaluated: memory, threads, mapped, or a plugin's."
+        "--engine",
+        metavar="NAME",
+        help="Where counts are evaluated: memory, threads, mapped, dask, or a plugin's; by default as the study says.",
     ),
 ]
 
@@ -219,22 +222,21 @@ VerifiedFile = Annotated[
 ]
 
 
-def engine_named(name: str) -> Engine:
-    """Return an engine by its name.
+def engine_of(file: StudyFile, name: str | None) -> Engine:
+    """Return the engine of this name; without one, what the study file says.
 
     Raises
     ------
     InputError
-        If no engine has that name.
+        If there is no such engine, or it cannot be made so.
     """
-    engines = registry().engines
-    if name not in engines:
-        raise InputError(f"no engine is named '{name}'; {nearest(name, engines)}")
-    made: Engine = engines[name].component()
-    return made
+    if name is not None and name != file.engine.name:
+        return EngineChoice(name).made()
+    with begun_with(f"{file.source}: "):
+        return file.engine.made()
 
 
-def open_plan(path: Path, engine: str = "memory", verified: Path | None = None) -> StudyPlan:
+def open_plan(path: Path, engine: str | None = None, verified: Path | None = None) -> StudyPlan:
     """Return the plan of a study file, to be run by an engine, or one that `run` or `plan --format json` wrote.
 
     With a file that `verify --record` wrote, the plan knows what was verified of its code.
@@ -249,7 +251,8 @@ def open_plan(path: Path, engine: str = "memory", verified: Path | None = None) 
     if path.suffix == ".json":
         plan = StudyPlan.from_json(read_text(path), source=str(path))
     else:
-        plan = load_study(path).study.plan(engine_named(engine))
+        file = load_study(path)
+        plan = file.study.plan(engine_of(file, engine))
     if verified is None:
         return plan
     from dpframework.plan.verified import Verified

@@ -208,6 +208,14 @@ class Query(abc.ABC):
     integer: ClassVar[bool] = True
 
     @property
+    def gathers(self) -> bool:
+        """Whether it gathers something of each row (by `Engine.map`), where other queries add up counts.
+
+        Its memory grows with the rows then, and engines that let counts out only do not run it.
+        """
+        return False
+
+    @property
     def text(self) -> str:
         """What the query asks, in a few words."""
         return self.name

@@ -18,8 +18,8 @@ from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.observers import Observer, Release
 from dpframework.run.scope import Charge
-from dpframework.run.silence import silenced
 from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
 
 T = TypeVar("T")

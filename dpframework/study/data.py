@@ -24,6 +24,7 @@ from dpframework.tables.places import files_of, is_url
 
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
+    from dpframework.tables.files import TableFiles
     from dpframework.tables.table import Table
 
 #: The keys of a `[data]` table.
@@ -138,19 +139,49 @@ class Data:
         schema, unit, key, values, mapped
             As for `read_table`.
         """
-        from dpframework.tables import read_table, read_two_views  # a plan does not wait for what reads
-
-        self.paths()
-        places, policy = self.places(), self.out_of_domain or OutOfDomain.CLAMP
         if self.two_views:
-            left, right = places
+            from dpframework.tables import read_two_views  # a plan does not wait for what reads
+
+            self.paths()
+            left, right = self.places()
+            policy = self.out_of_domain or OutOfDomain.CLAMP
             return read_two_views(left, right, schema, id=self.id, out_of_domain=policy, unit=unit)
+        return self.table_files(schema, unit, key, values).read(mapped=mapped)
+
+    def table_files(
+        self,
+        schema: Schema,
+        unit: PrivacyUnit = ROW,
+        key: bytes | None = None,
+        values: Collection[str] | None = None,
+    ) -> TableFiles:
+        """Return the files as what an engine opens that reads them itself.
+
+        Parameters
+        ----------
+        schema, unit, key, values
+            As for `read_table`.
+
+        Raises
+        ------
+        NotOpened
+            If a file does not exist, an environment variable is not set, or the rows of two views are to be joined.
+        """
+        from dpframework.tables import TableFiles
+
+        if self.two_views:
+            raise NotOpened(
+                "the files of two views are joined by one process, and this engine's workers read files apart; "
+                "join them into one file, or use another engine"
+            )
+        self.paths()
         try:
-            options = {name: expanded(text) for name, text in self.options} or None
+            options = {name: expanded(text) for name, text in self.options}
         except InputError as error:
             raise NotOpened(str(error)) from None
-        return read_table(
-            places, schema, out_of_domain=policy, unit=unit, key=key, values=values, options=options, mapped=mapped
+        policy = self.out_of_domain or OutOfDomain.CLAMP
+        return TableFiles(
+            self.places(), schema, out_of_domain=policy, unit=unit, key=key, values=values, options=options
         )
 
 

@@ -21,7 +21,7 @@ from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.study import hookspecs
 from dpframework.study.making import Share, made
-from dpframework.tables import engines
+from dpframework.tables.built_in import BUILT_IN as ENGINES
 from dpframework.tables.engines import Engine
 
 GROUP = "dpframework"
@@ -75,7 +75,7 @@ class Registry:
         self.accountants: dict[str, Registered] = self._classes(
             "dpframework_accountants", Accountant, accountant.BUILT_IN
         )
-        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine, engines.BUILT_IN)
+        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine, ENGINES)
         self.checks: list[Check] = [*checks.BUILT_IN, *self._objects("dpframework_checks", Check)]
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
 

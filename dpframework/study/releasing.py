@@ -17,11 +17,14 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.exact_form import exact_form
+from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, samples, walk
 from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
 
+#: Public numbers of rows up to which a query may gather something of each: a few bytes, or a bit for each test.
+MOST_GATHERED = 10**8
 #: What stands for the miner of releases that have none.
 PLANNED = "add_plan"
 
@@ -51,14 +54,32 @@ def _choices(node: Node) -> Iterator[str]:
             yield f"something must make parts from {part.by}"
 
 
-def require_samples(root: Node, engine: Engine, unit: PrivacyUnit) -> None:
-    """Refuse an engine that does not draw the samples of a plan, before anything is read.
+def require_engine(root: Node, engine: Engine, unit: PrivacyUnit, schema: Schema) -> None:
+    """Refuse an engine that cannot do what a plan needs, before anything is read.
 
     Raises
     ------
     InputError
-        If it draws none, or none of units with several rows.
+        If the plan samples and the engine draws no samples, or none of units with several rows; if a query gathers
+        rows, and the engine lets counts out only or the table may have very many; or if the rows of a unit may lie in
+        files that the engine reads apart.
     """
+    if engine.reads_files and unit.id is not None:
+        raise InputError(
+            f"engine '{engine.name}' reads files apart, and the rows of one '{unit.id}' may lie in several of them; "
+            "use another engine"
+        )
+    for part in walk(root):
+        if not (isinstance(part, Step) and part.query.gathers):
+            continue
+        gathering = f"step '{part.name}' gathers something of each row ({part.query.text})"
+        if not engine.gathers:
+            raise InputError(f"engine '{engine.name}' lets counts out only, and {gathering}; use another engine")
+        if schema.row_bound is not None and schema.row_bound > MOST_GATHERED:
+            raise InputError(
+                f"{gathering}, and the schema's table may have more than the {MOST_GATHERED:,} rows that this is done "
+                "for; use other parameters or another miner, or lower max_rows if the table has fewer rows"
+            )
     kind, what = type(engine), "samples"
     draws = kind.sample is not Engine.sample
     if unit.groups_rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, final
@@ -11,14 +11,14 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened, PlanRefused
+from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.code import PlannedCode
-from dpframework.plan.nodes import Node, Sequential, samples, sequential
+from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
@@ -26,13 +26,14 @@ from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recording import Recorder
 from dpframework.study.accuracy import epsilon_for
-from dpframework.study.data import grouped, require_read_for, values_read
+from dpframework.study.data import values_read
 from dpframework.study.making import Share
+from dpframework.study.opening import Given, opened
 from dpframework.study.registry import registry
-from dpframework.study.releasing import planned_form, released, require_no_choice, require_samples, require_samples_anew
+from dpframework.study.releasing import planned_form, released, require_engine, require_no_choice, require_samples_anew
 from dpframework.study.results import Results
 from dpframework.study.shares import Shares
-from dpframework.study.stopping import ended_by, stopped, told
+from dpframework.study.stopping import stopped
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, InMemory
 from dpframework.tables.table import Table
@@ -252,7 +253,7 @@ class Study:
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
         root = sequential(*self._nodes.values())
-        require_samples(root, counted_by, self.unit)
+        require_engine(root, counted_by, self.unit, self.schema)
         return self._plan_of(root, miners=miners, code=PlannedCode(root, used))
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
@@ -275,7 +276,7 @@ class Study:
 
     def run(
         self,
-        table: Table | Callable[[], Table],
+        table: Given,
         *,
         seed: int | None = None,
         engine: Engine | None = None,
@@ -288,7 +289,8 @@ class Study:
         Parameters
         ----------
         table
-            The data owner's table, or a function that reads it, called after the checks have passed.
+            The data owner's table, or its files (`TableFiles`), or a function that returns one of the two; it is
+            called, and files are opened, after the checks have passed.
         seed
             For experiments only: draws are reproducible and the results say that they are not private.
         engine
@@ -326,44 +328,10 @@ class Study:
                 require_samples_anew(plan, budget)
             return self._made(plan, table, budget, engine, randomness, observers, ledger)
 
-    def _read(
-        self,
-        plan: StudyPlan,
-        table: Table | Callable[[], Table],
-        randomness: Randomness,
-        ledger: Recorder | None,
-    ) -> Table:
-        """Return the table; whatever is wrong with its rows is recorded, and a private run tells its kind only.
-
-        A failure that is not the rows' is not recorded: a file that is not there, or a table of another schema.
-        """
-        try:
-            loaded = table() if callable(table) else table
-            if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
-                from dpframework.tables.building import require_public_counts
-
-                require_public_counts(self.schema, loaded.codes.shape[1], "the table")
-        except NotOpened:
-            raise
-        except Exception as error:
-            if ledger is not None:
-                ledger.refused(ended_by(error))
-            if not randomness.private:
-                raise
-            says = told(error)
-        else:
-            if not isinstance(loaded, Table):
-                raise InputError(f"a study runs on a table (see dpf.read_table), not on {type(loaded).__name__}")
-            plan.require_schema(loaded.schema)
-            require_read_for(plan.unit, loaded, ledger)
-            own = grouped(loaded, plan.unit) if samples(plan.root) else loaded.with_units(None)
-            return own.with_values(values_read(self._miners, self._nodes, self.schema))
-        raise InputError(says)
-
     def _made(
         self,
         plan: StudyPlan,
-        table: Table | Callable[[], Table],
+        table: Given,
         budget: Accountant[Any],
         engine: Engine,
         randomness: Randomness,
@@ -371,13 +339,15 @@ class Study:
         ledger: Recorder | None,
     ) -> Results:
         """Read the table and let every miner make its releases."""
-        loaded = self._read(plan, table, randomness, ledger)
+        values = values_read(self._miners, self._nodes, self.schema)
+        loaded = opened(plan, table, engine, randomness, ledger, values)
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
         if ledger is not None:
             ledger.open()  # first: an engine that fails may fail because of the rows
-        whole = PrivateTable(self.schema, gate.load(loaded), run.scope(), gate)
+        rows = gate.load(loaded) if isinstance(loaded, Table) else loaded
+        whole = PrivateTable(self.schema, rows, run.scope(), gate)
         found: dict[str, Any] = {}
 
         def results() -> Results:
@@ -385,16 +355,19 @@ class Study:
             recorded = () if ledger is None else (ledger.id, ledger.head)
             return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, *recorded)
 
-        for name, node in self._nodes.items():
-            miner = self._miners.get(name)
-            try:
-                own = whole.scope(name)
-                found[name] = released(node.parts[0], own) if miner is None else miner.mine(own)
-            except DPFrameworkError as error:
-                error.results = results()
-                raise
-            except (Exception, KeyboardInterrupt) as error:
-                ended = stopped(name, miner, error)
-                ended.results = results()
-                raise ended from (None if randomness.private else error)
+        try:
+            for name, node in self._nodes.items():
+                miner = self._miners.get(name)
+                try:
+                    own = whole.scope(name)
+                    found[name] = released(node.parts[0], own) if miner is None else miner.mine(own)
+                except DPFrameworkError as error:
+                    error.results = results()
+                    raise
+                except (Exception, KeyboardInterrupt) as error:
+                    ended = stopped(name, miner, error)
+                    ended.results = results()
+                    raise ended from (None if randomness.private else error)
+        finally:
+            engine.drop(rows)
         return results()

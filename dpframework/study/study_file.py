@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
 import attrs
 
-from dpframework.facts.errors import InputError, first_line
+from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import (
     begun_with,
+    expanded,
     kind_of,
     read_toml,
     refuse_unknown,
@@ -25,11 +28,73 @@ from dpframework.facts.toml import (
 from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
+from dpframework.tables.engines import Engine
+from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
-_TABLES = ("data", "privacy", "step")
+_TABLES = ("data", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
 _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
+
+
+@final
+@attrs.frozen
+class EngineChoice:
+    """An engine by its name, and what it is made with.
+
+    Attributes
+    ----------
+    name
+        Of an engine that is installed.
+    parameters
+        What its class takes, by name.
+    """
+
+    name: str = "memory"
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def from_form(cls, form: Any) -> EngineChoice:
+        """Read what a study file says: a name, or a table with a name and parameters.
+
+        Raises
+        ------
+        InputError
+            If it is neither.
+        """
+        if isinstance(form, str):
+            return cls(form)
+        if not isinstance(form, Mapping) or "name" not in form:
+            raise InputError(
+                'engine must be a name, such as "mapped", or a table such as { name = "dask", workers = 4 }, not '
+                f"{kind_of(form)}"
+            )
+        given = {key: expanded(value) if isinstance(value, str) else value for key, value in form.items()}
+        return cls(required_text(form, "name", "engine: "), tuple((k, v) for k, v in given.items() if k != "name"))
+
+    def made(self, registry: Registry | None = None) -> Engine:
+        """Return the engine.
+
+        Raises
+        ------
+        InputError
+            If no engine has that name, or it takes no such parameters.
+        """
+        engines = (registry or installed()).engines
+        if self.name not in engines:
+            raise InputError(f"no engine is named '{self.name}'; {nearest(self.name, engines)}")
+        kind = engines[self.name].component
+        parameters = dict(self.parameters)
+        try:
+            inspect.signature(kind).bind(**parameters)
+        except TypeError:
+            takes = ", ".join(inspect.signature(kind).parameters) or "nothing"
+            given = ", ".join(parameters)
+            raise InputError(
+                f"engine '{self.name}' takes {takes}, and is given {given}; correct the study file"
+            ) from None
+        made: Engine = kind(**parameters)
+        return made
 
 
 @final
@@ -45,11 +110,14 @@ class StudyFile:
         Where its table is.
     study
         The study that it describes, with every miner planned.
+    engine
+        Where its counts are evaluated, if the file says so: the name of an engine, and its parameters.
     """
 
     source: Path
     data: Data
     study: Study
+    engine: EngineChoice = attrs.field(factory=lambda: EngineChoice())
 
     def read(self, key: bytes | None = None, *, mapped: bool = False) -> Table:
         """Open the data: for a run, after the checks.
@@ -66,10 +134,32 @@ class StudyFile:
         InputError
             If a file is missing or does not fit the schema; one sentence that names the study file too.
         """
-        try:
+        with self._named():
             return self.data.read(self.study.schema, self.study.unit, key, self._values_read(), mapped=mapped)
+
+    def table_files(self, key: bytes | None = None) -> TableFiles:
+        """Return the files, unopened, for an engine that reads them itself (`Engine.reads_files`).
+
+        Parameters
+        ----------
+        key
+            As for `read`.
+
+        Raises
+        ------
+        InputError
+            If a file is missing, or they are the files of two views.
+        """
+        with self._named():
+            return self.data.table_files(self.study.schema, self.study.unit, key, self._values_read())
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the study file in errors, which stay of their class: that says what a failure tells of the rows."""
+        try:
+            yield
         except InputError as error:
-            error.args = (f"{self.source}: {error}",)  # of the same class: it says what a failure tells of the rows
+            error.args = (f"{self.source}: {error}",)
             raise
 
     def _values_read(self) -> Collection[str] | None:
@@ -110,7 +200,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
             study.unit.require_joined_by(data.id, "[privacy] ")
         for step in steps:
             _add(study, step, registry or installed())
-    return StudyFile(path, attrs.evolve(data, out_of_domain=study.out_of_domain), study)
+        engine = EngineChoice.from_form(form["engine"]) if "engine" in form else EngineChoice()
+    return StudyFile(path, attrs.evolve(data, out_of_domain=study.out_of_domain), study, engine)
 
 
 def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain | None) -> Study:

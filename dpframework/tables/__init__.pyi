@@ -1,5 +1,6 @@
 from .blocks import Block as Block
 from .contributions import kept_rows as kept_rows
+from .dask_engine import Dask as Dask
 from .engines import (
     Engine as Engine,
     InMemory as InMemory,
@@ -8,6 +9,7 @@ from .engines import (
     Threads as Threads,
     cells_of as cells_of,
 )
+from .files import TableFiles as TableFiles
 from .fitting import (
     Misfit as Misfit,
     check_fit as check_fit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import ClassVar, TypeVar, final
 
 import attrs
 import numpy as np
@@ -15,6 +15,42 @@ from dpframework.facts.schema import Schema
 
 T = TypeVar("T", bound=np.generic)
 Codes = NDArray[np.unsignedinteger]
+
+
+@final
+class PackedIndex:
+    """The positions of some rows, ascending, kept as a bit for each row of the arrays.
+
+    That takes less memory than an int32 each if more than one row in 32 is among them. The index that was unpacked last
+    is kept, so that a count that reads several columns unpacks it once.
+    """
+
+    __slots__ = ("_bits", "_index", "_length", "rows")
+    _last: ClassVar[PackedIndex | None] = None
+
+    def __init__(self, index: NDArray[np.int32], length: int) -> None:
+        held = np.zeros(length, dtype=np.bool_)
+        held[index] = True
+        self._bits, self._length = np.packbits(held), length
+        self.rows: int = len(index)
+        self._index: NDArray[np.int32] | None = None
+
+    @property
+    def index(self) -> NDArray[np.int32]:
+        """The positions, unpacked."""
+        index = self._index
+        if index is None:
+            last, PackedIndex._last = PackedIndex._last, self
+            if last is not None:
+                last._index = None
+            held = np.unpackbits(self._bits, count=self._length).view(np.bool_)
+            index = self._index = np.flatnonzero(held).astype(np.int32)
+        return index
+
+
+def packed(index: NDArray[np.int32], length: int) -> NDArray[np.int32] | PackedIndex:
+    """Return an ascending index of rows of arrays of a length in the form that takes less memory."""
+    return PackedIndex(index, length) if 32 * len(index) > length else index
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -32,7 +68,7 @@ class Block:
     raw
         Raw float64 values of numeric attributes, one array of that length each.
     index
-        int32 positions, in the arrays, of the rows that belong to this block; given as None, all.
+        int32 positions, in the arrays, of the rows that belong to this block; given as None, all; or packed.
     derived
         Codes of derived attributes, one array of that length each.
     unit_codes
@@ -42,19 +78,23 @@ class Block:
     schema: Schema
     matrix: Codes
     raw: Mapping[str, NDArray[np.float64]]
-    _index: NDArray[np.int32] | None = None
+    _index: NDArray[np.int32] | PackedIndex | None = None
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
     unit_codes: NDArray[np.uint32] | None = None
 
     @property
     def rows(self) -> int:
         """The number of this block's rows (private)."""
-        return self.matrix.shape[1] if self._index is None else len(self._index)
+        if self._index is None:
+            return int(self.matrix.shape[1])
+        return self._index.rows if isinstance(self._index, PackedIndex) else len(self._index)
 
     @property
     def index(self) -> NDArray[np.int32]:
         """See the attribute; made anew for a block of all rows, so ask for it once."""
-        return np.arange(self.matrix.shape[1], dtype=np.int32) if self._index is None else self._index
+        if self._index is None:
+            return np.arange(self.matrix.shape[1], dtype=np.int32)
+        return self._index.index if isinstance(self._index, PackedIndex) else self._index
 
     def codes(self, name: str) -> Codes:
         """Return the codes of an attribute for this block's rows, shape (rows,)."""
@@ -70,20 +110,20 @@ class Block:
             )
         return self._own(self.raw[name])
 
-    def at(self, index: NDArray[np.int32]) -> Block:
+    def at(self, index: NDArray[np.int32] | PackedIndex) -> Block:
         """Return the part of this block whose rows are at some positions of the arrays."""
         return attrs.evolve(self, index=index)
 
     def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
         """Return this block with one more attribute, whose `codes` are given for this block's rows."""
         column = np.zeros(self.matrix.shape[1], dtype=np.uint32)
-        column[slice(None) if self._index is None else self._index] = codes
+        column[slice(None) if self._index is None else self.index] = codes
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         return attrs.evolve(self, schema=schema, derived={**self.derived, attribute.name: column})
 
     def _own(self, column: NDArray[T]) -> NDArray[T]:
         """Return what a column holds of this block's rows, in an array of its own."""
-        return column.copy() if self._index is None else column[self._index]
+        return column.copy() if self._index is None else column[self.index]
 
     def __repr__(self) -> str:
         """Show no row and no count."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Numeric
@@ -36,6 +37,44 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
         raise DoesNotFit(
             f"{source}: has more rows than the schema's public max_rows = {schema.max_rows}", kind="max_rows"
         )
+
+
+@attrs.frozen
+class Found:
+    """What was found of the rows of a table, or of a part of it (private).
+
+    Attributes
+    ----------
+    rows
+        Their number.
+    unfit
+        For each attribute, in which ways some of its cells are none that the schema holds; none where no policy asks.
+    """
+
+    rows: int
+    unfit: tuple[frozenset[Unfit], ...]
+
+    def __add__(self, other: Found) -> Found:
+        """Return what was found of both parts."""
+        return Found(self.rows + other.rows, tuple(a | b for a, b in zip(self.unfit, other.unfit, strict=True)))
+
+
+def everywhere(schema: Schema, sources: Mapping[str, str]) -> str:
+    """Return what errors call the table: its sources."""
+    return " and ".join(dict.fromkeys(sources[name] for name in schema.names))
+
+
+def require_found(schema: Schema, found: Found, sources: Mapping[str, str]) -> None:
+    """Refuse a table whose rows break what the schema says of their number, or what no policy allows.
+
+    Raises
+    ------
+    DoesNotFit
+        If they do; the same sentence whatever the order of the rows, and however they were cut into parts.
+    """
+    require_public_counts(schema, found.rows, everywhere(schema, sources))
+    for attribute, ways in zip(schema, found.unfit, strict=True):
+        require_fit(attribute, ways, f"{sources[attribute.name]}: attribute '{attribute.name}'")
 
 
 class TableBuilder:
@@ -95,7 +134,7 @@ class TableBuilder:
                 self._values[name].append(column.values)
         self._rows = self._codes[0].length
         if self._rows > MOST_ROWS:
-            require_public_counts(self._schema, self._rows, self._everywhere)
+            require_public_counts(self._schema, self._rows, everywhere(self._schema, self._sources))
 
     def table(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
         """Return the table; the builder is empty afterwards.
@@ -105,9 +144,16 @@ class TableBuilder:
         DoesNotFit
             If its rows break what the schema says of their number, or the policy refuses one.
         """
-        require_public_counts(self._schema, self._rows, self._everywhere)
-        for attribute, found in zip(self._schema, self._unfit, strict=True):
-            require_fit(attribute, found, self._where(attribute.name))
+        require_found(self._schema, self.found, self._sources)
+        return self.part(unit, key)
+
+    @property
+    def found(self) -> Found:
+        """What was found of the rows so far."""
+        return Found(self._rows, tuple(map(frozenset, self._unfit)))
+
+    def part(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
+        """Return the rows as a part of a table, of which nothing is refused yet; the builder is empty afterwards."""
         whole = growing(matrix_dtype(self._schema), mapped=self._mapped, length=len(self._schema) * self._rows)
         for codes in self._codes:
             whole.append(codes.taken())  # and freed: one attribute at a time is there twice
@@ -117,7 +163,3 @@ class TableBuilder:
 
     def _where(self, name: str) -> str:
         return f"{self._sources[name]}: attribute '{name}'"
-
-    @property
-    def _everywhere(self) -> str:
-        return " and ".join(dict.fromkeys(self._sources[name] for name in self._schema.names))

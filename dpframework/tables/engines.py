@@ -22,8 +22,9 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
-from dpframework.tables.blocks import Block
+from dpframework.tables.blocks import Block, packed
 from dpframework.tables.counts import wide
+from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
@@ -44,19 +45,59 @@ def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
 
 
 class Engine(abc.ABC):
-    """Holds private rows behind opaque handles and evaluates counting functions on their blocks."""
+    """Holds private rows behind opaque handles and evaluates counting functions on their blocks.
+
+    It defines `load`, `split` and `derive`, and one of two: `map`, if it can hand over what a function makes of each
+    block; or `counts`, if sums are all that leaves the place where the rows are. Then it sets `gathers` to False, and
+    plans with queries that gather rows are refused.
+    """
 
     name: ClassVar[str]
     #: Whether a study that is read for it keeps its table in files instead of memory (see `read_table`).
     mapped: ClassVar[bool] = False
+    #: Whether it reads files itself, by `open`: a study then hands it `TableFiles`, and reads no table.
+    reads_files: ClassVar[bool] = False
+    #: Whether it has `map`, so that queries may gather what they need of each row.
+    gathers: ClassVar[bool] = True
 
     @abc.abstractmethod
     def load(self, table: Table) -> Rows:
         """Return a handle of all rows of a table."""
 
-    @abc.abstractmethod
+    def open(self, files: TableFiles) -> Rows:
+        """Return a handle of all rows of the table that is in some files; raise as `read_table` does."""
+        return self.load(files.read(mapped=self.mapped))
+
     def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate a function on every block and return the results in block order."""
+        """Evaluate a function on every block and return the results in block order.
+
+        Raises
+        ------
+        InputError
+            If the engine gathers nothing: sums are all that leaves its blocks.
+        """
+        raise InputError(f"engine '{self.name}' adds up counts and gathers no rows; use another engine")
+
+    def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Evaluate counting functions on every block, in one pass, and add up each of them, in 64 bits.
+
+        Raises
+        ------
+        InputError
+            If one counts in a type that may wrap round or round off (see `counts.wide`).
+        """
+        blocks = self.map(rows, functools.partial(counted, functions))
+        return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]
+
+    def number(self, rows: Rows) -> int:
+        """Return the number of rows (private)."""
+        return int(self.sum(rows, _rows_of)[0])
+
+    def drop(self, rows: Rows) -> None:  # noqa: B027 most engines have nothing to do
+        """Forget rows, and all parts of them; the handle is not used again. By default nothing needs to be done."""
+
+    def close(self) -> None:  # noqa: B027 most engines have nothing to do
+        """Give back what the engine holds beside rows: processes, connections. By default there is nothing."""
 
     @abc.abstractmethod
     def split(self, rows: Rows, by: Cut) -> list[Rows]:
@@ -92,14 +133,29 @@ class Engine(abc.ABC):
         raise InputError(f"engine '{self.name}' draws no samples of units; run the study with another engine")
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate a counting function on every block and add up, in 64 bits.
+        """Evaluate one counting function on every block and add up; see `counts`."""
+        return self.counts(rows, [count])[0]
 
-        Raises
-        ------
-        InputError
-            If it counts in a type that may wrap round or round off (see `counts.wide`).
-        """
-        return np.asarray(functools.reduce(np.add, map(wide, self.map(rows, count))))
+
+def counted(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
+    """Return what functions count on a block, in 64 bits."""
+    return [wide(function(block)) for function in functions]
+
+
+def _rows_of(block: Block) -> NDArray[np.int64]:
+    return np.array([block.rows], dtype=np.int64)
+
+
+def _parts(by: Cut, block: Block, *, packs: bool) -> list[Block]:
+    """Return the parts of a block, each in the order of its rows; one stable sort where they are many."""
+    cells, index, number = cells_of(by, block), block.index, number_of_parts(by)
+    if number <= FEW_PARTS:
+        own = [index[cells == k] for k in range(number)]
+    else:
+        order = np.argsort(cells, kind="stable")
+        edges = np.searchsorted(cells[order], np.arange(number + 1))
+        own = [index[order[edges[k] : edges[k + 1]]] for k in range(number)]
+    return [block.at(packed(part, block.matrix.shape[1]) if packs else part) for part in own]
 
 
 class _Blocks(Engine):
@@ -125,19 +181,9 @@ class _Blocks(Engine):
         ]
 
     def split(self, rows: Sequence[Block], by: Cut) -> list[list[Block]]:
-        """See `Engine`; one stable sort of the cells a block, so that memory grows with the rows only."""
-        parts: list[list[Block]] = [[] for _ in range(number_of_parts(by))]
-        for block, cells in zip(rows, self.map(rows, functools.partial(cells_of, by)), strict=True):
-            index = block.index
-            if len(parts) <= FEW_PARTS:
-                for k, part in enumerate(parts):
-                    part.append(block.at(index[cells == k]))
-                continue
-            order = np.argsort(cells, kind="stable")
-            edges = np.searchsorted(cells[order], np.arange(len(parts) + 1))
-            for k, part in enumerate(parts):
-                part.append(block.at(index[order[edges[k] : edges[k + 1]]]))
-        return parts
+        """See `Engine`; block by block, so that memory grows with the parts only."""
+        parts = self.map(rows, functools.partial(_parts, by, packs=self.mapped))
+        return [list(part) for part in zip(*parts, strict=True)]
 
     def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""
@@ -176,7 +222,7 @@ class Mapped(_Blocks):
     """For tables larger than memory: the codes are in a file without a name, which only this process can open.
 
     The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. What a table keeps
-    in memory is four bytes a row for the parts that it is cut into; some miners gather more (see their documentation).
+    in memory is a bit a row, at most, for each part that it is cut into; some queries gather more (`Query.gathers`).
     """
 
     name = "mapped"
@@ -209,7 +255,3 @@ class Threads(_Blocks):
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the blocks at the same time."""
         return list(self._pool.map(function, rows))
-
-
-#: The engines that are always there.
-BUILT_IN: tuple[type[Engine], ...] = (InMemory, Threads, Mapped)

@@ -32,15 +32,20 @@ class ParquetFile:
         Its columns.
     options
         What opening a URL takes (see polars' `storage_options`).
+    part
+        Which of how many equal parts of its rows are read: number k of n, counted from 0.
     """
 
     place: str
     name: str
     columns: tuple[str, ...]
     options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # keys of a store may be among them
+    part: tuple[int, int] = (0, 1)
 
     @classmethod
-    def open(cls, place: str, name: str, options: Mapping[str, str] | None = None) -> ParquetFile:
+    def open(
+        cls, place: str, name: str, options: Mapping[str, str] | None = None, part: tuple[int, int] = (0, 1)
+    ) -> ParquetFile:
         """Read the names of the columns.
 
         Raises
@@ -48,7 +53,7 @@ class ParquetFile:
         InputError
             If it is no Parquet file.
         """
-        unread = cls(place, name, (), options)
+        unread = cls(place, name, (), options, part)
         columns = quietly(lambda: tuple(unread._scan().collect_schema()), unread._broken)
         return attrs.evolve(unread, columns=columns)
 
@@ -66,9 +71,12 @@ class ParquetFile:
         asked = self._scan().select(names)
         rows = quietly(lambda: int(self._scan().select(pl.len()).collect().item()), self._broken)
         most = min(max(BLOCK_CELLS // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
-        for low in range(0, max(rows, 1), most):
-            frame = quietly(functools.partial(_collected, asked, low, most), self._broken)
-            if frame.height != min(most, rows - low):
+        k, n = self.part
+        first, end = rows * k // n, rows * (k + 1) // n
+        for low in range(first, max(end, first + 1), most):
+            number = min(most, end - low)
+            frame = quietly(functools.partial(_collected, asked, low, number), self._broken)
+            if frame.height != number:
                 raise InputError(self._broken)
             yield [frame[name] for name in names]
 

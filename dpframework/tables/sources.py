@@ -15,6 +15,7 @@ from dpframework.tables.columns import as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.places import KINDS, files_of, is_url
+from dpframework.tables.watching import tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,7 +109,7 @@ def _whole(parts: Sequence[Any], where: str) -> pl.Series:
     return pl.concat([one if one.dtype == kind else one.cast(kind) for one in series])
 
 
-def open_source(data: Any, options: Mapping[str, str] | None = None) -> Source:
+def open_source(data: Any, options: Mapping[str, str] | None = None, part: tuple[int, int] = (0, 1)) -> Source:
     """Return files or a dataframe as a `Source`.
 
     Parameters
@@ -118,6 +119,8 @@ def open_source(data: Any, options: Mapping[str, str] | None = None) -> Source:
         `"v-*.parquet"`, a URL of a Parquet file that polars can open, or a list of these.
     options
         What opening URLs takes (see polars' `storage_options`).
+    part
+        Which of how many equal parts of the rows of each Parquet file are read.
 
     Raises
     ------
@@ -127,9 +130,9 @@ def open_source(data: Any, options: Mapping[str, str] | None = None) -> Source:
         If it cannot be read.
     """
     if isinstance(data, str | os.PathLike):
-        return _of_files([data], options)
+        return _of_files([data], options, part)
     if isinstance(data, list | tuple) and all(isinstance(place, str | os.PathLike) for place in data):
-        return _of_files(data, options)
+        return _of_files(data, options, part)
     return _of_frame(data)
 
 
@@ -160,29 +163,39 @@ def _of_frame(frame: Any) -> Source:
     return Source("frame", tuple(map(str, wrapped.columns)), columns_at)
 
 
-def _of_files(places: Sequence[str | os.PathLike[str]], options: Mapping[str, str] | None) -> Source:
+def _of_files(
+    places: Sequence[str | os.PathLike[str]], options: Mapping[str, str] | None, part: tuple[int, int]
+) -> Source:
     """Return the rows of files, one file after another; each must have the columns that are asked for."""
     files = [file for place in places for file in files_of(place)]
     if not files:
         raise NotOpened("the list of files is empty; give one at least")
-    sources = [_of_file(file, options) for file in files]
+    sources = [_of_file(file, options, part) for file in files]
     first = sources[0]
-    if len(sources) == 1:
-        return first
 
     def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
         names = [first.columns[k] for k in positions]
         each = [source.blocks(names) for source in sources]  # before any is read: all of them have the columns
-        return ([block[name] for name in names] for blocks in each for block in blocks)
+        return _in_turn(each, names)
 
-    name = Path(os.fspath(places[0])).name if len(places) == 1 else f"{first.name} and {len(sources) - 1} more files"
+    name = first.name
+    if len(sources) > 1:
+        name = Path(os.fspath(places[0])).name if len(places) == 1 else f"{name} and {len(sources) - 1} more files"
     return Source(name, first.columns, read)
 
 
-def _of_file(file: str, options: Mapping[str, str] | None) -> Source:
+def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """Yield the blocks of one file after another, and say when one was read."""
+    for done, blocks in enumerate(files, start=1):
+        for block in blocks:
+            yield [block[name] for name in names]
+        tell(done, len(files))
+
+
+def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]) -> Source:
     if is_url(file):
         name = file.rsplit("/", 1)[-1]
-        far = ParquetFile.open(file, name, options)
+        far = ParquetFile.open(file, name, options, part)
         return Source(name, far.columns, far.blocks)
     path = Path(file)
     name = path.name
@@ -196,5 +209,6 @@ def _of_file(file: str, options: Mapping[str, str] | None) -> Source:
     except OSError as error:
         raise NotOpened(f"{name}: cannot be read: {error.strerror}") from None
     opened: CsvFile | ParquetFile
-    opened = ParquetFile.open(str(path), name) if name.lower().endswith(".parquet") else CsvFile.open(path)
+    parquet = name.lower().endswith(".parquet")
+    opened = ParquetFile.open(str(path), name, part=part) if parquet else CsvFile.open(path)
     return Source(name, opened.columns, opened.blocks)

@@ -22,6 +22,7 @@ from .distinguishing import (
     Distinguished as Distinguished,
     distinguish as distinguish,
 )
+from .engine_conformance import EngineConformance as EngineConformance
 from .findings import (
     AuditReport as AuditReport,
     Violation as Violation,

@@ -1,22 +1,29 @@
-"""What a study of one tree costs as its table grows: CPU seconds and memory of the whole process.
+"""What a study costs as its table grows: CPU seconds, wall seconds and memory of the whole process.
 
     python tests/benchmarks/large_tables.py                       # 10^5, 10^6 and 10^7 rows
-    python tests/benchmarks/large_tables.py --rows 100000000 --files 20 --engines mapped --kinds parquet
+    python tests/benchmarks/large_tables.py --rows 100000000 --files 20 --engines mapped dask --kinds parquet --four
+    python tests/benchmarks/large_tables.py --figure growth.svg   # and the growth in rows as a figure
 
-Each line is a process of its own: `dpframework run` of `dp-id3` on ten attributes (four numeric in 16 bins, four of six
-texts, two boolean). Memory counts the pages of a mapped file that the system has kept.
+Each line is a process of its own: `dpframework run` on ten attributes (four numeric in 16 bins, four of six texts,
+two boolean), of `dp-id3`; with `--four` of `dp-id3`, `dp-tree` of two levels, `serenade-es` and `dp-dilca`. CPU seconds
+are those of a cluster's workers too. Memory is that of the largest process, and counts the pages of a mapped
+file that the system has kept. Engines must agree: with a seed, their results are the same files.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import attrs
 import numpy as np
 import polars as pl
 
@@ -25,23 +32,50 @@ import dpframework as dpf
 COLOURS = ("red", "green", "blue", "cyan", "pink", "grey")
 SCHEMA = dpf.Schema(
     [
-        *(dpf.Numeric(f"n{k}", 0, 100, bins=16) for k in range(4)),
-        *(dpf.Categorical(f"c{k}", COLOURS) for k in range(4)),
-        *(dpf.Boolean(f"b{k}") for k in range(2)),
+        *(dpf.Numeric(f"n{k}", 0, 100, bins=16, view="left") for k in range(4)),
+        *(dpf.Categorical(f"c{k}", COLOURS, view="right") for k in range(4)),
+        *(dpf.Boolean(f"b{k}", view="right") for k in range(2)),
     ]
 )
 STUDY = """
+{engine}
 [data]
-path = "{place}"
+path = "*.{kind}"
 schema = "schema.toml"
 [privacy]
-epsilon = 1
+epsilon = 4
 [[step]]
 name = "tree"
 miner = "dp-id3"
 epsilon = 1
 params = {{ target = "b0", max_depth = {depth} }}
 """
+THREE_MORE = """
+[[step]]
+name = "whole-tree"
+miner = "dp-tree"
+epsilon = 1
+params = { target = "b0", max_depth = 2 }
+[[step]]
+name = "redescriptions"
+miner = "serenade-es"
+epsilon = 1
+params = { min_support = 1000, max_support = 70000 }
+[[step]]
+name = "distances"
+miner = "dp-dilca"
+epsilon = 1
+"""
+ENGINES = {"dask": 'engine = { name = "dask", workers = 2 }'}
+
+
+@attrs.frozen
+class Cost:
+    """What a run took."""
+
+    seconds: float
+    wall: float
+    megabytes: float
 
 
 def made(rows: int, seed: int) -> pl.DataFrame:
@@ -56,22 +90,55 @@ def made(rows: int, seed: int) -> pl.DataFrame:
 
 def write(folder: Path, file: int, kind: str, rows: int) -> None:
     """Write one file of the table."""
-    frame, path = made(rows, file), folder / f"{file}.{kind}"
+    frame, path = made(rows, file), folder / f"{file:03}.{kind}"
     if kind == "csv":
         frame.write_csv(path)
     else:
         frame.write_parquet(path)
 
 
-def measured(folder: Path, engine: str) -> tuple[float, float]:
-    """Run the study in a process of its own, and return its CPU seconds and its largest memory in MB."""
-    command = [sys.executable, "-m", "dpframework", "run", "study.toml", "--seed", "1", "--engine", engine]
-    process = subprocess.Popen([*command, "--out", f"out-{engine}"], cwd=folder, stdout=subprocess.DEVNULL)
+def measured(folder: Path, study: str, out: Path) -> Cost:
+    """Run a study in a process of its own."""
+    command = [sys.executable, "-m", "dpframework", "run", study, "--seed", "1", "--out", str(out)]
+    began, others = time.monotonic(), [0.0]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    watching = threading.Thread(target=_watch, args=(process.pid, others))
+    watching.start()
     _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    watching.join()
     if status:
         raise SystemExit(f"the study ended with status {status}")
     largest = usage.ru_maxrss / (1 << 10 if sys.platform != "darwin" else 1 << 20)
-    return usage.ru_utime + usage.ru_stime, largest
+    return Cost(usage.ru_utime + usage.ru_stime, time.monotonic() - began, max(largest, others[0]))
+
+
+def _watch(pid: int, largest: list[float]) -> None:
+    """Keep the largest memory of a process's children, which it does not tell."""
+    import psutil
+
+    try:
+        while True:
+            sizes = [child.memory_info().rss for child in psutil.Process(pid).children(recursive=True)]
+            largest[0] = max([largest[0], *(size / (1 << 20) for size in sizes)])
+            time.sleep(0.25)
+    except psutil.Error:
+        return
+
+
+def figure(path: Path, costs: dict[tuple[str, str], list[tuple[int, Cost]]]) -> None:
+    """Draw how seconds and memory grow."""
+    import matplotlib.pyplot as plt
+
+    _, sides = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+    for (kind, engine), points in costs.items():
+        rows = [rows for rows, _ in points]
+        sides[0].plot(rows, [cost.seconds for _, cost in points], marker="o", label=f"{kind}, {engine}")
+        sides[1].plot(rows, [cost.megabytes for _, cost in points], marker="o")
+    for side, name in zip(sides, ("CPU seconds", "memory of the largest process (MB)"), strict=True):
+        side.set(xscale="log", yscale="log", xlabel="rows", ylabel=name)
+    sides[0].legend()
+    plt.savefig(path)
 
 
 def main() -> None:
@@ -80,21 +147,35 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**6, 10**7])
     parser.add_argument("--kinds", nargs="+", choices=["csv", "parquet"], default=["csv", "parquet"])
     parser.add_argument("--engines", nargs="+", default=["memory", "mapped"])
-    parser.add_argument("--files", type=int, default=1, help="into how many the rows are divided; a CSV is always one")
+    parser.add_argument("--files", type=int, default=1, help="into how many the rows are divided")
     parser.add_argument("--depth", type=int, default=3)
+    parser.add_argument("--four", action="store_true", help="a study of four miners")
+    parser.add_argument("--figure", type=Path, help="where the growth is drawn")
     asked = parser.parse_args()
-    print(f"{'rows':>11}  {'file':<8}  {'engine':<8}  CPU s  MB")
+    costs: dict[tuple[str, str], list[tuple[int, Cost]]] = {}
+    print(f"{'rows':>11}  {'file':<8}  {'engine':<8}  CPU s  wall s     MB")
     for rows in asked.rows:
         for kind in asked.kinds:
             with tempfile.TemporaryDirectory() as temporary:
-                folder, files = Path(temporary), 1 if kind == "csv" else asked.files
+                folder, files = Path(temporary), asked.files
                 SCHEMA.dump(folder / "schema.toml")
-                (folder / "study.toml").write_text(STUDY.format(place=f"*.{kind}", depth=asked.depth))
                 with ProcessPoolExecutor(1) as other:  # a process counts the memory of the one that started it
                     list(other.map(write, [folder] * files, range(files), [kind] * files, [rows // files] * files))
+                found = set()
                 for engine in asked.engines:
-                    seconds, largest = measured(folder, engine)
-                    print(f"{rows:>11}  {kind:<8}  {engine:<8}  {seconds:5.1f}  {largest:5.0f}", flush=True)
+                    line = ENGINES.get(engine, f'engine = "{engine}"')
+                    study = STUDY.format(engine=line, kind=kind, depth=asked.depth) + THREE_MORE * asked.four
+                    (folder / "study.toml").write_text(study)
+                    cost = measured(folder, "study.toml", folder / f"out-{engine}")
+                    results = json.loads((folder / f"out-{engine}" / "results.json").read_text())
+                    found.add(json.dumps(results["results"], sort_keys=True))
+                    costs.setdefault((kind, engine), []).append((rows, cost))
+                    told = f"{cost.seconds:5.1f}  {cost.wall:6.1f}  {cost.megabytes:5.0f}"
+                    print(f"{rows:>11}  {kind:<8}  {engine:<8}  {told}", flush=True)
+                if len(found) > 1:
+                    raise SystemExit("with one seed, the engines' results differ")
+    if asked.figure is not None:
+        figure(asked.figure, costs)
 
 
 if __name__ == "__main__":

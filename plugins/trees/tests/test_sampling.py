@@ -337,3 +337,22 @@ class TestQueries(QueryConformance):
         "trees": (TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, 2), SCHEMA, {}),
         "trees-purity": (TreeScores(CRITERIA["gini"], CLASS, KnownRows(200), TESTS, 1), SCHEMA, {}),
     }
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("engine", [InMemory(), Threads(3)], ids=["one block", "three blocks"])
+@pytest.mark.parametrize("rows", [0, 1, 150, 64])
+def test_counts_of_pairs_weigh_trees_as_their_rows_do(depth: int, engine: dpf.Engine, rows: int) -> None:
+    """To the last bit, at the root and on both sides of each test: so the exact sampler draws the same trees."""
+    data, given = data_of(table(rows), depth), table(rows)
+    query = TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, depth, counted=True)
+    assert not query.gathers
+    counts = query.evaluate(engine, engine.load(given))
+    weights = Weights(data, 3.0)
+    assert counts.whole(3.0, 1).log_weights(depth).tolist() == weights.whole.log_weights(depth).tolist()
+    for tests in itertools.product(range(len(TESTS)), repeat=2**depth - 1):
+        assert counts.leaf_scores(np.array(tests)) == data.leaf_scores(np.array(tests))
+    if depth == 2:
+        for test, holds in itertools.product(range(len(TESTS)), (True, False)):
+            of_counts, of_rows = counts.whole(3.0, 1).side(test, holds), weights.whole.side(test, holds)
+            assert of_counts.log_weights(1).tolist() == of_rows.log_weights(1).tolist()

@@ -39,6 +39,7 @@ from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of
 from dpframework_trees.tree import TreeResult
+from dpframework_trees.tree_counts import MOST_LEVELS
 from dpframework_trees.weights import require_feasible
 
 SAMPLERS = ("exact", "mcmc", "greedy")
@@ -157,7 +158,8 @@ class _Resolved:
         miner = self.miner
         epsilon = miner.epsilon * (1 - miner.counts_share)
         if miner.sampler != "greedy":
-            scores = TreeScores(self.criterion, self.target, self.rows, self.tests, miner.max_depth)
+            counted = miner.sampler == "exact" and miner.max_depth <= MOST_LEVELS
+            scores = TreeScores(self.criterion, self.target, self.rows, self.tests, miner.max_depth, counted)
             sampler = ExactTrees(epsilon) if miner.sampler == "exact" else MarkovChainTrees(epsilon, miner.iterations)
             return step("tree", scores, sampler)
         scores_of_node = SplitScores(self.criterion, self.target, self.rows, len(self.tests))

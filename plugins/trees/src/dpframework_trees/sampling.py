@@ -53,6 +53,7 @@ from dpframework.mechanisms import (
     with_relative_error,
 )
 from dpframework.queries import Norm, QueryFacts
+from dpframework_trees.tree_counts import TreeCounts
 from dpframework_trees.tree_data import TreeData, placed
 from dpframework_trees.weights import Weights, require_feasible
 
@@ -103,6 +104,10 @@ class WholeTrees(PureMechanism):
         expected, within = scale * math.log(trees), scale * (math.log(20) + math.log(trees))
         number = f"{trees}" if trees < 10**6 else f"10^{math.log10(trees):.0f}"
         return Preview(expected, within, f"a score within {within:.3g} of the best of {number} trees (95 %)")
+
+
+def _exact_data(answer: Any, calibration: Calibration) -> TreeData | TreeCounts:
+    return answer if isinstance(answer, TreeCounts) else _tree_data(answer, calibration)
 
 
 def _tree_data(answer: Any, calibration: Calibration) -> TreeData:
@@ -158,8 +163,8 @@ class ExactTrees(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
         """Draw test after test, from the root, each with its share of the sum of weights."""
-        data = _tree_data(answer, calibration)
-        threads = max(1, min(os.cpu_count() or 1, len(data.bits) // FEWEST_OF_THREAD))
+        data = _exact_data(answer, calibration)
+        threads = max(1, min(os.cpu_count() or 1, data.tests // FEWEST_OF_THREAD))
 
         def choose(node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
@@ -168,7 +173,7 @@ class ExactTrees(WholeTrees):
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the sum of the log-probabilities of the tests, as they are drawn."""
-        data = _tree_data(answer, calibration)
+        data = _exact_data(answer, calibration)
         if not _is_tree(data, output):
             return -math.inf
         shares = []
@@ -181,25 +186,28 @@ class ExactTrees(WholeTrees):
         return math.fsum(shares)
 
 
-def _chosen(given: TreeData, calibration: Calibration, threads: int, choose: Callable[[int, Lattice], int]) -> Tests:
+def _chosen(
+    data: TreeData | TreeCounts, calibration: Calibration, threads: int, choose: Callable[[int, Lattice], int]
+) -> Tests:
     """Choose test after test by the log-weights of all trees below, in lattice steps."""
-    require_feasible(len(given.bits), given.depth)
-    weights = Weights(given, drawn_scale(calibration), threads=threads)
-    data = weights.data
+    require_feasible(data.tests, data.depth)
+    scale = drawn_scale(calibration)
+    whole = data.whole(scale, threads) if isinstance(data, TreeCounts) else Weights(data, scale, threads=threads).whole
     tests = np.zeros(2**data.depth - 1, dtype=np.int64)
-    below = {0: data.rows}
+    below: dict[int, Any] = {0: whole}
     for node in range(len(tests)):
-        rows = below.pop(node)
+        part = below.pop(node)
         depth = data.depth - (node + 1).bit_length() + 1
-        test = choose(node, on_lattice(weights.of_tests(rows, depth), calibration))
+        test = choose(node, on_lattice(part.log_weights(depth), calibration))
         tests[node] = test
-        below[2 * node + 1], below[2 * node + 2] = rows & data.bits[test], rows & ~data.bits[test]
+        if depth > 1:
+            below[2 * node + 1], below[2 * node + 2] = part.side(test, True), part.side(test, False)
     return tests
 
 
-def _is_tree(data: TreeData, output: Any) -> bool:
+def _is_tree(data: TreeData | TreeCounts, output: Any) -> bool:
     tests = np.asarray(output)
-    return tests.shape == (2**data.depth - 1,) and bool(((tests >= 0) & (tests < len(data.bits))).all())
+    return tests.shape == (2**data.depth - 1,) and bool(((tests >= 0) & (tests < data.tests)).all())
 
 
 @final

@@ -44,6 +44,11 @@ class TreeData(OfClasses):
     depth: int
     criterion: int
 
+    @property
+    def tests(self) -> int:
+        """The number of tests."""
+        return len(self.bits)
+
     def by_class(self) -> tuple[TreeData, NDArray[np.int64]]:
         """Return the rows sorted by class, each class from a word of its own on, and where each class starts."""
         from dpframework_trees.kernels import arrange

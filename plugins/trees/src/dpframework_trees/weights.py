@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias, TypeVar, final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,6 +63,23 @@ def require_feasible(tests: int, depth: int) -> None:
         )
 
 
+@attrs.frozen(eq=False)
+class RowsBelow:
+    """The rows below a node, as a set."""
+
+    weights: Weights
+    rows: Bits
+
+    def log_weights(self, depth: int) -> NDArray[np.float64]:
+        """See `Weights.of_tests`."""
+        return self.weights.of_tests(self.rows, depth)
+
+    def side(self, test: int, holds: bool) -> RowsBelow:
+        """Return the rows on one side of a test."""
+        held = self.weights.data.bits[test]
+        return attrs.evolve(self, rows=self.rows & (held if holds else ~held))
+
+
 @final
 class Weights:
     """Sums of weights of trees below sets of rows, at one noise scale.
@@ -79,6 +97,11 @@ class Weights:
     def __init__(self, data: TreeData, scale: float, *, threads: int = 1) -> None:
         self.data, self._starts = data.by_class()
         self._scale, self._threads = scale, threads
+
+    @property
+    def whole(self) -> RowsBelow:
+        """All rows."""
+        return RowsBelow(self, self.data.rows)
 
     def of_tests(self, rows: Bits, depth: int) -> NDArray[np.float64]:
         """Return, for each test, the log of the sum of weights of all trees of that depth with that test at the root.
@@ -119,9 +142,9 @@ class Weights:
         from dpframework_trees.kernels import Weighing, log_weights_of_pairs
 
         if depth == 2:
-            top, total = _empty_sums(len(pairs))
+            top, total = empty_sums(len(pairs))
             log_weights_of_pairs(pairs, Weighing(counts, self.data.criterion, self._scale), top, total)
-            return _log_products(top, total)
+            return log_products(top, total)
 
         def of_test(t: int) -> float:
             held = rows & self.data.bits[t]
@@ -141,13 +164,13 @@ class Weights:
         weighing = Weighing(counts, data.criterion, self._scale)
 
         def share(first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            sums = _empty_sums(len(data.bits))
+            sums = empty_sums(len(data.bits))
             log_weights_of_rows(data.bits, rows, self._starts, weighing, first, threads, *sums)
             return sums
 
         tops, totals = (np.stack(each) for each in zip(*_in_threads(share, range(threads), threads), strict=True))
         top = tops.max(axis=0)
-        return _log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
+        return log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
 
 
 def _in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
@@ -157,11 +180,12 @@ def _in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: i
         return list(pool.map(function, numbers))
 
 
-def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what sums of weights begin with, for either side of each root: exp(top) total."""
     return np.full((2, tests), -np.inf), np.zeros((2, tests))
 
 
-def _log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logs of products over the sides of each root of sums exp(top) total."""
     return np.asarray((top + np.log(total)).sum(axis=0))
 

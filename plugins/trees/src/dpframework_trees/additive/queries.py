@@ -42,6 +42,11 @@ class LogisticRows(Query):
     given: tuple[str, ...]
 
     @property
+    def gathers(self) -> bool:
+        """Two bytes for each row and attribute."""
+        return True
+
+    @property
     def text(self) -> str:
         """Name the class."""
         return f"additive logistic model of {self.target.name} on {len(self.given)} attributes"

@@ -11,7 +11,7 @@ Compiled code is kept on disk, and numba compiles a kernel again when its own fi
 kernel of another file changed which this one calls: after such a change, delete `__pycache__` here.
 """
 
-from dpframework_trees.kernels.bits import arrange, best_associations, common, pack_classes, pack_tests
+from dpframework_trees.kernels.bits import arrange, common, count_common, pack_classes, pack_tests
 from dpframework_trees.kernels.counting import add_leaf_codes
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from dpframework_trees.kernels.routing import Routed, leaf_counts, place_rows
@@ -37,9 +37,9 @@ __all__ = [
     "add_leaf_codes",
     "add_residuals",
     "arrange",
-    "best_associations",
     "child_score",
     "common",
+    "count_common",
     "count_pairs",
     "count_tests",
     "grow_unions",

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dpframework.tables import popcount
-from dpframework_trees.kernels.arrays import Bits, Floats, Index, Integers, Kinds
+from dpframework_trees.kernels.arrays import Bits, Index, Integers, Kinds
 from dpframework_trees.splits import BELOW
 
 
@@ -71,20 +71,8 @@ def arrange(bits: Bits, source: Integers, arranged: Bits) -> None:
 
 
 @njit(nogil=True, cache=True)
-def best_associations(bits: Bits, others: Bits, rows: Bits, tests: Integers, scores: Floats) -> None:
-    """Fill in, for each of some tests t, the largest abs(n_tu - n_t n_u / n) over the other view's tests u.
-
-    n_tu is the number of rows that both hold for, n that of all rows.
-    """
-    n = common(rows, rows)
-    held = np.zeros(len(others), dtype=np.int64)
-    for u in range(len(others)):
-        held[u] = common(others[u], rows)
-    for k in range(len(tests)):
-        own = bits[tests[k]]
-        n_t = common(own, rows)
-        best = 0.0
+def count_common(bits: Bits, others: Bits, counts: Integers) -> None:
+    """Fill in counts[t, u]: rows of both set t of one kind and set u of another."""
+    for t in range(len(bits)):
         for u in range(len(others)):
-            if n > 0:
-                best = max(best, abs(common(own, others[u]) - n_t * (held[u] / n)))
-        scores[k] = best
+            counts[t, u] = common(bits[t], others[u])

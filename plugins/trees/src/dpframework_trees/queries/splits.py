@@ -111,6 +111,11 @@ class ThresholdScores(CriterionScores):
     attribute: Attribute
 
     @property
+    def gathers(self) -> bool:
+        """It sorts values: 16 bytes a row."""
+        return True
+
+    @property
     def text(self) -> str:
         """Name criterion, attribute and class."""
         return f"{self.criterion.name} score of each threshold of {self.attribute.name} for {self.target.name}"

@@ -17,6 +17,7 @@ from dpframework.tables import Block
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.splits import Candidates
+from dpframework_trees.tree_counts import TreeCounts, counted_pairs
 from dpframework_trees.tree_data import TreeData
 
 
@@ -33,6 +34,14 @@ def packed(block: Block, candidates: Candidates, target: Attribute | None) -> ND
     return words
 
 
+def all_of(rows: int) -> NDArray[np.uint64]:
+    """Return the set of so many rows."""
+    full = np.full((rows + 63) // 64, ~np.uint64(0))
+    if rows % 64:
+        full[-1] = (1 << rows % 64) - 1
+    return full
+
+
 @final
 @attrs.frozen
 class TreeScores(CriterionScores):
@@ -46,11 +55,19 @@ class TreeScores(CriterionScores):
         What each node may ask.
     depth
         The number of levels.
+    counted
+        Whether its answer is `TreeCounts`, which the exact sampler reads: for trees of two levels at most.
     """
 
     name = "tree-scores"
     tests: Candidates
     depth: int
+    counted: bool = False
+
+    @property
+    def gathers(self) -> bool:
+        """A bit for each row and test, unless counts are enough."""
+        return not self.counted
 
     @property
     def text(self) -> str:
@@ -67,19 +84,27 @@ class TreeScores(CriterionScores):
         """See `Criterion.rounding`: leaves are added up, level by level."""
         return self.criterion.rounding(self.target.size, self.rows.bound, self.depth + 1)
 
-    def coordinates(self, answer: TreeData) -> NDArray[np.float64]:
+    def coordinates(self, answer: TreeData | TreeCounts) -> NDArray[np.float64]:
         """Return the scores of all trees, or of some if they are more than 2000."""
         trees = np.random.default_rng(0).integers(0, len(self.tests), (2000, 2**self.depth - 1))
         if self.answer_length <= len(trees):
             trees = np.array(list(itertools.product(range(len(self.tests)), repeat=trees.shape[1])))
         return np.array([answer.score(tests) for tests in trees])
 
-    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
-        """Return this block's rows as bits (see `packed`)."""
-        return packed(block, self.tests, self.target)
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Return this block's rows as bits (see `packed`), or counts of pairs of tests by class."""
+        if not self.counted:
+            return packed(block, self.tests, self.target)
+        index, classes = block.index, block.codes(self.target.name)
+        of_classes = [block.at(index[classes == c]) for c in range(self.target.size)]
+        starts = np.cumsum([0, *((one.rows + 63) // 64 for one in of_classes)])
+        bits = np.concatenate([packed(one, self.tests, None) for one in of_classes], axis=1)
+        return counted_pairs(bits, np.concatenate([all_of(one.rows) for one in of_classes]), starts)
 
-    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData:
-        """Put the blocks' bits side by side."""
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
+        """Add up counts, or put the blocks' bits side by side."""
+        if self.counted:
+            return TreeCounts(engine.sum(rows, self.count), self.depth, self.criterion.code)
         words = np.concatenate(engine.map(rows, self.count), axis=1)
         return TreeData(words[: len(self.tests)], words[len(self.tests) :], self.depth, self.criterion.code)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -15,7 +14,7 @@ from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, Norm, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.pairing import PairData, PairScore
-from dpframework_trees.queries.trees import packed
+from dpframework_trees.queries.trees import all_of, packed
 from dpframework_trees.splits import Candidates, Split
 
 
@@ -68,24 +67,27 @@ class Associations(CandidateScores):
         given: Candidates = inputs["candidates"]
         return given
 
-    def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
-        """Return this block's rows as bits: tests, tests of the other view, all rows."""
-        from dpframework_trees.kernels import pack_classes
+    def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
+        """Return how many rows tests hold for, and tests of the other view, and both; in the last places, all rows.
 
-        everyone = np.zeros((1, (block.rows + 63) // 64), dtype=np.uint64)
-        pack_classes(np.zeros(block.rows, dtype=np.int64), everyone)
+        Shape (tests + 1, tests of the other view + 1).
+        """
+        from dpframework_trees.kernels import count_common
+
         given: Candidates = inputs["candidates"]
-        return np.concatenate([packed(block, given, None), packed(block, self.others, None), everyone])
+        everyone = all_of(block.rows)[np.newaxis]
+        bits = [np.concatenate([packed(block, tests, None), everyone]) for tests in (given, self.others)]
+        counts = np.zeros((len(given) + 1, len(self.others) + 1), dtype=np.int64)
+        count_common(*bits, counts)
+        return counts
 
-    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> NDArray[np.float64]:
+    def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Score the tests that are given."""
-        from dpframework_trees.kernels import best_associations
-
-        words = np.concatenate(engine.map(rows, functools.partial(self.count, **inputs)), axis=1)
-        given = len(inputs["candidates"])
-        scores = np.zeros(given)
-        best_associations(words[:given], words[given:-1], words[-1], np.arange(given), scores)
-        return scores
+        rows = counts[-1, -1]
+        if rows == 0:
+            return np.zeros(len(counts) - 1)
+        expected = counts[:-1, -1:] * (counts[-1, :-1] / rows)
+        return np.asarray(np.abs(counts[:-1, :-1] - expected).max(axis=1, initial=0.0))
 
 
 @final
@@ -115,6 +117,11 @@ class TreePairScores(Query):
     second: Candidates
     depth: int
     rows: int | None
+
+    @property
+    def gathers(self) -> bool:
+        """A bit for each row and test."""
+        return True
 
     @property
     def text(self) -> str:

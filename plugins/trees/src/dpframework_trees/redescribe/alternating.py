@@ -30,6 +30,7 @@ from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, cut_of
+from dpframework_trees.tree_counts import MOST_LEVELS
 from dpframework_trees.weights import require_feasible
 
 
@@ -185,7 +186,8 @@ class AltMCMC(_Alternating):
 
     def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
         """Plan one release of a whole tree."""
-        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth)
+        counted = self.sampler == "exact" and self.max_depth <= MOST_LEVELS
+        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, counted)
         if self.sampler == "exact":
             require_feasible(len(tests), self.max_depth)
             return step(name, scores, ExactTrees(share), threshold=rows)

@@ -1,0 +1,66 @@
+"""The packages that run: their distribution, their version, and the digest of all their code."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+import types
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from dpframework.version import __version__
+
+#: The name of the distribution, of its package, and of the group of entry points that plugins use.
+CORE = "dpframework"
+
+_CODE_FILES = (".py", ".so", ".pyd")
+
+
+def place_of(package: str) -> Path | None:
+    """Return the folder of an imported package, or the file of a module; None for what has no file of its own.
+
+    Such as a folder without `__init__.py`, which may hold anything beside what is imported from it.
+    """
+    file = getattr(sys.modules.get(package), "__file__", None)
+    if file is None or not Path(file).is_file():
+        return None
+    return Path(file).parent if Path(file).stem == "__init__" else Path(file)
+
+
+def _code_files(root: Path) -> list[str]:
+    """Return the code files of a package, or a module's one, by their paths from the folder that it is in."""
+    if root.is_file():
+        return [root.name]
+    found = []
+    for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
+        inner[:] = [name for name in inner if name != "__pycache__"]
+        found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
+    return sorted(os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found)
+
+
+@functools.cache
+def package_form(package: str) -> Mapping[str, str]:
+    """Return a package with its distribution, its version and the digest of all its code files."""
+    digest = hashlib.sha256()
+    root = place_of(package)
+    assert root is not None, package
+    for name in _code_files(root):
+        content = (root.parent / name).read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    distribution, version = distributions().get(package, ("", ""))
+    form = {"package": package, "distribution": distribution, "version": version, "digest": digest.hexdigest()}
+    return types.MappingProxyType(form)
+
+
+@functools.cache
+def distributions() -> dict[str, tuple[str, str]]:
+    """Return the distribution and version of the core's and the plugins' packages."""
+    found = {CORE: (CORE, __version__)}
+    for point in entry_points(group=CORE):
+        if point.dist is not None:
+            found.setdefault(point.module.partition(".")[0], (point.dist.name, point.dist.version))
+    return found

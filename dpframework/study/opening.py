@@ -1,0 +1,93 @@
+"""Opening a study's table: after its checks, by whoever holds the rows, with every failure recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeAlias
+
+import attrs
+
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.plan.nodes import samples
+from dpframework.run.recording import Recorder
+from dpframework.study.data import grouped, require_read_for
+from dpframework.study.stopping import ended_by, told
+from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.files import TableFiles
+from dpframework.tables.table import Table
+
+#: What a study runs on: a table, its files, or a function that returns one of the two.
+Given: TypeAlias = Table | TableFiles | Callable[[], Table | TableFiles]
+
+
+def opened(
+    plan: StudyPlan,
+    given: Given,
+    engine: Engine,
+    randomness: Randomness,
+    ledger: Recorder | None,
+    values: Collection[str] | None,
+) -> Table | Rows:
+    """Return the table, or the engine's handle of its rows if the engine has read the files itself.
+
+    Whatever is wrong with its rows is recorded, and a private run tells its kind only. A failure that is not the rows'
+    is not recorded: a file that is not there, or a table of another schema.
+
+    Parameters
+    ----------
+    plan, given, engine, randomness, ledger
+        Of the run.
+    values
+        The attributes whose raw values are kept; None for all.
+    """
+    try:
+        loaded = given() if callable(given) else given
+        if isinstance(loaded, TableFiles):
+            _require_for(plan, loaded)
+            loaded = attrs.evolve(loaded, values=values)
+            if engine.reads_files:
+                return engine.open(loaded)
+            loaded = loaded.read(mapped=engine.mapped)
+        elif engine.reads_files:
+            raise NotOpened(f"engine '{engine.name}' reads files itself; give the study dpf.TableFiles(path, schema)")
+        if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
+            from dpframework.tables.building import require_public_counts
+
+            require_public_counts(loaded.schema, loaded.codes.shape[1], "the table")
+    except NotOpened:
+        raise
+    except Exception as error:
+        if ledger is not None:
+            ledger.refused(ended_by(error))
+        if not randomness.private:
+            raise
+        says = told(error)
+    else:
+        if not isinstance(loaded, Table):
+            raise InputError(
+                f"a study runs on a table (see dpf.read_table) or its files (dpf.TableFiles), not on "
+                f"{type(loaded).__name__}"
+            )
+        plan.require_schema(loaded.schema)
+        require_read_for(plan.unit, loaded, ledger)
+        own = grouped(loaded, plan.unit) if samples(plan.root) else loaded.with_units(None)
+        return own.with_values(values)
+    raise InputError(says)
+
+
+def _require_for(plan: StudyPlan, files: TableFiles) -> None:
+    """Refuse files of another table than the plan's.
+
+    Raises
+    ------
+    NotOpened
+        If they are read by another schema, or for another unit: nothing of their rows has been seen.
+    """
+    try:
+        plan.require_schema(files.schema)
+    except InputError as error:
+        raise NotOpened(str(error)) from None
+    if files.unit.id != plan.unit.id:
+        raise NotOpened(f"the study protects {plan.unit}, and its files are read for {files.unit}")

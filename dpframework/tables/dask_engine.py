@@ -1,0 +1,393 @@
+"""Rows on a cluster: Dask's workers read and keep them, functions travel there, and sums come back.
+
+This side holds no row. What it keeps of rows is how they were made (`holder.Derivation`): a worker makes them when it
+is first asked about them, so that one which takes over the pieces of another that was lost makes them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import secrets
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import attrs
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.parameters import is_whole_number
+from dpframework.tables.blocks import Block
+from dpframework.tables.building import Found, require_found
+from dpframework.tables.engines import Engine
+from dpframework.tables.files import Piece, TableFiles
+from dpframework.tables.table import Table
+from dpframework.tables.watching import tell
+
+if TYPE_CHECKING:
+    from dpframework.tables.holder import Derivation, Read
+
+PATIENCE = 120.0  # seconds for a worker to be there, and to begin
+POLL = 0.5  # seconds after which a worker that has not answered is looked for
+MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
+
+
+@attrs.define(eq=False)
+class OpenedTable:
+    """A table on the cluster: its pieces, what was found in each, and which worker holds which."""
+
+    number: int
+    pieces: list[Piece]
+    key: bytes
+    read: dict[int, Read] = attrs.field(factory=dict)
+    places: dict[int, str] = attrs.field(factory=dict)
+    dropped: list[int] = attrs.field(factory=list)
+
+    def held_by(self, address: str) -> list[int]:
+        """Return the pieces that a worker holds."""
+        return [piece for piece, place in self.places.items() if place == address]
+
+
+@final
+@attrs.frozen(eq=False, repr=False, weakref_slot=True)
+class ClusterRows:
+    """Some rows of a table on a cluster: a number, and how they were made."""
+
+    table: OpenedTable
+    number: int
+    lineage: tuple[Derivation, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "ClusterRows(rows are private)"
+
+
+@final
+class Dask(Engine):
+    """Rows on the workers of a Dask cluster, which read their own files: counts are all that comes back.
+
+    The client, the scheduler and the workers are the data owner's, and so is the network between them. Needs the extra
+    `dask`: `pip install "dpframework[dask]"`. Close it after use, or use it in a `with` block.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler, such as "tcp://10.0.0.1:8786"; by default a cluster on this machine is started, and ended when
+        the engine is closed.
+    workers
+        Without an address: the number of worker processes, by default one a processor.
+    """
+
+    name = "dask"
+    reads_files = True
+    gathers = False
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        if address is not None and (not isinstance(address, str) or "://" not in address):
+            raise InputError(f"the address of a scheduler is a text such as 'tcp://10.0.0.1:8786', not {address!r}")
+        if workers is not None and not is_whole_number(workers):
+            raise InputError(f"a local cluster needs a positive number of workers, not {workers!r}")
+        if address is not None and workers is not None:
+            raise InputError("a cluster with an address has the workers that it has; give the address only")
+        self._address, self._workers = address, workers
+        self._client: Any = None
+        self._ending = contextlib.ExitStack()
+        self._holders: dict[str, Any] = {}
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Dask:
+        """Return the engine."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def load(self, table: Table) -> NoReturn:
+        """Refuse: rows do not travel.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError(
+            "engine 'dask' takes no table from this process, since rows do not travel; give the study "
+            "dpf.TableFiles(path, schema), which its workers read"
+        )
+
+    def open(self, files: TableFiles) -> ClusterRows:
+        """Have the workers read the pieces of a table.
+
+        Raises
+        ------
+        InputError
+            If the cluster cannot be reached or its workers run other versions; and as `read_table` does.
+        """
+        self._connect()
+        pieces = files.pieces(len(self._live()))
+        table = OpenedTable(next(self._numbers), pieces, secrets.token_bytes(32))
+        try:
+            self._place(table, range(len(pieces)))
+            found = functools.reduce(Found.__add__, (read.found for read in table.read.values()))
+            require_found(files.schema, found, files.sources)
+        except BaseException:
+            self._forget(table)
+            raise
+        return ClusterRows(table, table.number)
+
+    def counts(self, rows: ClusterRows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """See `Engine`: one message to each worker, and one back.
+
+        Raises
+        ------
+        InputError
+            If a function fails, or counts in no integers; only the kind of failure comes back.
+        """
+        from dpframework.tables.holder import Asked
+
+        table = rows.table
+        dropped, table.dropped = tuple(table.dropped), []
+        asked = _pickled(Asked(rows.number, rows.lineage, tuple(functions), dropped))
+        totals: list[NDArray[Any]] = []
+        todo = set(table.places)
+        for _ in range(MOST_LOSSES):
+            parts = {address: sorted(todo & set(table.held_by(address))) for address in set(table.places.values())}
+            calls = {address: ("counts", table.number, pieces, asked) for address, pieces in parts.items() if pieces}
+            for address, answer in self._answers(calls):
+                if answer is None:
+                    continue
+                own = _require_well(answer, "while it counted")
+                totals = own if not totals else [a + b for a, b in zip(totals, own, strict=True)]
+                todo -= set(parts[address])
+            if not todo:
+                return totals
+            self._place(table, sorted(todo))
+        raise InputError("worker after worker was lost while it counted; give each more memory, or use more of them")
+
+    def split(self, rows: ClusterRows, by: Cut) -> list[ClusterRows]:
+        """See `Engine`."""
+        parts = self._made(rows, by, number_of_parts(by))
+        if parts:
+            self.counts(parts[0], [])  # now, so that what fails does so here
+        return parts
+
+    def derive(self, rows: ClusterRows, attribute: Attribute, cases: Cases) -> ClusterRows:
+        """See `Engine`."""
+        (derived,) = self._made(rows, cases, 1, attribute)
+        self.counts(derived, [])
+        return derived
+
+    def drop(self, rows: ClusterRows) -> None:
+        """See `Engine`; parts that nobody has a handle of any more are dropped without it."""
+        if rows.number == rows.table.number:
+            self._forget(rows.table)
+        else:
+            rows.table.dropped.append(rows.number)
+
+    def close(self) -> None:
+        """End the connection, and the cluster if it was started here; the next table that is opened begins anew."""
+        self._holders.clear()
+        self._client = None
+        self._ending.close()
+
+    def _made(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
+        """Return handles of what is made of some rows."""
+        from dpframework.tables.holder import Derivation
+
+        numbers = tuple(itertools.islice(self._numbers, number))
+        step = Derivation(rows.number, numbers, by, attribute)
+        made = [ClusterRows(rows.table, number, (*rows.lineage, step)) for number in numbers]
+        for one in made:
+            weakref.finalize(one, rows.table.dropped.append, one.number).atexit = False
+        return made
+
+    def _connect(self) -> None:
+        """Connect to the cluster, or start one, unless that was done."""
+        if self._client is not None:
+            return
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            raise NotOpened(
+                "engine 'dask' needs dask.distributed; install it with: pip install 'dpframework[dask]'"
+            ) from None
+        with contextlib.ExitStack() as ending:
+            if self._address is None:
+                number = self._workers or os.cpu_count() or 1
+                pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # none but the scheduler's own
+                cluster = LocalCluster(n_workers=number, threads_per_worker=1, scheduler_kwargs=pages)
+                ending.callback(cluster.close)
+                self._client = Client(cluster, direct_to_workers=True)
+            else:
+                try:
+                    self._client = Client(self._address, timeout=PATIENCE)
+                except (OSError, ValueError) as error:
+                    raise NotOpened(
+                        f"no Dask scheduler can be reached at {self._address}: {type(error).__name__}; see that it "
+                        "runs, and that its version is this one's"
+                    ) from None
+            ending.callback(self._client.close)
+            self._ending = ending.pop_all()
+
+    def _live(self) -> list[str]:
+        """Return the addresses of the workers that are there, once there are any."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            found = sorted(self._client.nthreads())
+            if found:
+                return found
+            if time.monotonic() > until:
+                raise NotOpened("the Dask cluster has no workers; start some with: dask worker ADDRESS")
+            time.sleep(POLL)
+
+    def _place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
+        """Have pieces read by the workers that hold the fewest; those read before must be as they were.
+
+        Raises
+        ------
+        InputError
+            If a piece cannot be read, or was changed since it was first read.
+        """
+        todo = list(pieces)
+        for piece in todo:
+            table.places.pop(piece, None)
+        for _ in range(MOST_LOSSES):
+            live = self._live()
+            share = {address: len(table.held_by(address)) for address in live}
+            given: dict[str, list[int]] = {address: [] for address in live}
+            for piece in todo:
+                least = min(live, key=lambda address: share[address])
+                share[least] += 1
+                given[least].append(piece)
+            while any(given.values()):
+                turn = {address: own.pop(0) for address, own in given.items() if own}
+                calls = {
+                    address: ("read", table.number, piece, _pickled((table.pieces[piece], table.key)))
+                    for address, piece in turn.items()
+                }
+                for address, answer in self._answers(calls):
+                    if answer is None:
+                        given.pop(address, None)
+                        continue
+                    self._keep(table, turn[address], _require_well(answer, "while it read its files"))
+                    table.places[turn[address]] = address
+                    tell(len(table.places), len(table.pieces))
+            todo = [piece for piece in todo if piece not in table.places]
+            if not todo:
+                return
+        raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
+
+    def _keep(self, table: OpenedTable, piece: int, read: Read) -> None:
+        """Keep what was found in a piece, or compare it with what was found before."""
+        if table.read.setdefault(piece, read) != read:
+            name = os.path.basename(table.pieces[piece].file)
+            raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
+
+    def _answers(self, calls: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, Any]]:
+        """Call workers at the same time, and yield what each answers: None for one that was lost."""
+        import cloudpickle
+
+        waiting = {}
+        for address, (method, *given) in calls.items():
+            with contextlib.suppress(OSError, RuntimeError):
+                waiting[address] = getattr(self._holder(address), method)(*given)
+        for address in calls:
+            answer = self._waited(address, waiting[address]) if address in waiting else None
+            found = None if answer is None else cloudpickle.loads(answer)
+            if found is None or type(found).__name__ == "Absent":
+                self._holders.pop(address, None)
+                found = None
+            yield address, found
+
+    def _waited(self, address: str, future: Any) -> bytes | None:
+        """Return what a worker answers; None if it was lost, even where Dask would wait for it."""
+        while True:
+            try:
+                answer: bytes = future.result(timeout=POLL)
+                return answer
+            except TimeoutError:  # before OSError, which it is one of
+                if address not in self._client.nthreads():
+                    return None
+            except (OSError, RuntimeError, KeyError):  # Dask's words for a worker, or an actor, that is not there
+                return None
+
+    def _holder(self, address: str) -> Any:
+        """Return the actor of a worker that holds rows; a new one must run the same code as this process."""
+        from dpframework.tables.holder import Holder
+
+        if address not in self._holders:
+            made = self._client.submit(Holder, actor=True, workers=[address], pure=False, allow_other_workers=False)
+            until = time.monotonic() + PATIENCE
+            while not made.done():
+                if address not in self._client.nthreads() or time.monotonic() > until:
+                    raise OSError("the worker is not there")
+                time.sleep(0.01)
+            holder = made.result()
+            self._require_same_code(address, holder)
+            self._holders[address] = holder
+        return self._holders[address]
+
+    def _require_same_code(self, address: str, holder: Any) -> None:
+        """Refuse a worker that would count with other code than the plan's.
+
+        Raises
+        ------
+        NotOpened
+            If it does: nothing has been read there.
+        """
+        import cloudpickle
+
+        from dpframework.tables.holder import packages_here, versions
+
+        packages = packages_here()
+        answer = self._waited(address, holder.versions(packages))
+        if answer is None:
+            raise OSError("the worker is not there")
+        theirs, ours = _require_well(cloudpickle.loads(answer), "while it told its versions"), versions(packages)
+        other = [what for what in ours if theirs.get(what) != ours[what]]
+        if other:
+            told = ", ".join(f"{what} ({theirs.get(what)}, here {ours[what]})" for what in other)
+            raise NotOpened(f"the worker at {address} runs other code: {told}; install the same on all machines")
+
+    def _forget(self, table: OpenedTable) -> None:
+        """Have the workers forget a table."""
+        for address in set(table.places.values()) & set(self._holders):
+            with contextlib.suppress(OSError, RuntimeError):
+                self._holders[address].drop(table.number)
+        table.places.clear()
+
+
+def _pickled(asked: Any) -> bytes:
+    """Return what is sent to workers.
+
+    Raises
+    ------
+    InputError
+        If it cannot be sent.
+    """
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(asked))
+    except Exception as error:
+        raise InputError(
+            f"a query cannot be sent to the workers ({type(error).__name__}); define it, and what it is given, in a "
+            "module, without open files or locks"
+        ) from None
+
+
+def _require_well(answer: Any, when: str) -> Any:
+    """Return an answer that is no failure; raise what may be told of one."""
+    if type(answer).__name__ != "Failed":
+        return answer
+    if answer.error is not None:
+        raise answer.error
+    raise InputError(f"a worker failed with {answer.kind} {when}; run with engine 'memory' to see where")

@@ -1,0 +1,237 @@
+"""What a worker of a cluster does: it reads its own pieces of a table, keeps them, and counts on them.
+
+Whatever goes wrong here is caught here and told by its kind: a cluster's log shows the text of an error that escapes,
+and an error's text may quote a row. Results are sums, in integers, and pickled here, so that nothing else is sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import io
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Cases
+from dpframework.facts.errors import InputError
+from dpframework.facts.packages import distributions, package_form
+from dpframework.tables.blocks import Block
+from dpframework.tables.building import Found
+from dpframework.tables.engines import InMemory
+from dpframework.tables.files import Piece
+from dpframework.tables.silence import silenced
+from dpframework.tables.table import Table
+
+#: What both sides must have the same of, besides the packages that count: Python, and what travels between them.
+COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
+_SENT = ("builtins", "dpframework")
+
+
+@attrs.frozen
+class Derivation:
+    """How some rows were made of others: parts of a cut, or the same rows with one more attribute.
+
+    Attributes
+    ----------
+    source
+        The number of the rows that they were made of.
+    made
+        The numbers of what was made, in order.
+    by
+        The cut, or the cases of a new attribute.
+    attribute
+        The new attribute; None for a cut.
+    """
+
+    source: int
+    made: tuple[int, ...]
+    by: Cut
+    attribute: Attribute | None = None
+
+
+@attrs.frozen
+class Asked:
+    """What a worker is asked for: counts of some rows, which it makes first if it does not have them.
+
+    Attributes
+    ----------
+    rows
+        The number of the rows.
+    lineage
+        How they were made, from the whole table on.
+    functions
+        What counts.
+    dropped
+        Rows that nobody will ask for again.
+    """
+
+    rows: int
+    lineage: tuple[Derivation, ...]
+    functions: tuple[Callable[[Block], NDArray[Any]], ...]
+    dropped: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class Read:
+    """What a worker says of a piece that it has read.
+
+    Attributes
+    ----------
+    found
+        The number of its rows, and in which ways cells do not fit.
+    digest
+        Of its codes and values, by a key that the client drew: a piece that is read again must have the same.
+    """
+
+    found: Found
+    digest: bytes
+
+
+@attrs.frozen
+class Failed:
+    """What a worker says of a failure: its kind, and the sentence of one that shows nothing of the rows."""
+
+    kind: str
+    error: InputError | None = None
+
+
+@attrs.frozen
+class Absent:
+    """A worker was asked about a piece that it does not hold: it is not the process that read it."""
+
+
+@final
+class Holder:
+    """Holds pieces of tables in a worker's memory; an actor, so its methods are called one at a time."""
+
+    def __init__(self) -> None:
+        self._engine = InMemory()
+        self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: rows by their number
+
+    def versions(self, packages: Sequence[str]) -> bytes:
+        """Return what this worker would run: versions, and the digest of each package."""
+        return _guarded(lambda: versions(packages))
+
+    def read(self, table: int, piece: int, given: bytes) -> bytes:
+        """Read a piece of a table and keep it; `given` is that `Piece` and a key."""
+
+        def reading() -> Read:
+            import cloudpickle
+
+            described, key = cloudpickle.loads(given)
+            if not isinstance(described, Piece):
+                raise TypeError("a piece of a table is expected")
+            rows, found = described.read()
+            self._pieces[table, piece] = {table: self._engine.load(rows)}
+            return Read(found, _digest(rows, key))
+
+        return _guarded(reading, telling=True)
+
+    def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
+        """Return the sums of what functions count over the rows of some pieces; `given` is `Asked`."""
+
+        def counting() -> list[NDArray[Any]] | Absent:
+            import cloudpickle
+
+            if any((table, piece) not in self._pieces for piece in pieces):
+                return Absent()
+            asked: Asked = cloudpickle.loads(given)
+            totals: list[NDArray[Any]] | None = None
+            for piece in pieces:
+                held = self._pieces[table, piece]
+                for number in asked.dropped:
+                    held.pop(number, None)
+                rows = self._made(held, asked.rows, asked.lineage)
+                if asked.functions:
+                    own = [_integers(one) for one in self._engine.counts(rows, asked.functions)]
+                    totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
+            return totals or []
+
+        return _guarded(counting)
+
+    def drop(self, table: int) -> None:
+        """Forget all pieces of a table."""
+        for place in [place for place in self._pieces if place[0] == table]:
+            del self._pieces[place]
+
+    def _made(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation]) -> Any:
+        """Return some rows of a piece, made of those that they come from where they are not there."""
+        if number not in held:
+            step = next(one for one in lineage if number in one.made)
+            source = self._made(held, step.source, lineage)
+            if step.attribute is not None and isinstance(step.by, Cases):
+                parts = [self._engine.derive(source, step.attribute, step.by)]
+            else:
+                parts = self._engine.split(source, step.by)
+            held.update(zip(step.made, parts, strict=True))
+        return held[number]
+
+
+def versions(packages: Sequence[str]) -> Mapping[str, str]:
+    """Return the versions of what counts here, and the digest of the code of some packages."""
+    found = {"python": platform.python_version(), "byte order": sys.byteorder}
+    for name in COMPARED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    for name in packages:
+        try:
+            __import__(name)
+            found[f"the code of {name}"] = package_form(name)["digest"]
+        except ImportError:
+            found[f"the code of {name}"] = "not installed"
+    return found
+
+
+def packages_here() -> list[str]:
+    """Return the packages of the core and of all plugins that are installed here."""
+    return sorted(distributions())
+
+
+def _integers(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return counts, if they are integers: sums of others depend on how rows lie on workers."""
+    if counts.dtype.kind not in "iu":
+        raise InputError("counts must be integers")
+    return counts
+
+
+def _digest(table: Table, key: bytes) -> bytes:
+    digest = hashlib.blake2b(key=key)
+    for array in (table.codes, *(table.values[name] for name in sorted(table.values))):
+        digest.update(f"{array.shape} {array.dtype}\n".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
+
+
+def _guarded(function: Callable[[], Any], *, telling: bool = False) -> bytes:
+    """Return the pickled result of a function that sees rows, or of its failure no more than the kind.
+
+    Nothing that it prints, warns or raises is shown. With `telling`, the sentence of an error of reading is kept.
+    """
+    import cloudpickle
+
+    try:
+        with silenced(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            return bytes(cloudpickle.dumps(function()))
+    except BaseException as error:  # one that escaped would be shown in the worker's log
+        failed = functools.partial(Failed, _kind(error))
+        if telling and isinstance(error, InputError):
+            error.__traceback__ = error.__cause__ = error.__context__ = None
+            return bytes(cloudpickle.dumps(failed(error)))
+        return bytes(cloudpickle.dumps(failed()))
+
+
+def _kind(error: BaseException) -> str:
+    known = type(error).__module__.partition(".")[0] in _SENT
+    return type(error).__name__ if known else "an error of its own"

@@ -1,0 +1,190 @@
+"""The conformance suite of engines: whatever holds the rows, what is counted is the same.
+
+Subclass it in a test module, and return an engine::
+
+    class TestMine(EngineConformance):
+        @classmethod
+        def made(cls):
+            return Mine()
+
+Every result is compared with that of one block of rows in memory.
+"""
+
+from __future__ import annotations
+
+import abc
+import pickle
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Boolean, Categorical, Numeric
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Below, Cases, Equals
+from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.schema import Schema
+from dpframework.queries import Histogram, JointHistogram, Query
+from dpframework.tables.blocks import Block
+from dpframework.tables.engines import Engine, InMemory, Rows
+from dpframework.tables.files import TableFiles
+
+SCHEMA = Schema(
+    [
+        Boolean("ill"),
+        Categorical("ward", ["x", "y", "z"]),
+        Numeric("age", 0, 100, bins=5, missing=True),
+        Categorical("wide", [f"v{k}" for k in range(300)]),
+    ]
+)
+GROUP = Categorical("group", ["ill", "young", "rest"])
+CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
+CUTS: tuple[Cut, ...] = (SCHEMA["ward"], CASES, (Equals("ward", "x"), Equals("ward", "z")), SCHEMA["wide"])
+JOINT = JointHistogram(SCHEMA.attributes[:3])
+
+
+class _Narrow(Query):
+    """Counts rows in a type that wraps round."""
+
+    name = "narrow"
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Return the number of rows, in eight bits."""
+        return np.array([block.rows]).astype(np.int8)
+
+
+class _Telling(Query):
+    """Fails, and quotes what it saw."""
+
+    name = "telling"
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Raise an error that quotes a row."""
+        raise ValueError(f"saw {block.values('age')[:3]}")
+
+
+def _write(folder: Path, sizes: tuple[int, ...]) -> TableFiles:
+    rng = np.random.default_rng(len(sizes))
+    for file, rows in enumerate(sizes):
+        age = pl.Series(rng.uniform(-10, 110, rows).round(1)).set(pl.Series(rng.random(rows) < 0.1), None)
+        ward, wide = rng.integers(0, 3, rows), rng.integers(0, 300, rows)
+        frame = pl.DataFrame(
+            {
+                "ill": pl.Series(rng.random(rows) < 0.4, dtype=pl.Boolean),
+                "ward": pl.Series(["xyz"[k] for k in ward], dtype=pl.String),
+                "age": age.cast(pl.Float64),
+                "wide": pl.Series([f"v{k}" for k in wide], dtype=pl.String),
+            }
+        )
+        frame.write_parquet(folder / f"{file}.parquet")
+    return TableFiles(folder, SCHEMA)
+
+
+def _all_counts(engine: Engine, rows: Rows) -> list[Any]:
+    """Return counts of the rows, of parts of them, of parts of parts, and by an attribute that is derived."""
+    parts = [rows, *(part for cut in CUTS[:3] for part in engine.split(rows, cut))]
+    parts += [inner for part in engine.split(rows, SCHEMA["ill"]) for inner in engine.split(part, CASES)]
+    counts = [JOINT.evaluate(engine, part).tolist() for part in parts]
+    derived = engine.derive(rows, GROUP, CASES)
+    grouped = JointHistogram([GROUP, SCHEMA["ill"]])
+    again = (derived, *engine.split(derived, GROUP), *engine.split(engine.split(derived, SCHEMA["ill"])[1], GROUP))
+    return counts + [grouped.evaluate(engine, part).tolist() for part in again]
+
+
+class EngineConformance(abc.ABC):
+    """What every engine must do; one is made for all tests of the class, and closed after them."""
+
+    engine: ClassVar[Engine]
+
+    @classmethod
+    @abc.abstractmethod
+    def made(cls) -> Engine:
+        """Return the engine that is tested."""
+
+    @classmethod
+    def setup_class(cls) -> None:
+        """Make the engine."""
+        cls.engine = cls.made()
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        """Close it."""
+        cls.engine.close()
+
+    @pytest.mark.parametrize("sizes", [(40,), (7, 0, 90), (0,)], ids=["a file", "three files", "no rows"])
+    def test_counts_are_those_of_one_block_in_memory(self, sizes: tuple[int, ...], tmp_path: Path) -> None:
+        """Of all rows, parts, parts of parts, and what is derived."""
+        files, memory = _write(tmp_path, sizes), InMemory()
+        rows, expected = self.engine.open(files), memory.open(files)
+        assert self.engine.number(rows) == memory.number(expected) == sum(sizes)
+        assert _all_counts(self.engine, rows) == _all_counts(memory, expected)
+        self.engine.drop(rows)
+
+    def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
+        """Each as if it were alone, in integers of 64 bits, parts of many values too."""
+        rows = self.engine.open(_write(tmp_path, (30, 12)))
+        for part in (rows, self.engine.split(rows, SCHEMA["wide"])[0]):
+            alone = [Histogram(attribute).evaluate(self.engine, part) for attribute in SCHEMA]
+            together = self.engine.counts(part, [Histogram(attribute).count for attribute in SCHEMA])
+            assert [one.tolist() for one in together] == [one.tolist() for one in alone]
+            assert {one.dtype for one in together} == {np.dtype(np.int64)}
+        self.engine.drop(rows)
+
+    def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:
+        """What is left counts as before."""
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        files = _write(tmp_path / "a", (5, 6)), _write(tmp_path / "b", (20,))
+        first, second = map(self.engine.open, files)
+        parts = self.engine.split(second, SCHEMA["ill"])
+        before = [JOINT.evaluate(self.engine, part).tolist() for part in parts]
+        self.engine.drop(first)
+        assert [JOINT.evaluate(self.engine, part).tolist() for part in parts] == before
+        del parts
+        assert self.engine.number(second) == 20
+        self.engine.drop(second)
+
+    def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
+        """See `counts.wide`; and the rows can be counted after it."""
+        rows = self.engine.open(_write(tmp_path, (9,)))
+        with pytest.raises(InputError):
+            _Narrow().evaluate(self.engine, rows)
+        assert self.engine.number(rows) == 9
+        self.engine.drop(rows)
+
+    def test_a_failure_does_not_end_the_engine(self, tmp_path: Path) -> None:
+        """A query that fails stops its run, and the engine serves the next."""
+        rows = self.engine.open(_write(tmp_path, (9, 4)))
+        with pytest.raises((ValueError, DPFrameworkError)) as caught:
+            _Telling().evaluate(self.engine, rows)
+        if not self.engine.gathers:  # its rows are elsewhere: there they stay
+            assert "saw" not in str(caught.value)
+        assert self.engine.number(rows) == 13
+        self.engine.drop(rows)
+
+    def test_files_that_do_not_fit_are_refused_as_in_memory(self, tmp_path: Path) -> None:
+        """In the same words, whichever file it is."""
+        _write(tmp_path, (9, 4))
+        files = TableFiles(tmp_path, SCHEMA, out_of_domain=OutOfDomain.ERROR)
+        few = TableFiles(tmp_path, Schema(SCHEMA.attributes, rows=12))
+        none = TableFiles(tmp_path / "none.parquet", SCHEMA)
+        for refused in (files, few, none):
+            said = []
+            for engine in (InMemory(), self.engine):
+                with pytest.raises(InputError) as caught:
+                    engine.open(refused)
+                said.append((type(caught.value), str(caught.value)))
+            assert said[0] == said[1]
+        assert said[0][0] is NotOpened
+
+    def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
+        """Neither its number of rows nor a code; and it leaves this process with its rows only."""
+        rows = self.engine.open(_write(tmp_path, (4321,)))
+        assert "4321" not in repr(rows)
+        if not self.engine.gathers:
+            assert len(pickle.dumps(getattr(rows, "lineage", ()))) < 1000
+        self.engine.drop(rows)

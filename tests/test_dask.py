@@ -1,0 +1,298 @@
+"""The Dask engine: workers read and count, and nothing of a row comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.tables import holder
+from dpframework.tables.files import TableFiles
+from dpframework.verify import EngineConformance
+
+cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
+distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Boolean("ill", view="left"),
+        dpf.Categorical("colour", ["red", "green", "blue"], view="left"),
+        dpf.Numeric("age", 0, 100, bins=8, view="right"),
+        dpf.Numeric("weight", 0, 200, bins=4, view="right"),
+    ],
+    rows=2000,
+)
+SECRET = "a-cell-that-nobody-may-see"
+
+
+@functools.cache
+def shared() -> dpf.Dask:
+    """A cluster for all tests of this process: it takes seconds to start."""
+    made = dpf.Dask(workers=2)
+    made._connect()
+    return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine() -> Iterator[dpf.Dask]:
+    yield shared()
+    shared().close()
+    shared.cache_clear()
+
+
+def written(folder: Path, rows: int, files: int = 3) -> Path:
+    rng = np.random.default_rng(rows)
+    age = rng.normal(50, 20, rows)
+    frame = pl.DataFrame(
+        {
+            "ill": rng.random(rows) < np.clip(age / 100, 0.1, 0.9),
+            "colour": [("red", "green", "blue", SECRET)[k] for k in rng.integers(0, 4, rows)],
+            "age": age,
+            "weight": age + rng.normal(30, 10, rows),
+        }
+    )
+    folder.mkdir(exist_ok=True)
+    for k, part in enumerate(np.array_split(np.arange(rows), files)):
+        frame[part].write_parquet(folder / f"{k}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("dask") / "rows", 2000)
+
+
+class TestDask(EngineConformance):
+    @classmethod
+    def made(cls) -> dpf.Engine:
+        return dpf.Dask(shared()._client.scheduler.address)
+
+
+def study(*miners: tuple[str, dict[str, Any]], relation: str = "replace-one") -> dpf.Study:
+    made = dpf.Study(SCHEMA, epsilon=10 * len(miners), relation=relation)
+    for name, parameters in miners:
+        made.add(name, dpf.miner(name, epsilon=1, **parameters))
+    return made
+
+
+MINERS = [
+    ("dp-id3", {"target": "ill", "max_depth": 3}),
+    ("crosstab", {"attributes": ["colour", "ill"]}),
+    ("mean", {"attribute": "age"}),
+    ("quantile", {"attribute": "weight"}),
+    ("dp-dilca", {"attributes": ["colour", "ill"]}),
+    ("dp-tree", {"target": "ill", "max_depth": 2}),
+    ("alt-mcmc", {"starts": 1, "max_depth": 1}),
+    ("serenade-es", {"pairs": 2}),
+]
+
+
+def releases(results: dpf.Results) -> str:
+    return str(results.to_dict())
+
+
+class KillsAWorker:
+    """An observer that ends the process of a worker, before a release."""
+
+    def __init__(self, engine: dpf.Dask, at: int) -> None:
+        self.engine, self.at, self.charges = engine, at, []
+
+    def charged(self, charge: Any) -> None:
+        self.charges.append(charge.path)
+        if len(self.charges) == self.at:
+            os.kill(min(self.engine._client.run(os.getpid).values()), signal.SIGKILL)
+
+    def released(self, release: Any) -> None:
+        pass
+
+
+def test_a_study_has_the_results_that_it_has_in_memory(engine: dpf.Dask, place: Path) -> None:
+    made, files = study(*MINERS), TableFiles(place, SCHEMA)
+    expected = made.run(files, seed=5)
+    found = made.run(lambda: files, seed=5, engine=engine)
+    assert [str(found[name]) for name, _ in MINERS] == [str(expected[name]) for name, _ in MINERS]
+    assert found.spent == expected.spent
+
+
+def test_a_worker_that_is_killed_changes_no_release_and_no_charge(engine: dpf.Dask, place: Path) -> None:
+    made, files = study(*MINERS[:1]), TableFiles(place, SCHEMA)
+    expected, observer = made.run(files, seed=5), KillsAWorker(engine, at=4)
+    found = made.run(files, seed=5, engine=engine, observers=[observer])
+    assert str(found["dp-id3"]) == str(expected["dp-id3"])
+    assert len(observer.charges) > 4
+    assert [charge.path for charge in found.charges] == [charge.path for charge in expected.charges]
+
+
+def test_files_that_change_are_not_read_again_for_a_lost_worker(engine: dpf.Dask, tmp_path: Path) -> None:
+    folder = written(tmp_path / "rows", 200, files=2)
+    rows = engine.open(TableFiles(folder, dpf.Schema(SCHEMA.attributes)))
+    for k in range(2):
+        pl.read_parquet(folder / f"{k}.parquet").reverse().write_parquet(folder / f"{k}.parquet")
+    engine._holders.clear()  # as if each worker had been started anew: none holds a piece
+    with pytest.raises(dpf.InputError, match=r"\d.parquet: changed while the study ran"):
+        engine.number(rows)
+    engine.drop(rows)
+
+
+def quoting() -> dpf.Query:
+    """Return a query that prints what it sees, and raises it; its class is no module's, so that its code travels."""
+
+    class Quoting(dpf.Query):
+        name = "quoting"
+
+        def count(self, block: Any, **inputs: Any) -> Any:
+            print(f"quoted {block.values('age')}")
+            raise ValueError(f"quoted {block.values('age')}")
+
+    return Quoting()
+
+
+@contextlib.contextmanager
+def traffic(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """Keep all that this process receives and sends: it is the client's and the scheduler's."""
+    import distributed.comm.tcp as tcp
+
+    frames: list[bytes] = []
+    read, to = tcp.from_frames, tcp.to_frames
+
+    async def received(given: Any, *args: Any, **more: Any) -> Any:
+        frames.extend(bytes(frame) for frame in given)
+        return await read(given, *args, **more)
+
+    async def sent(*args: Any, **more: Any) -> Any:
+        made = await to(*args, **more)
+        frames.extend(bytes(frame) for frame in made)
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tcp, "from_frames", received)
+        patched.setattr(tcp, "to_frames", sent)
+        yield frames
+
+
+def test_no_row_value_or_code_travels(engine: dpf.Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cell's text, no value's bytes or digits, no run of codes; and answers do not grow with the rows."""
+    schema = dpf.Schema(SCHEMA.attributes)
+    sizes, answers, waited = [], [], dpf.Dask._waited
+
+    def counted(*given: Any) -> bytes | None:
+        answer = waited(*given)
+        answers.append(len(answer or b""))
+        return answer
+
+    monkeypatch.setattr(dpf.Dask, "_waited", counted)
+    for rows in (200, 4000):
+        files = TableFiles(written(tmp_path / str(rows), rows), schema)
+        made = dpf.Study(schema, epsilon=9)
+        for name, parameters in MINERS[:4]:
+            made.add(name, dpf.miner(name, epsilon=1, **parameters))
+        with traffic(monkeypatch) as frames:
+            made.run(files, seed=1, engine=engine)
+            with pytest.raises(dpf.InputError, match="a worker failed with ValueError while it counted"):
+                quoting().evaluate(engine, engine.open(files))
+        everything = b"\0".join(frames)
+        assert b"actor_execute" in everything  # what is looked at is what travels
+        assert b"Quoting" in everything
+        table = files.read()
+        assert SECRET.encode() not in everything
+        for column in table.values.values():
+            for value in column[(column > 0) & (column < 100)][:50]:  # bounds are public
+                assert value.tobytes() not in everything
+                assert repr(float(value)).encode() not in everything
+        for codes in table.codes:
+            assert codes[:24].tobytes() not in everything
+            assert codes.astype(np.int64)[:24].tobytes() not in everything
+        sizes.append(max(answers))
+        answers.clear()
+    assert 100 < sizes[1] <= sizes[0] + 64
+    logs = str(engine._client.get_worker_logs())
+    assert "quoted" not in logs
+    assert SECRET not in logs
+
+
+def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    worker, (piece, *_) = holder.Holder(), TableFiles(place, SCHEMA).pieces(1)
+    read = cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((piece, b"key"))))
+    assert read.found.rows == 667
+    asked = holder.Asked(1, (), (quoting().count,))
+    assert cloudpickle.loads(worker.counts(1, [0], cloudpickle.dumps(asked))) == holder.Failed("ValueError")
+    assert cloudpickle.loads(worker.counts(1, [1], cloudpickle.dumps(asked))) == holder.Absent()
+    assert cloudpickle.loads(worker.counts(1, [0], b"no pickle")) == holder.Failed("an error of its own")
+    worker.drop(1)
+    assert cloudpickle.loads(worker.counts(1, [0], cloudpickle.dumps(asked))) == holder.Absent()
+    assert "".join(capfd.readouterr()) == ""
+
+
+def test_a_failure_in_a_private_run_tells_its_kind_only(engine: dpf.Dask, place: Path) -> None:
+    made = study(*MINERS[:1])
+    with pytest.raises(dpf.InputError) as caught:
+        made.run(TableFiles(place / "none.parquet", SCHEMA), engine=engine)
+    assert "there is no such file" in str(caught.value)
+
+
+GATHERING = [
+    ("dp-id3", {"target": "ill", "numeric": "density"}),
+    ("dp-tree", {"target": "ill", "sampler": "mcmc", "max_depth": 1}),
+    ("dp-additive", {"target": "ill"}),
+]
+
+
+@pytest.mark.parametrize(("miner", "parameters"), GATHERING, ids=[name for name, _ in GATHERING])
+def test_what_gathers_rows_is_refused_by_the_plan(miner: str, parameters: dict[str, Any]) -> None:
+    """By an engine that lets counts out only, and by every engine for very many rows."""
+    made = study((miner, parameters))
+    assert made.plan()
+    with pytest.raises(dpf.InputError, match=r"lets counts out only, and step .* gathers something of each row"):
+        made.plan(dpf.Dask())
+    for rows, refused in ((10**8, False), (10**8 + 1, True)):
+        large = dpf.Study(attrs.evolve(SCHEMA, rows=rows), epsilon=10, relation="replace-one", allow=["mcmc-converged"])
+        large.add("one", dpf.miner(miner, epsilon=1, **parameters))
+        with pytest.raises(dpf.InputError, match="more than the 100,000,000 rows") if refused else nullcontext():
+            large.plan()
+
+
+def test_units_samples_and_tables_are_refused() -> None:
+    of_people = dpf.Study(SCHEMA, epsilon=1, unit="name", rows_per_unit=2)
+    of_people.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
+    with pytest.raises(dpf.InputError, match="rows of one 'name' may lie in several"):
+        of_people.plan(dpf.Dask())
+    with pytest.raises(dpf.InputError, match=r"engine 'dask' reads files itself; give the study dpf.TableFiles"):
+        study(*MINERS[:1]).run(dpf.Table.from_codes(SCHEMA, np.zeros((4, 3), int)), engine=dpf.Dask())
+    with pytest.raises(dpf.InputError, match="rows do not travel"):
+        dpf.Dask().load(dpf.Table.from_codes(SCHEMA, np.zeros((4, 3), int)))
+    with pytest.raises(dpf.InputError, match="adds up counts and gathers no rows"):
+        dpf.Dask().map(None, len)
+
+
+def test_workers_of_other_code_are_refused_before_a_file_is_read(
+    engine: dpf.Dask, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = holder.versions(holder.packages_here())
+    monkeypatch.setattr(holder, "versions", lambda packages: {**ours, "polars": "0.1"})
+    engine._holders.clear()
+    with pytest.raises(dpf.InputError, match=r"runs other code: polars \(.*, here 0.1\); install the same"):
+        engine.open(TableFiles(place, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"address": "10.0.0.1"}, "the address of a scheduler"),
+        ({"workers": 0}, "a positive number of workers"),
+        ({"address": "tcp://10.0.0.1:1", "workers": 2}, "give the address only"),
+    ],
+)
+def test_a_wrong_cluster_is_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(dpf.InputError, match=why):
+        dpf.Dask(**given)
