@@ -412,7 +412,7 @@ def test_miners_and_mechanisms(capsys):
     assert "dp-id3" in out
     _, out, _ = run(capsys, "miners", "dp-id3")
     assert "target: str, required\n    The class attribute." in out
-    assert "max_depth: int, default 5" in out
+    assert "max_depth: int | None, default None" in out
     _, out, _ = run(capsys, "miners", "--json")
     form = json.loads(out)
     assert {"name", "plugin", "summary"} == set(form["miners"][0])
