@@ -169,19 +169,19 @@ def minimised(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
 
     Newton's method, with steps halved until the gradient's size falls: that of a strongly convex loss falls to 0.
     """
-    coefficients = np.zeros(noise.shape)
+    coefficients, inverse = np.zeros(noise.shape), None
     if len(rows.classes) > MANY:
         some = Rows(np.ascontiguousarray(rows.cells[::SAMPLED]), rows.classes[::SAMPLED], rows.design)
         few = Loss(some, tuned, noise, len(rows.classes) / len(some.classes))
         coefficients = _newton(few, coefficients, few.size(noise) * 1e-3)
-    return _newton(Loss(rows, tuned, noise), coefficients, tuned.gradient_error)
+        inverse = inverse_of(few.hessian(coefficients))  # a sample's is near enough for the first steps of the whole
+    return _newton(Loss(rows, tuned, noise), coefficients, tuned.gradient_error, inverse)
 
 
-def _newton(loss: Loss, coefficients: Reals, enough: float) -> Reals:
-    """Minimise until the bound is at most `enough`, or no step helps."""
+def _newton(loss: Loss, coefficients: Reals, enough: float, inverse: Reals | None = None) -> Reals:
+    """Minimise until the bound is at most `enough`, or no step helps; `inverse` is of a Hessian to begin with."""
     gradient = loss.gradient(coefficients)
     size = loss.size(gradient)
-    inverse: Reals | None = None
     for _ in range(MOST_STEPS):
         if size <= enough and loss.bound(coefficients) <= enough:
             break
