@@ -93,7 +93,7 @@ def test_a_written_plan_can_be_checked_and_reported(capsys, study, tmp_path):
 def test_check(capsys, study):
     code, out, _ = run(capsys, "check", study())
     assert code == 0
-    assert out.endswith("accepted\n")
+    assert out.endswith("checks passed; not yet approved\n")
     code, out, _ = run(capsys, "check", study(epsilon=0.5))
     assert code == 1
     assert "DP001 error" in out

@@ -1105,8 +1105,11 @@ def test_the_path_of_an_auditor(command, tmp_path):
     assert all(text in out for text in ("board", "fine", "finished", results["run"], results["plan"][:12]))
     assert f"head: {shown['head']} ({shown['entries']} entries)" in out
     code, out, _ = command(f"ledger verify l --head {shown['head']}")
-    assert (code, out) == (0, f"every entry is as it was written; head: {shown['head']} ({shown['entries']} entries)\n")
-    assert json.loads(command("ledger verify l --json")[1]) == {"entries": shown["entries"], "head": shown["head"]}
+    *approvals, last = out.splitlines()
+    assert (code, last) == (0, f"every entry is as it was written; head: {shown['head']} ({shown['entries']} entries)")
+    assert [line.endswith(": unsigned") for line in approvals] == [True]
+    verified = {"entries": shown["entries"], "head": shown["head"], "approvals": approvals}
+    assert json.loads(command("ledger verify l --json")[1]) == verified
     edited(dpf.Ledger("l"), "UPDATE entry SET content = replace(content, 'board', 'bored')")
     for line in ("verify l", "show l", f"approve l study.toml {ON} --by b"):
         code, out, err = command(f"ledger {line}")

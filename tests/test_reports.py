@@ -65,7 +65,7 @@ def test_markdown_before_a_run(study):
     assert "## Run" not in text
     assert "DP012" in text
     assert "└─ both  [epsilon 1.0]" in text
-    assert "**accepted: no check refuses this plan.**" in text
+    assert "**Checks passed; not yet approved.**" in text
     assert "| part | pure | zcdp | rdp | pld |" in text
 
 

@@ -26,7 +26,7 @@ READERS = {
         "examples/dpframework-example/README",
         "hooks",
     ],
-    "Contributor": ["contributing", "architecture", "changelog"],
+    "Contributor": ["contributing", "architecture", "security", "changelog"],
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """

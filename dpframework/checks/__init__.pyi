@@ -7,3 +7,4 @@ from .built_in import (
     BUILT_IN as BUILT_IN,
     findings as findings,
 )
+from .explained import ASSUMPTIONS as ASSUMPTIONS, CheckPage as CheckPage, check_page as check_page

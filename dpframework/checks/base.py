@@ -11,6 +11,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
+from dpframework.facts.shown import html_table
 from dpframework.plan.nodes import Node, scopes
 from dpframework.plan.plan import Plan
 
@@ -45,6 +46,10 @@ class Finding:
     def __str__(self) -> str:
         """Write one line."""
         return f"{self.code} {self.severity}: {self.message}"
+
+    def _repr_html_(self) -> str:
+        """Return the finding for a notebook."""
+        return html_table(("code", "severity", "finding"), [(self.code, self.severity.value, self.message)])
 
     def to_dict(self) -> dict[str, str]:
         """Return a JSON-safe form."""

@@ -12,7 +12,18 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli import creating, demo, experimenting, ledgers, listing, planning, running, schemas, verifying
+from dpframework.cli import (
+    creating,
+    demo,
+    experimenting,
+    explaining,
+    ledgers,
+    listing,
+    planning,
+    running,
+    schemas,
+    verifying,
+)
 from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
 from dpframework.version import __version__
@@ -27,10 +38,9 @@ app = typer.Typer(
     help="Composable differential-privacy mechanisms and miners: plan, check, run, verify.",
     epilog="Example: dpframework demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (listing, planning, running, verifying, experimenting, creating, demo):
+for module in (listing, explaining, planning, running, verifying, experimenting, creating, demo):
     module.register(app)
 app.add_typer(schemas.app)
 app.add_typer(ledgers.app)

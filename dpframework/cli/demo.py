@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +15,7 @@ from dpframework.cli.shared import Command, Json, NewFolder, Seed, console, coun
 from dpframework.facts.files import staged
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -50,15 +53,37 @@ def demo(
         )
         return
     for part in _story(done):
-        console().print(part, soft_wrap=True)
+        console().print(part, soft_wrap=not console().is_terminal, crop=False)
     if out is not None:
         print(f"\nwrote {', '.join(str(out / name) for name in FILES)}")
+    if console().is_terminal:
+        _show_page(done, out)
 
 
-def _story(done: Demo) -> Iterator[Text | Table]:
+def _show_page(done: Demo, out: Path | None) -> None:
+    """Name the report, which a browser shows; open it where there is one."""
+    import os
+    import sys
+    import tempfile
+    import webbrowser
+
+    from dpframework.cli.running import REPORT, write_outputs
+
+    folder = Path(tempfile.mkdtemp(prefix="dpframework-demo-")) if out is None else out
+    if out is None:
+        write_outputs(folder, done.results, title="demo: a synthetic clinic")
+    page = (folder / REPORT).resolve()
+    print(f"\nthe report, for a browser: {page.as_uri()}")
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        with contextlib.suppress(webbrowser.Error):
+            webbrowser.open(page.as_uri())
+
+
+def _story(done: Demo) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from dpframework.lab.demo import budget
+    from dpframework.reports.fitting import Fitted
     from dpframework.reports.losses import loss_text
     from dpframework.reports.ran import Ran
     from dpframework.reports.terminal import findings_text, heading, headlines_text
@@ -71,7 +96,7 @@ def _story(done: Demo) -> Iterator[Text | Table]:
     yield Text("The patients' table was not opened." if not done.opened_when_refused else "The table WAS opened.")
 
     yield heading("2. Plan within the budget")
-    yield _outline(done)
+    yield Fitted(lambda width: _outline(done, width))
 
     yield heading("3. Check")
     yield findings_text(done.findings)
@@ -82,7 +107,7 @@ def _story(done: Demo) -> Iterator[Text | Table]:
     yield headlines_text(Ran.of(done.results), done.plan)
     for name, result in done.results.items():
         yield Text(f"\n{done.target(name)}, from laboratory values", style="bold")
-        yield _coloured(str(result))
+        yield Fitted(functools.partial(_coloured, str(result)))
 
     yield heading("5. Against the truth")
     yield Text(
@@ -92,13 +117,13 @@ def _story(done: Demo) -> Iterator[Text | Table]:
     yield _comparison_table(done)
 
 
-def _outline(done: Demo) -> Text:
+def _outline(done: Demo, width: int | None) -> Text:
     """Return the plan's tree with its last step in full and the others, which are alike, in a line."""
     from rich.text import Text
 
     from dpframework.reports.terminal import plan_tree
 
-    whole = plan_tree(done.plan)
+    whole = plan_tree(done.plan, width)
     kept: list[Text] = []
     for line in whole.split("\n", allow_blank=True):
         folded = line.plain.startswith("│")
@@ -109,11 +134,13 @@ def _outline(done: Demo) -> Text:
     return Text("\n", no_wrap=True, overflow="ignore").join(kept)
 
 
-def _coloured(tree: str) -> Text:
+def _coloured(tree: str, width: int | None) -> Text:
     """Return a drawn tree with its branches dim and its yes-leaves set off."""
     from rich.text import Text
 
-    text = Text(tree, no_wrap=True, overflow="ignore")
+    from dpframework.reports.fitting import fit_tree
+
+    text = Text(fit_tree(tree, width))
     text.highlight_regex(r"[├└│]─?", "dim")
     text.highlight_regex(r"true \(.*\)", "bold green")
     text.highlight_regex(r"false \(.*\)", "dim")

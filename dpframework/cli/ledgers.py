@@ -28,6 +28,7 @@ from dpframework.cli.shared import (
     warn_of_problems,
 )
 from dpframework.facts.errors import InputError
+from dpframework.facts.files import write_whole
 from dpframework.facts.privacy import decimal_text, readable
 
 if TYPE_CHECKING:
@@ -106,6 +107,10 @@ def approve(
         list[Path] | None,
         path_option("DATA", "Only for this data file: a salted digest of it is kept; repeat it for two views."),
     ] = None,
+    key: Annotated[
+        Path | None,
+        path_option("KEY", "Sign the approval with this SSH key (of ssh-keygen); without it, it is unsigned."),
+    ] = None,
     engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
@@ -113,10 +118,11 @@ def approve(
     warn_of_problems()
     ledger = ledgers.Ledger(file)
     plan = open_plan(study, engine, verified)
-    ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or ())
+    ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or (), key=key)
     if not as_json:
         whom = "" if plan.unit.is_row else f", which protects {plan.unit}"
-        print(f"approved for {counted(runs, 'run')}: plan {plan.hash}{whom}")
+        signed = ", unsigned" if key is None else ", signed"
+        print(f"approved for {counted(runs, 'run')}{signed}: plan {plan.hash}{whom}")
     _report(ledger, name, as_json)
 
 
@@ -140,11 +146,21 @@ def show(
     name: Annotated[
         str | None, typer.Option("--data-set", metavar="NAME", help="Show this one's approvals and runs.")
     ] = None,
+    file_out: Annotated[
+        Path | None,
+        path_option("FILE", "Write it here: a page (.html), its runs (.csv), or all of it (.json).", "--out"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show each data set's cap, what is spent and left, approvals, and runs with their charges."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
+    if file_out is not None:
+        from dpframework.cli.ledger_pages import written
+
+        write_whole(file_out, written(records, shown, file_out))
+        print(f"wrote {file_out}")
+        return
     if as_json:
         found = [data_set.to_dict() for data_set in shown]
         print_json({"data_sets": found, "entries": records.head.number, "head": records.head.hash})
@@ -170,14 +186,22 @@ def verify(
         list[Path] | None,
         path_option("RESULTS", "A results.json, or its folder, of a run that must be there; may be repeated."),
     ] = None,
+    signers: Annotated[
+        Path | None,
+        path_option("FILE", "Accept signed approvals of these only: names and public keys, as in ssh-keygen's manual."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check every hash, and that each run was approved and within the cap; exit code 1 if anything was changed."""
     warn_of_problems()
-    found = ledgers.Ledger(file).verify(head, runs=dict(map(_run_of, results or ())))
+    ledger = ledgers.Ledger(file)
+    found = ledger.verify(head, runs=dict(map(_run_of, results or ())))
+    signatures = ledger.signatures(signers)
     if as_json:
-        print_json({"entries": found.number, "head": found.hash})
+        print_json({"entries": found.number, "head": found.hash, "approvals": signatures})
     else:
+        for line in signatures:
+            print(line)
         print(f"every entry is as it was written; head: {found}")
 
 
@@ -233,11 +257,12 @@ def _caps(known: Iterable[ledgers.DataSet]) -> Table:
 def _approvals(data_set: ledgers.DataSet) -> Table:
     from rich.text import Text
 
-    table = _table("plan", "approved", "by", "runs", "left", "data", "note")
+    table = _table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
     for approval in data_set.approvals:
         left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
         data = "any" if approval.data is None else "one"
-        cells = (approval.plan[:12], approval.time, approval.by, str(approval.runs), left, data, approval.note)
+        signed = "unsigned" if approval.signature is None else "signed"
+        cells = (approval.plan[:12], approval.time, approval.by, str(approval.runs), left, data, signed, approval.note)
         table.add_row(*map(Text, cells))
     return table
 

@@ -40,7 +40,7 @@ def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bo
     if name is not None:
         if name not in known:
             raise InputError(f"no {what} is named '{name}'; {nearest(name, known)}")
-        _show_one(name, known[name], as_json)
+        show_one(name, known[name], as_json)
     elif as_json:
         print_json(
             {f"{what}s": [_facts(n, b) for n, b in known.items()], "problems": [str(p) for p in registry().problems]}
@@ -74,8 +74,11 @@ def _print_list(what: str, known: dict[str, Registered]) -> None:
     console().print(table)
 
 
-def _show_one(name: str, brought: Registered, as_json: bool) -> None:
+def show_one(name: str, brought: Registered, as_json: bool) -> None:
+    """Show one miner or mechanism: its parameters, defaults and documentation."""
     from rich.text import Text
+
+    from dpframework.reports.fitting import fit_prose
 
     facts, parameters = _facts(name, brought), _parameters(brought.component)
     if as_json:
@@ -83,13 +86,13 @@ def _show_one(name: str, brought: Registered, as_json: bool) -> None:
         return
     out = console()
     out.print(Text.assemble((name, "bold cyan"), f"  (plugin {brought.plugin})"))
-    out.print(Text(_introduction(_doc(brought.component))))
+    out.print(Text(fit_prose(_introduction(_doc(brought.component)), out.width)), soft_wrap=True)
     out.print(Text("\nParameters", style="bold cyan"))
     for parameter in parameters:
         needed = ("required", "bold") if parameter["required"] else (f"default {parameter['default']}", "green")
         out.print(Text.assemble((parameter["name"], "bold"), f": {parameter['type']}, ", needed))
         if parameter["doc"]:
-            out.print(Text("    " + parameter["doc"].replace("\n", "\n    ")))
+            out.print(Text(fit_prose(parameter["doc"], out.width, "    ")), soft_wrap=True)
 
 
 def _parameters(kind: type[Any]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from dpframework.cli.shared import (
     Json,
     Subject,
     VerifiedFile,
+    about_of,
     choice_option,
     console,
     number_option,
@@ -25,8 +26,11 @@ from dpframework.cli.shared import (
     path_option,
     print_json,
     print_page,
+    show_lines,
     warn_of_problems,
 )
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import write_whole
 from dpframework.facts.privacy import decimal_text
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
@@ -46,6 +50,16 @@ class PlanFormat(enum.StrEnum):
     HTML = "html"
 
 
+SUFFIXES = {
+    ".json": PlanFormat.JSON,
+    ".html": PlanFormat.HTML,
+    ".htm": PlanFormat.HTML,
+    ".mmd": PlanFormat.MERMAID,
+    ".dot": PlanFormat.DOT,
+    ".txt": PlanFormat.TREE,
+}
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     epilog = "Example: dpframework plan study.toml --format html; dpframework plan approved.json --diff study.toml"
@@ -57,14 +71,18 @@ def register(app: typer.Typer) -> None:
 def plan(
     study: Subject,
     form: Annotated[
-        PlanFormat,
+        PlanFormat | None,
         choice_option(
             "FORMAT",
             PlanFormat,
             "How to draw the plan: tree, mermaid, dot, html, or json, which can be checked later.",
             "--format",
         ),
-    ] = PlanFormat.TREE,
+    ] = None,
+    out: Annotated[
+        Path | None,
+        path_option("FILE", "Write it here, such as plan.html; the ending of the name says how to draw it."),
+    ] = None,
     other: Annotated[
         Path | None,
         path_option(
@@ -79,34 +97,58 @@ def plan(
 ) -> None:
     """Draw every release that a study will make, with its loss and the total. The data is not opened."""
     warn_of_problems()
-    from dpframework.reports import drawing
-
     planned = open_plan(study, engine)
+    chosen = PlanFormat.JSON if as_json else form or _format_of(out)
     if other is not None:
-        _show_difference(study, planned, other, PlanFormat.JSON if as_json else form)
-        return
-    if as_json or form is PlanFormat.JSON:
-        print(planned.to_json(), end="")
-    elif form is PlanFormat.MERMAID:
-        print(drawing.mermaid(planned), end="")
-    elif form is PlanFormat.DOT:
-        print(drawing.dot(planned), end="")
-    elif form is PlanFormat.HTML:
-        from dpframework.reports.html import html_report
-
-        print_page(html_report(planned, title=study.stem))
-    elif console().is_terminal:
+        if out is not None:
+            raise InputError("--out writes one plan; to keep a difference, send the output of --diff to a file")
+        _show_difference(study, planned, other, chosen)
+    elif out is not None:
+        write_whole(out, _drawn(planned, chosen, study))
+        print(f"wrote {out}")
+    elif chosen is PlanFormat.TREE and console().is_terminal:
         from dpframework.reports.terminal import plan_tree
 
-        console().print(plan_tree(planned))
+        show_lines(plan_tree(planned, console().width))
+    elif chosen is PlanFormat.HTML:
+        print_page(_drawn(planned, chosen, study))
     else:
-        print(drawing.tree(planned))
+        print(_drawn(planned, chosen, study), end="")
+
+
+def _format_of(out: Path | None) -> PlanFormat:
+    """Return the format that a file's name stands for; without a file, the tree."""
+    if out is None:
+        return PlanFormat.TREE
+    if out.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{out}: its name does not say how to draw it; end it in {', '.join(SUFFIXES)}")
+    return SUFFIXES[out.suffix.lower()]
+
+
+def _drawn(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
+    """Return a plan in a format."""
+    from dpframework.reports import drawing
+
+    match form:
+        case PlanFormat.JSON:
+            return planned.to_json()
+        case PlanFormat.MERMAID:
+            return drawing.mermaid(planned)
+        case PlanFormat.DOT:
+            return drawing.dot(planned)
+        case PlanFormat.HTML:
+            from dpframework.reports.html import html_report
+
+            return html_report(planned, title=study.stem, about=about_of(study))
+        case PlanFormat.TREE:
+            return drawing.tree(planned) + "\n"
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
     """Say what changes from one plan to another."""
     from dpframework.reports import drawing
     from dpframework.reports.difference import difference
+    from dpframework.reports.fitting import fit_tree
 
     found = difference(planned, open_plan(other), registry().checks)
     if form is PlanFormat.JSON:
@@ -130,7 +172,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
         print("\n" + "\n".join(map(str, found.changes)))
         print("\nthe steps (+ added, - removed, ~ changed):")
         drawn = drawing.difference_tree(found)
-        console().print(_coloured(drawn)) if console().is_terminal else print(drawn)
+        show_lines(_coloured(fit_tree(drawn, console().width))) if console().is_terminal else print(drawn)
 
 
 def _coloured(drawn: str) -> Text:
@@ -158,7 +200,7 @@ def check(study: Subject, verified: VerifiedFile = None, as_json: Json = False) 
         # One line a finding in a pipe, for grep.
         console().print(findings_text(found), soft_wrap=not console().is_terminal)
         print(total_line(planned))
-        print("refused" if refused else "accepted")
+        print("refused" if refused else "checks passed; not yet approved")
     if refused:
         raise typer.Exit(REFUSED)
 

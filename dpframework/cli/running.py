@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+import attrs
 import typer
 
 from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
@@ -20,6 +21,8 @@ from dpframework.cli.shared import (
     Json,
     NewFolder,
     Seed,
+    VerifiedFile,
+    about_of,
     choice_option,
     console,
     counted,
@@ -35,6 +38,7 @@ from dpframework.cli.shared import (
 )
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
+from dpframework.facts.privacy import PrivacyLoss
 from dpframework.study.results import RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
@@ -55,9 +59,17 @@ class ReportFormat(enum.StrEnum):
     TERMINAL = "terminal"
     MARKDOWN = "md"
     HTML = "html"
+    CSV = "csv"
+    JSON = "json"
 
 
-SUFFIXES = {".html": ReportFormat.HTML, ".htm": ReportFormat.HTML, ".md": ReportFormat.MARKDOWN}
+SUFFIXES = {
+    ".html": ReportFormat.HTML,
+    ".htm": ReportFormat.HTML,
+    ".md": ReportFormat.MARKDOWN,
+    ".csv": ReportFormat.CSV,
+    ".json": ReportFormat.JSON,
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -95,13 +107,16 @@ def run(
     plan = _accepted(file, chosen, as_json)
     if recorded is not None:
         recorded.data = file.data.paths()
-    results, stop = _kept(out, study.stem, recorded, lambda: _made(file, seed, chosen, recorded))
-    ran = reports.Ran.of(results, stopped=_reason(stop))
+    about = reports.About(plan.schema, file.data.files)
+    if recorded is not None:
+        about = attrs.evolve(approved_in(ledger, data_set, plan, about), held=())
+    results, stop = _kept(out, study.stem, about, recorded, lambda: _made(file, seed, chosen, recorded))
+    ran = reports.Ran.of(results, stopped=_reason(stop), about=about)
     releases = counted(len(ran.charges), "release")
     if stop is not None:
         say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
     if as_json:
-        print_json(record(results, stopped=ran.stopped))
+        print_json(record(results, stopped=ran.stopped, about=about))
     if stop is not None:
         raise stop
     if as_json:
@@ -160,12 +175,14 @@ def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.L
             return error.results, error
 
 
-def _kept(out: Path, title: str, recorded: ledgers.LedgerRun | None, make: Callable[[], Outcome]) -> Outcome:
+def _kept(
+    out: Path, title: str, about: reports.About, recorded: ledgers.LedgerRun | None, make: Callable[[], Outcome]
+) -> Outcome:
     """Make a run and write what came out, all of it or nothing."""
 
     def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=title, stopped=_reason(stop), out=out)
+            write_outputs(folder, results, title=title, stopped=_reason(stop), out=out, about=about)
 
     if recorded is None:
         with staged(out, FILES) as folder:
@@ -173,7 +190,7 @@ def _kept(out: Path, title: str, recorded: ledgers.LedgerRun | None, make: Calla
             try:
                 write(folder)
             except InputError as error:  # no ledger could give them again
-                print_json(record(results, stopped=_reason(stop)))
+                print_json(record(results, stopped=_reason(stop), about=about))
                 raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
         # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
@@ -205,13 +222,19 @@ def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.L
     return ledgers.Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
 
 
-def record(results: Results, *, stopped: str | None = None) -> dict[str, object]:
+def record(results: Results, *, stopped: str | None = None, about: reports.About | None = None) -> dict[str, object]:
     """Return what a results file holds: results, and what `report` needs to show them again."""
-    return {**results.to_dict(), **reports.Ran.of(results, stopped=stopped).to_dict()}
+    return {**results.to_dict(), **reports.Ran.of(results, stopped=stopped, about=about).to_dict()}
 
 
 def write_outputs(
-    folder: Path, results: Results, *, title: str, stopped: str | None = None, out: Path | None = None
+    folder: Path,
+    results: Results,
+    *,
+    title: str,
+    stopped: str | None = None,
+    out: Path | None = None,
+    about: reports.About | None = None,
 ) -> None:
     """Write the plan, the results and the report of a run, and why it stopped if that was before its end.
 
@@ -220,10 +243,12 @@ def write_outputs(
     """
     from dpframework.reports.html import html_report
 
+    about = about or reports.About(results.plan.schema)
+    ran = reports.Ran.of(results, stopped=stopped, about=about)
     texts = {
         PLAN: results.plan.to_json(),
-        RESULTS: json_text(record(results, stopped=stopped)) + "\n",
-        REPORT: html_report(results.plan, reports.Ran.of(results, stopped=stopped), title=title),
+        RESULTS: json_text(record(results, stopped=stopped, about=about)) + "\n",
+        REPORT: html_report(results.plan, ran, title=title, about=about),
     }
     for name, text in texts.items():
         write_whole(folder / name, text, called=(out or folder) / name)
@@ -239,28 +264,36 @@ def report(
         choice_option(
             "FORMAT",
             ReportFormat,
-            "How to lay it out: terminal, md, or html, a page for a browser. By default as the name of the file "
-            "to write ends, else for the terminal.",
+            "How to lay it out: terminal, md, html, which is a page for a browser, or csv or json, which list the "
+            "releases alone. By default as the name of the file to write ends, else for the terminal.",
             "--format",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        path_option("FILE", "Write it here, such as report.html or report.md."),
+        path_option("FILE", "Write it here, such as report.html, report.md or releases.csv."),
     ] = None,
+    ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
+    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
+    verified: VerifiedFile = None,
     as_json: Json = False,
 ) -> None:
     """Report on a plan or a run: totals, steps with sensitivities and expected errors, findings, results."""
     warn_of_problems()
     chosen = form or _format_of(out)
-    plan, ran, title = _reported(subject)
+    plan, ran, title, about = _reported(subject, verified)
+    if ledger is not None or data_set is not None:
+        about = approved_in(ledger, data_set, plan, about)
     if as_json:
+        from dpframework.reports.about import verdict_facts
         from dpframework.reports.facts import part_rows, public_facts
         from dpframework.reports.steps import step_rows
+        from dpframework.reports.summary import result_rows
 
         print_json(
             {
-                "facts": dict(public_facts(plan)),
+                "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},
+                "results": [row.to_dict() for row in result_rows(plan)],
                 "steps": [row.to_dict() for row in step_rows(plan)],
                 "parts": dict(part_rows(plan)),
                 "findings": [finding.to_dict() for finding in plan.check()],
@@ -268,16 +301,17 @@ def report(
             }
         )
     elif out is not None:
-        write_whole(out, _laid_out(chosen, plan, ran, title))
+        write_whole(out, _laid_out(chosen, plan, ran, title, about))
         print(f"wrote {out}")
     elif chosen is ReportFormat.TERMINAL:
         from dpframework.reports.terminal import terminal_report
 
-        console().print(terminal_report(plan, ran, title=title), soft_wrap=True)
+        shown = terminal_report(plan, ran, title=title, about=about)
+        console().print(shown, soft_wrap=not console().is_terminal, crop=False)
     elif chosen is ReportFormat.HTML:
-        print_page(_laid_out(chosen, plan, ran, title))
+        print_page(_laid_out(chosen, plan, ran, title, about))
     else:
-        print(_laid_out(chosen, plan, ran, title), end="")
+        print(_laid_out(chosen, plan, ran, title, about), end="")
 
 
 def _format_of(out: Path | None) -> ReportFormat:
@@ -285,39 +319,60 @@ def _format_of(out: Path | None) -> ReportFormat:
     if out is None:
         return ReportFormat.TERMINAL
     if out.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{out}: its name does not say how to lay it out; end it in .html or .md, or give --format")
+        raise InputError(
+            f"{out}: its name does not say how to lay it out; end it in .html, .md, .csv or .json, or give --format"
+        )
     return SUFFIXES[out.suffix.lower()]
 
 
-def _laid_out(form: ReportFormat, plan: StudyPlan, ran: reports.Ran | None, title: str) -> str:
+def _laid_out(form: ReportFormat, plan: StudyPlan, ran: reports.Ran | None, title: str, about: reports.About) -> str:
     match form:
         case ReportFormat.HTML:
             from dpframework.reports.html import html_report
 
-            return html_report(plan, ran, title=title)
+            return html_report(plan, ran, title=title, about=about)
         case ReportFormat.MARKDOWN:
             from dpframework.reports.markdown import markdown_report
 
-            return markdown_report(plan, ran, title=title)
+            return markdown_report(plan, ran, title=title, about=about)
         case ReportFormat.TERMINAL:
             from dpframework.reports.terminal import terminal_text
 
-            return terminal_text(plan, ran, title=title)
+            return terminal_text(plan, ran, title=title, about=about)
+        case ReportFormat.CSV:
+            return reports.releases_csv(plan, ran)
+        case ReportFormat.JSON:
+            return reports.releases_json(plan, ran)
 
 
-def _reported(subject: Path) -> tuple[StudyPlan, reports.Ran | None, str]:
+def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
+    """Return what a report says of a study, with what a ledger says of its plan and of its data set."""
+    if ledger is None or data_set is None:
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+    known = ledgers.Ledger(ledger).records().data_set(data_set)
+    approvals = [approval.sentence for approval in known.approvals if approval.plan == plan.hash]
+    spent, cap = (
+        reports.learned_sentence(reports.learned(loss, known.relation, known.unit))
+        for loss in (known.spent, PrivacyLoss(known.epsilon, delta=known.delta))
+    )
+    held = (f"'{known.name}', over all that it has charged: {spent}", f"over all that its cap admits: {cap}")
+    return attrs.evolve(about, approvals=tuple(approvals), held=held)
+
+
+def _reported(subject: Path, verified: Path | None) -> tuple[StudyPlan, reports.Ran | None, str, reports.About]:
     if not subject.exists():
         raise InputError(
             f"{subject}: there is no such file or folder; "
             "a study file (.toml), a plan (.json) or a folder that run wrote is expected"
         )
     if not subject.is_dir():
-        return open_plan(subject), None, subject.stem
+        plan = open_plan(subject, verified=verified)
+        return plan, None, subject.stem, about_of(subject)
     source = subject / RESULTS
     if not source.exists():
         raise InputError(f"{subject}: is not the folder of a run; there is no {RESULTS} in it")
     ran, ran_plan = reports.Ran.read(source)
-    plan = open_plan(subject / PLAN)
+    plan = open_plan(subject / PLAN, verified=verified)
     if ran_plan != plan.hash:
         raise InputError(f"{subject}: {RESULTS} is of another plan than {PLAN}; run the study again")
-    return plan, ran, subject.resolve().name
+    return plan, ran, subject.resolve().name, ran.about or reports.About(time="not known", version="not known")

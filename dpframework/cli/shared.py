@@ -27,8 +27,9 @@ from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
+    from dpframework.reports import About
     from dpframework.tables.engines import Engine
 
 REFUSED = 1
@@ -150,6 +151,11 @@ def console(*, stderr: bool = False) -> Console:
     return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
+def show_lines(lines: RenderableType) -> None:
+    """Print lines that were made to fit the terminal, as they are."""
+    console().print(lines, no_wrap=True, overflow="ignore", crop=False)
+
+
 def say(sentence: str) -> None:
     """Write one line to standard error; what it quotes of a file cannot steer the terminal."""
     if sys.stderr is not None:  # None if it was closed, and then print would take standard output
@@ -234,6 +240,13 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
         return EngineChoice(name).made()
     with begun_with(f"{file.source}: "):
         return file.engine.made()
+
+
+def about_of(path: Path) -> About:
+    """Return what a report says of a study file besides its plan: the names of its data files."""
+    from dpframework.reports import About
+
+    return About() if path.suffix == ".json" else About(data=load_study(path).data.files)
 
 
 def open_plan(path: Path, engine: str | None = None, verified: Path | None = None) -> StudyPlan:

@@ -61,6 +61,7 @@ from .shortening import (
     otherwise as otherwise,
     shortened as shortened,
 )
+from .shown import Shown as Shown
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,

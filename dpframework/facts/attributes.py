@@ -26,6 +26,7 @@ from dpframework.facts.values import (
 
 MISSING_LABEL = "missing"
 MOST_CODES = 1_000_000
+_MOST_SHOWN = 6  # values of an attribute, where its domain is told
 """Most codes that one attribute may have: counts over a finer grid would be all noise and no memory."""
 
 
@@ -112,6 +113,12 @@ class Attribute(abc.ABC):
     @abc.abstractmethod
     def size(self) -> int:
         """Number of codes, missing's included."""
+
+    @property
+    def domain_text(self) -> str:
+        """The public domain in a few words: the first of its values."""
+        more = [] if self.size <= _MOST_SHOWN else [f"and {self.size - _MOST_SHOWN} more"]
+        return ", ".join([*self.labels[:_MOST_SHOWN], *more])
 
     @property
     def missing_code(self) -> int | None:
@@ -292,6 +299,12 @@ class Numeric(Attribute):
     def _domain_facts(self) -> dict[str, Any]:
         grid = {"bins": self.bins} if self.bins is not None else {"cuts": [plain_number(cut) for cut in self.cuts]}
         return {"lower": plain_number(self.lower), "upper": plain_number(self.upper), **grid}
+
+    @property
+    def domain_text(self) -> str:
+        """The bounds, and how many cuts there are between them."""
+        cuts = len(self.interior_cuts)
+        return f"from {self.lower:g} to {self.upper:g}, {cuts} {'cut' if cuts == 1 else 'cuts'}"
 
     @property
     def size(self) -> int:

@@ -19,6 +19,7 @@ import attrs
 from dpframework.facts.attributes import Attribute, View, attribute_from_dict
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
+from dpframework.facts.shown import html_table
 from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown, toml_lines
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.values import listed, positive_count, visible_text
@@ -107,6 +108,13 @@ class Schema:
     def row_bound(self) -> int | None:
         """The public row count if there is one, else the public upper bound, else None."""
         return self.rows if self.rows is not None else self.max_rows
+
+    def _repr_html_(self) -> str:
+        """Return the attributes with their kinds and public domains, for a notebook."""
+        size = f"exactly {self.rows:,} rows" if self.rows is not None else ""
+        size = size or (f"at most {self.max_rows:,} rows" if self.max_rows is not None else "a secret number of rows")
+        rows = [(a.name, type(a).__name__, a.domain_text, a.view or "") for a in self.attributes]
+        return html_table(("attribute", "kind", "values", "view"), rows, f"Schema of a table of {size}")
 
     @functools.cached_property
     def fingerprint(self) -> str:

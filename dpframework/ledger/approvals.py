@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, final
 
 import attrs
 
 from dpframework.accountant import PlanCharge
 from dpframework.ledger.binding import Binding
+from dpframework.ledger.signatures import verified as verified_signature
 
 
 @final
@@ -35,6 +37,10 @@ class Approval:
         The SHA-256 of the file of what was verified that the approver had; None without one.
     data
         Which data it is for; None for any.
+    signature
+        An SSH signature of it; None if it is unsigned.
+    text
+        What the signature is of.
     """
 
     plan: str
@@ -46,15 +52,37 @@ class Approval:
     revoked: str | None = None
     verified: str | None = attrs.field(default=None, kw_only=True)
     data: Binding | None = attrs.field(default=None, kw_only=True)
+    signature: str | None = attrs.field(default=None, kw_only=True)
+    text: str = attrs.field(default="", kw_only=True, repr=False)
 
     @property
     def left(self) -> int:
         """How many more runs may be opened."""
         return 0 if self.revoked is not None else self.runs - self.used
 
+    @property
+    def sentence(self) -> str:
+        """Who approved it and when, and whether that still holds."""
+        left = "taken back by " + self.revoked if self.revoked is not None else f"{self.left} of {self.runs} runs left"
+        signed = "unsigned" if self.signature is None else "signed"
+        return f"approved by {self.by} on {self.time}, {signed} ({left})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
-        return {**attrs.asdict(self), "left": self.left}
+        return {**attrs.asdict(self, filter=attrs.filters.exclude("text")), "left": self.left}
+
+    def signer(self, signers: str | os.PathLike[str] | None = None) -> str:
+        """Return in words who signed it, verified; that it is unsigned if it is.
+
+        Raises
+        ------
+        SignatureError
+            If the signature is not of this approval, or of nobody who is allowed.
+        """
+        if self.signature is None:
+            return "unsigned"
+        whose = verified_signature(self.signature, self.text, signers)
+        return f"signed by {whose}" + ("" if signers is not None else ", which nobody vouches for here")
 
 
 @final

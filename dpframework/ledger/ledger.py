@@ -21,6 +21,7 @@ from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
 from dpframework.ledger.records import DataSet, Records
 from dpframework.ledger.run import LedgerRun
+from dpframework.ledger.signatures import SignatureError, sign, signed_text
 from dpframework.plan.plan import Budget, Plan, hash_of
 from dpframework.plan.reading import plan_from_json
 from dpframework.study.registry import registry
@@ -31,6 +32,12 @@ def _text(value: str, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InputError(f"{what} is {value!r}; a text of one line is needed")
     return value
+
+
+def _files(data: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    if isinstance(data, str):
+        raise InputError(f"data is one text, {data!r}; give a list of files")
+    return [Path(file) for file in data]
 
 
 def opening(
@@ -171,6 +178,7 @@ class Ledger:
         runs: int = 1,
         note: str = "",
         data: Iterable[str | os.PathLike[str]] = (),
+        key: str | os.PathLike[str] | None = None,
     ) -> None:
         """Approve runs of one plan: of exactly this content, by its hash.
 
@@ -189,6 +197,8 @@ class Ledger:
         data
             The data files that the runs must be on, as the study names them: a salted digest of their bytes is kept
             (see `Binding`). By default any.
+        key
+            The file of an SSH key to sign with: private, or public and held by an agent. By default it is unsigned.
 
         Raises
         ------
@@ -204,20 +214,20 @@ class Ledger:
         approval["note"] = _text(note, "the note") if note else ""
         if plan.verified is not None:
             approval["verified"] = plan.verified.digest
-        if isinstance(data, str):
-            raise InputError(f"data is one text, {data!r}; give a list of files")
-        files = [Path(file) for file in data]
-        refused = plan.refusals()
-        if refused:
+        bound = _files(data)
+        if refused := plan.refusals():
             raise PlanRefused("; ".join(str(finding) for finding in refused))
-        bound = {"data": attrs.asdict(Binding.of(files))} if files else {}
+        content = {**approval, **({"data": attrs.asdict(Binding.of(bound))} if bound else {})}
         with self._chain.writing() as transaction:
-            data_set = self._books(transaction).data_set(name)
+            records = self._books(transaction)
+            data_set = records.data_set(name)
             data_set.require_fit(plan)
             data_set.require_verified(plan)
             if plan.hash not in data_set.plans:
                 transaction.append("plan", {"data_set": name, "plan": {**plan.content(), "hash": plan.hash}})
-            transaction.append("approval", {**approval, **bound})
+            if key is not None:
+                content["signature"] = sign(key, signed_text(records.id, transaction.head.hash, content))
+            transaction.append("approval", content)
 
     def revoke(self, name: str, plan: str, *, by: str) -> None:
         """Take the approvals of a plan back: no run of it is opened, resumed, or makes another release.
@@ -328,6 +338,29 @@ class Ledger:
                     f"{self.path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
                 )
         return entries[-1].head
+
+    def signatures(self, signers: str | os.PathLike[str] | None = None) -> list[str]:
+        """Verify the signature of every approval; return a line each, the unsigned ones too.
+
+        Parameters
+        ----------
+        signers
+            A file of allowed signers, which says whose a key is. By default any key will do.
+
+        Raises
+        ------
+        LedgerTampered
+            If a signature is not of its approval, or of nobody who is allowed.
+        """
+        lines = []
+        for data_set in self.records().data_sets.values():
+            for approval in data_set.approvals:
+                what = f"'{data_set.name}', plan {approval.plan[:12]}, approved by {approval.by} on {approval.time}"
+                try:
+                    lines.append(f"{what}: {approval.signer(signers)}")
+                except SignatureError as error:
+                    raise LedgerTampered(f"{self.path}: {what}: {error}") from None
+        return lines
 
     def _require_possible(self, records: Records, entry: Entry) -> None:
         content = entry.content

@@ -17,6 +17,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import START, Entry, LedgerTampered
+from dpframework.ledger.signatures import signed_text
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 from dpframework.plan.verified import Verified, judged
@@ -361,6 +362,8 @@ class Records:
                     content["note"],
                     verified=content.get("verified"),
                     data=Binding(**content["data"]) if "data" in content else None,
+                    signature=content.get("signature"),
+                    text=signed_text(self.id, entry.previous, content),
                 )
                 self.data_sets[content["data_set"]].approvals.append(approval)
             case "revocation":

@@ -140,7 +140,7 @@ class QueryFacts:
     text
         What it asks, for a reader.
     attributes
-        The attributes it reads; empty if they are chosen at run time.
+        The attributes that it may read; empty if that may be any.
     integer
         Whether its answers are integers.
     answer_length
@@ -222,7 +222,7 @@ class Query(abc.ABC):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes it reads; empty if they are chosen at run time."""
+        """The attributes that it may read; empty if that may be any."""
         return ()
 
     @property

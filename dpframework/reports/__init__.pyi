@@ -1,6 +1,11 @@
+from .about import About as About
 from .drawing import dot as dot, mermaid as mermaid, tree as tree
+from .listed import releases_csv as releases_csv, releases_json as releases_json
 from .markdown import markdown_report as markdown_report
+from .meaning import Learned as Learned, learned as learned, learned_sentence as learned_sentence
 from .nodes import NodeRow as NodeRow, node_tree as node_tree
 from .ran import Ran as Ran
+from .reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
 from .steps import StepRow as StepRow, step_rows as step_rows
+from .summary import Published as Published, ResultRow as ResultRow, result_rows as result_rows
 from .terminal import terminal_report as terminal_report

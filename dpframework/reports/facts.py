@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import Severity
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.plan.graph import label_of
 from dpframework.plan.nodes import Sequential
+from dpframework.reports.about import About, approved_or_not
 from dpframework.reports.losses import loss_text
 from dpframework.reports.ran import Ran
 from dpframework.study.study_plan import StudyPlan
@@ -23,17 +23,9 @@ def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
     ]
 
 
-def plan_verdict(plan: StudyPlan) -> str:
-    """Return one sentence: may the plan be run or not."""
-    codes = dict.fromkeys(finding.code for finding in plan.check() if finding.severity is Severity.ERROR)
-    if codes:
-        return f"REFUSED: the plan cannot be run; see {', '.join(codes)} among the findings"
-    return "accepted: no check refuses this plan"
-
-
-def headlines(plan: StudyPlan, ran: Ran | None) -> list[str]:
+def headlines(plan: StudyPlan, ran: Ran | None, about: About) -> list[str]:
     """Return what a reader must know first: of a run if there was one, else of the plan."""
-    return [plan_verdict(plan)] if ran is None else ran.headlines(plan)
+    return [approved_or_not(plan, about)] if ran is None else ran.headlines(plan)
 
 
 def is_alarming(headline: str) -> bool:

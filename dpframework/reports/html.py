@@ -6,22 +6,26 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.checks import BUILT_IN, Finding
+from dpframework.checks import Finding, check_page
 from dpframework.facts.privacy import PrivacyLoss, Relation, readable
+from dpframework.reports.about import About, attribute_rows, brief, verdict_facts
 from dpframework.reports.boxes import difference_on_page, plan_on_page
 from dpframework.reports.difference import Difference, Mark
 from dpframework.reports.facts import assumption_rows, headlines, is_alarming, part_rows, public_facts
 from dpframework.reports.losses import loss_text
+from dpframework.reports.meaning import PRIORS, learned, share_text
 from dpframework.reports.nodes import NodeRow, node_tree
 from dpframework.reports.ran import Ran
+from dpframework.reports.reads import losses_by_attribute
 from dpframework.reports.steps import NONE, StepRow
+from dpframework.reports.summary import result_rows
 from dpframework.study.registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
@@ -31,6 +35,10 @@ if TYPE_CHECKING:  # imported by those who write a page
     from jinja2 import Environment
     from markupsafe import Markup
 
+MOST_RESULTS = 100  # in the first table
+MOST_NAMES = 24  # of attributes in the first table; those of `Loss by attribute` are all there
+MOST_KINDS = 6  # of releases of one result in the first table
+MOST_CELLS = 30  # of a heat map, either way; a larger one is shown as text
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
@@ -133,20 +141,30 @@ def _charged(parts: list[tuple[str, dict[str, str]]], ran: Ran) -> list[tuple[st
     return [*rows, (name, losses.get(ran.accounting, NONE), str(len(ran.charges)), ran.spent)]
 
 
-def _titled(found: Iterable[Finding]) -> list[tuple[Finding, str, str]]:
-    """Return each finding with its check's title and, for those of dpframework itself, its page."""
+def _titled(found: Iterable[Finding]) -> Iterator[tuple[Finding, str, list[tuple[str, str]]]]:
+    """Return each finding with its check's title and, the first time, what the check's page says of it."""
     titles = {check.code: check.title for check in registry().checks}
-    documented = {check.code for check in BUILT_IN}
-    return [(f, titles.get(f.code, ""), f"docs/checks/{f.code}.md" if f.code in documented else "") for f in found]
+    told: dict[str, list[tuple[str, str]]] = {}
+    for finding in found:
+        page = None if finding.code in told else check_page(finding.code)
+        names = () if page is None else ("What it finds", "Why it matters", "How to fix it")
+        explained = [(name, page.section(name)) for name in names if page is not None and page.section(name)]
+        told.setdefault(finding.code, explained)
+        yield finding, titles.get(finding.code, ""), explained
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
 def html_report(
-    plan: StudyPlan, results: Results | Ran | None = None, *, title: str = "A differential-privacy study"
+    plan: StudyPlan,
+    results: Results | Ran | None = None,
+    *,
+    title: str = "A differential-privacy study",
+    about: About | None = None,
 ) -> str:
     """Return a plan, and what its run did, as an HTML page (see `markdown_report`)."""
+    about = About() if about is None else about
     ran = Ran.of(results) if isinstance(results, Results) else results
     made = {} if ran is None else ran.made(plan)
     root = node_tree(plan)
@@ -161,12 +179,12 @@ def html_report(
         "report.html.jinja",
         title=title,
         subtitle="Report on a plan" if ran is None else "Report on a run",
-        headlines=[(text, is_alarming(text)) for text in headlines(plan, ran)],
+        headlines=[(text, is_alarming(text)) for text in headlines(plan, ran, about)],
         plan=plan,
         ran=ran,
-        facts=public_facts(plan),
+        facts=[*public_facts(plan), *verdict_facts(plan, about)],
         gauges=_gauges(plan, ran),
-        findings=_titled(plan.check()),
+        findings=list(_titled(plan.check())),
         graph=graph,
         rules={kind: rule for kind, rule in composition_rules(plan.relation).items() if kind in kinds},
         groups=groups,
@@ -174,11 +192,46 @@ def html_report(
         assuming=assuming,
         sources=sources,
         parts=parts,
+        wide=set() if ran is None else _wide(ran),
         charged=[] if ran is None else _charged(parts, ran),
         planned=plan.totals(),
         budget=loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta)),
         assumptions=assumption_rows(plan),
+        **_opening(plan, about),
     )
+
+
+def _wide(ran: Ran) -> set[str]:
+    """Return the results whose text is too wide for paper, and whose heat maps show all of it."""
+    return {
+        name
+        for name, some in ran.matrices.items()
+        if any(len(matrix.columns) > 10 for matrix in some)
+        and all(max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS for matrix in some)
+    }
+
+
+def _opening(plan: StudyPlan, about: About) -> dict[str, Any]:
+    """Return what the first screen says: what is published, from what, at which cost, and what that means."""
+    total = next(iter(plan.totals().values()), None)
+    schema = about.known(plan)
+    return {
+        "brief": brief(plan),
+        "results": result_rows(plan),
+        "most_results": MOST_RESULTS,
+        "most_names": MOST_NAMES,
+        "most_kinds": MOST_KINDS,
+        "most_cells": MOST_CELLS,
+        "whole": "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most.",
+        "learned": learned(total, plan.relation, plan.unit),
+        "priors": [share_text(prior) for prior in PRIORS],
+        "delta": 0 if total is None else total.delta,
+        "unit": str(plan.unit),
+        "by_attribute": losses_by_attribute(plan),
+        "loss_text": loss_text,
+        "schema": schema,
+        "schema_rows": [] if schema is None else attribute_rows(schema),
+    }
 
 
 def html_difference(difference: Difference, *, before: str = "before", after: str = "after") -> str:
@@ -208,6 +261,28 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
         graph=difference_on_page(difference),
         marks={mark.value: marks.count(mark) for mark in (Mark.ADDED, Mark.REMOVED, Mark.CHANGED, Mark.SAME)},
     )
+
+
+def html_tables(
+    sections: Iterable[tuple[str, str, Sequence[str], Sequence[Sequence[str]]]],
+    sentences: Iterable[str] = (),
+    *,
+    title: str,
+    subtitle: str,
+) -> str:
+    """Return tables as an HTML page, such as a ledger's.
+
+    Parameters
+    ----------
+    sections
+        A heading, a caption, the heads of the columns and the rows, of each table.
+    sentences
+        What to say first.
+    title, subtitle
+        The page's.
+    """
+    page = {"title": title, "subtitle": subtitle, "sections": list(sections), "sentences": list(sentences)}
+    return _page("tables.html.jinja", **page)
 
 
 def _page(template: str, **content: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpframework.accountant import PureAccountant
+from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import PrivacyLoss, readable
 from dpframework.plan.nodes import Node, Step
 from dpframework.plan.plan import Plan
@@ -15,6 +15,21 @@ def loss_of(node: Node, plan: Plan) -> PrivacyLoss | None:
         if calibration.losses.pure.under(plan.relation) is None and rho is not None:
             return PrivacyLoss(rho=rho)
     accountant = PureAccountant(plan.relation)
+    return accountant.loss(accountant.amount_of(node, plan))
+
+
+def bound_of(node: Node, plan: Plan) -> PrivacyLoss | None:
+    """Return what all releases below a node cost at most: pure epsilon, else by zCDP at the plan's delta.
+
+    A total under another accounting may be smaller; this one takes no time, of any number of nodes.
+    """
+    pure = loss_of(node, plan)
+    if pure is not None and pure.epsilon is not None:
+        return pure
+    delta = ZCDPAccountant.delta_for(plan.budget.delta)
+    if delta is None:
+        return None
+    accountant = ZCDPAccountant(plan.relation, delta=delta)
     return accountant.loss(accountant.amount_of(node, plan))
 
 

@@ -16,7 +16,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
 from dpframework.facts.privacy import exact
 from dpframework.facts.toml import begun_with
+from dpframework.reports.about import About
 from dpframework.reports.losses import loss_text
+from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.study.results import RESULTS, RESULTS_VERSION, Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -46,6 +48,10 @@ class Ran:
         The run's id in a ledger; None if it was not recorded in one.
     head
         The hash of the ledger's last entry about it.
+    about
+        What the plan does not hold; None in a file that lacks it.
+    matrices
+        The matrices of each result that has some.
     """
 
     private: bool
@@ -57,9 +63,11 @@ class Ran:
     epsilon: Fraction | None = None
     run: str | None = None
     head: str | None = None
+    about: About | None = None
+    matrices: Mapping[str, tuple[Matrix, ...]] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, results: Results, *, stopped: str | None = None) -> Ran:
+    def of(cls, results: Results, *, stopped: str | None = None, about: About | None = None) -> Ran:
         """Return what a run did."""
         return cls(
             results.private,
@@ -71,6 +79,8 @@ class Ran:
             None if results.spent is None else results.spent.epsilon,
             results.run,
             results.head,
+            about,
+            {name: tuple(found) for name, result in results.items() if (found := matrices_of(result))},
         )
 
     @classmethod
@@ -96,7 +106,9 @@ class Ran:
         texts = {str(name): str(text) for name, text in form["texts"].items()}
         run, head = (None if form.get(key) is None else str(form[key]) for key in ("run", "head"))
         spent = None if form.get("spent") is None else exact(form["spent"], "'spent'")
-        return cls(form["private"], form["accounting"], form["spent_text"], charges, texts, reason, spent, run, head)
+        about = None if form.get("about") is None else About.from_dict(form["about"])
+        told = form["private"], form["accounting"], form["spent_text"]
+        return cls(*told, charges, texts, reason, spent, run, head, about, _matrices(form.get("matrices", {})))
 
     @classmethod
     def read(cls, source: Path) -> tuple[Ran, str]:
@@ -119,6 +131,7 @@ class Ran:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
+        matrices = {name: [matrix.to_dict() for matrix in some] for name, some in self.matrices.items()}
         return {
             "results_version": RESULTS_VERSION,
             "private": self.private,
@@ -129,6 +142,8 @@ class Ran:
             "texts": dict(self.texts),
             **({} if self.stopped is None else {"stopped": self.stopped}),
             **({} if self.run is None else {"run": self.run, "head": self.head}),
+            **({} if self.about is None else {"about": self.about.to_dict()}),
+            **({"matrices": matrices} if matrices else {}),
         }
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
@@ -165,6 +180,13 @@ class Ran:
         places = {row_path for row_path, _ in plan.placed_steps()}
         templates = {_unnumbered(path): path for path in reversed(list(places))}
         return Counter(path if path in places else templates.get(_unnumbered(path), path) for path in self.charges)
+
+
+def _matrices(form: Any) -> dict[str, tuple[Matrix, ...]]:
+    """Read the matrices of results."""
+    if not isinstance(form, Mapping) or not all(isinstance(some, list) for some in form.values()):
+        raise InputError("these are not results that dpframework wrote: 'matrices' has another type")
+    return {str(name): tuple(map(Matrix.from_dict, some)) for name, some in form.items()}
 
 
 def _unnumbered(path: str) -> str:

@@ -4,6 +4,7 @@ from .estimates import (
 )
 from .frequencies import Frequencies as Frequencies
 from .kept import Drawn as Drawn, Kept as Kept
+from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy import Noisy as Noisy
 from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values

@@ -20,6 +20,7 @@ from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.values import as_texts
 from dpframework.results import frequency_views as views
 from dpframework.results.kept import Drawn
+from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import CONFIDENCE, Noisy
 
 if TYPE_CHECKING:
@@ -172,6 +173,13 @@ class Frequencies(Drawn):
         attributes = form["attributes"]
         names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
         return cls(names, labels, form["counts"], form["variance"])
+
+    def matrices(self) -> list[Matrix]:
+        """Return the counts of two attributes as a matrix; none of one attribute or of three."""
+        if len(self.names) != 2:
+            return []
+        rows, columns = self.labels
+        return [Matrix(f"noisy counts of {' by '.join(self.names)}", rows, columns, self.counts.tolist())]
 
     def draw(self, axes: Any) -> None:
         """Draw bars with intervals, or a map of cells where there are several attributes."""

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.shown import Shown
 
 
-class Kept(abc.ABC):
+class Kept(Shown, abc.ABC):
     """A result that is kept as JSON: `from_dict` reads what `to_dict` wrote."""
 
     __slots__ = ()

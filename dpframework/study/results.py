@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, final
 
 import attrs
 
-from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.files import write_whole
+from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.facts.shown import html_line, html_text
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
 from dpframework.study.study_plan import StudyPlan
@@ -65,6 +69,27 @@ class Results(Mapping[str, Any]):
     def __len__(self) -> int:
         """Return the number of miners."""
         return len(self.found)
+
+    def _repr_html_(self) -> str:
+        """Return each result as a notebook shows it, with what was spent."""
+        spent = None if self.spent is None else self.spent.epsilon
+        cost = "no finite epsilon" if spent is None else f"epsilon {readable(spent)}"
+        verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
+        shown = [html_line(f"{len(self.charges)} releases, {cost} spent ({self.accounting} accounting); {verdict}")]
+        for name, result in self.found.items():
+            own = getattr(result, "_repr_html_", None)
+            shown += [html_line(name, "h4"), html_text(str(result)) if own is None else own()]
+        return "".join(shown)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the results as JSON, all or nothing.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        write_whole(Path(path), self.to_json())
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""

@@ -8,6 +8,8 @@ import attrs
 
 from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.checks import Finding, Severity, findings
+from dpframework.facts.privacy import readable
+from dpframework.facts.shown import html_table
 from dpframework.mechanisms.base import Preview
 from dpframework.plan.graph import plan_graph
 from dpframework.plan.preview import previews
@@ -42,6 +44,24 @@ class StudyPlan(AccountedPlan):
     def check(self) -> list[Finding]:
         """Return what the installed checks find, errors first."""
         return findings(self, registry().checks)
+
+    def _repr_html_(self) -> str:
+        """Return the steps with their losses and expected errors, the total, and the findings, for a notebook."""
+        previews = self.previews()
+        rows = []
+        for path, step in self.placed_steps():
+            found = self.calibration(step)
+            loss = None if found is None else found.losses.pure.under(self.relation)
+            rho = None if found is None else found.losses.zcdp.under(self.relation)
+            other = "no claim" if rho is None else f"rho {readable(rho)}"
+            cost = other if loss is None else f"epsilon {readable(loss)}"
+            error = previews[path].text if path in previews else ""
+            rows.append((path, step.query.facts().text, step.mechanism.name, cost, error))
+        total = next((loss.epsilon for loss in self.totals().values()), None)
+        cost = "no valid total" if total is None else f"total epsilon {readable(total)}"
+        caption = f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
+        steps = html_table(("step", "query", "mechanism", "loss", "expected error"), rows, caption)
+        return steps + "".join(finding._repr_html_() for finding in self.check())
 
     def refusals(self) -> list[Finding]:
         """Return the findings that refuse the plan."""

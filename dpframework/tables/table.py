@@ -14,6 +14,7 @@ from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.facts.shown import html_line
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
@@ -93,6 +94,10 @@ class Table:
     def __repr__(self) -> str:
         """Show the schema's number of attributes only."""
         return f"Table({len(self.schema)} attributes; rows are private)"
+
+    def _repr_html_(self) -> str:
+        """Show the schema only, in a notebook: neither a row nor their number."""
+        return f"{html_line(repr(self))}{self.schema._repr_html_()}"
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled table is read-only again."""

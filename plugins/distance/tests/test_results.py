@@ -100,7 +100,7 @@ def test_values_are_asked_for_by_label(learned):
 
 
 def test_heat_map_and_table_show_every_value(learned):
-    axes = learned["town"].heat_map()
+    axes = learned["town"].plot()
     assert [text.get_text() for text in axes.get_xticklabels()] == ["A", "B", "C, D"]
     assert axes.images[0].get_array().shape == (3, 3)
     matplotlib.pyplot.close("all")

@@ -13,12 +13,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, InputError, Schema, nearest
+from dpframework.facts import Attribute, InputError, Schema, Shown, nearest
+from dpframework.results import Matrix
 
 
 @final
 @attrs.frozen(eq=False)
-class ValueDistances:
+class ValueDistances(Shown):
     """The distances between the values of one attribute.
 
     Two values are near each other if the attributes of the context are distributed alike where they occur.
@@ -74,19 +75,25 @@ class ValueDistances:
             writer.writerow([label, *row])
         return out.getvalue()
 
-    def heat_map(self, axes: Any = None) -> Any:
-        """Draw the matrix with matplotlib, values in the schema's order, and return the axes.
+    def matrices(self) -> list[Matrix]:
+        """Return the distances as a matrix, which reports show as a heat map."""
+        labels = self.attribute.labels
+        return [Matrix(f"distances of {self._title}", labels, labels, self.matrix.tolist())]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the matrix as a heat map, values in the schema's order, and return the matplotlib axes.
 
         Raises
         ------
         ImportError
             If matplotlib is not installed.
         """
+        axes = ax
         if axes is None:
             try:
                 from matplotlib import pyplot
             except ModuleNotFoundError as error:
-                raise ImportError("a heat map needs matplotlib: pip install 'dpframework[plot]'") from error
+                raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
             side = min(2 + 0.3 * len(self.matrix), 14)
             axes = pyplot.figure(figsize=(side + 1, side), layout="constrained").subplots()
         image = axes.imshow(self.matrix, vmin=0, cmap="viridis")
@@ -112,7 +119,7 @@ class ValueDistances:
 
 @final
 @attrs.frozen(eq=False)
-class LearnedDistances(Mapping[str, ValueDistances]):
+class LearnedDistances(Shown, Mapping[str, ValueDistances]):
     """The distances of several attributes' values, by attribute.
 
     A mapping by name: `distances["zone"]` are those of the values of zone.
@@ -148,6 +155,10 @@ class LearnedDistances(Mapping[str, ValueDistances]):
     def __len__(self) -> int:
         """Return the number of attributes."""
         return len(self.learned)
+
+    def matrices(self) -> list[Matrix]:
+        """Return the distances of each attribute as a matrix."""
+        return [matrix for distances in self.learned.values() for matrix in distances.matrices()]
 
     @property
     def contexts(self) -> dict[str, tuple[str, ...]]:

@@ -79,6 +79,11 @@ class _SubsetScores(OfEntropies, CandidateScores):
     bounds: RowBounds
 
     @property
+    def attributes(self) -> tuple[str, ...]:
+        """All of the metric's."""
+        return tuple(a.name for a in self.of)
+
+    @property
     def text(self) -> str:
         """Name the size, and what contexts determine."""
         what = "attribute" if self.context_size == 1 else f"{self.context_size} attributes"
@@ -360,6 +365,11 @@ class PairCounts(CellCounts):
     name = "pair-counts"
     of: tuple[Attribute, ...] = attrs.field(converter=_attributes)
     target: int | None = None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Any two of them."""
+        return tuple(a.name for a in self.of)
 
     @property
     def text(self) -> str:

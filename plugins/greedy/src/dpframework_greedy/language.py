@@ -184,6 +184,11 @@ class Language:
         return language
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the attributes of both sides."""
+        return tuple(dict.fromkeys(a.name for side in self.sides for a in side))
+
+    @property
     def sides(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
         """The attributes of the left and of the right side."""
         return self.left, self.right

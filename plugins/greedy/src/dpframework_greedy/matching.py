@@ -42,10 +42,18 @@ class TruthCells(CellCounts):
     ----------
     most
         How many descriptions of either view, at most.
+    among
+        The names of the attributes that they may test; empty if that may be any.
     """
 
     name = "truth-cells"
     most: int
+    among: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that the descriptions may test."""
+        return self.among
 
     @property
     def text(self) -> str:
@@ -84,7 +92,8 @@ def planned(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction
     """
     tables = -(-pairs // TOGETHER)
     chosen = step("pair", scores, Exponential(choices / pairs), threshold=scores.cap)
-    counted = step("table", TruthCells(min(pairs, TOGETHER)), DiscreteLaplace(counts / tables), uses=["pair"])
+    cells = TruthCells(min(pairs, TOGETHER), scores.attributes)
+    counted = step("table", cells, DiscreteLaplace(counts / tables), uses=["pair"])
     return sequential(repeat(pairs, chosen), repeat(tables, counted))
 
 

@@ -60,7 +60,7 @@ class LanguageScores(Query):
     @property
     def attributes(self) -> tuple[str, ...]:
         """Those of both sides."""
-        return tuple(dict.fromkeys(a.name for side in self.language.sides for a in side))
+        return self.language.names
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
@@ -280,9 +280,20 @@ class Cells(CellCounts):
     """The number of rows in both supports of a redescription, in the left only, the right only, and in neither.
 
     The redescription is given at run time. The cells are disjoint: together they cost what one of them costs.
+
+    Attributes
+    ----------
+    among
+        The names of the attributes that it may be about; empty if that may be any.
     """
 
     name = "cells"
+    among: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that the redescription may be about."""
+        return self.among
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
 from dpframework.mechanisms import PermuteAndFlip
-from dpframework.plan import Node, sequential, step
+from dpframework.plan import Node, Step, sequential, step, walk
 from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework.tables import Block
@@ -38,12 +38,20 @@ class CorrectPredictions(CandidateScores):
         The class.
     answer_length
         How many trees there are.
+    among
+        The names of the attributes that it may read, the class among them; empty if that may be any.
     """
 
     name = "correct-predictions"
     integer = True
     target: Attribute
     answer_length: int
+    among: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that the trees may test, and the class."""
+        return self.among
 
     @property
     def text(self) -> str:
@@ -130,7 +138,7 @@ class TreeChoice(Miner):
     def plan(self, schema: Schema) -> Node:
         """Plan each candidate, then the choice."""
         grown = [sequential(miner.plan(schema), name=_scope(k)) for k, miner in enumerate(self.miners)]
-        scores = CorrectPredictions(schema[self.target], len(self.miners))
+        scores = CorrectPredictions(schema[self.target], len(self.miners), _read(grown))
         return sequential(
             *grown, step("choice", scores, PermuteAndFlip(self.epsilon), uses=map(_scope, range(len(grown))))
         )
@@ -145,6 +153,12 @@ class TreeChoice(Miner):
         trees = [miner.mine(table.scope(_scope(k))).tree for k, miner in enumerate(self.miners)]
         chosen = int(table.release("choice", trees=trees))
         return ChosenTree(chosen, trees[chosen])
+
+
+def _read(grown: Iterable[Node]) -> tuple[str, ...]:
+    """Return the names of the attributes that some trees may test: those that their releases read."""
+    each = [node.query.attributes for part in grown for node in walk(part) if isinstance(node, Step)]
+    return () if () in each else tuple(dict.fromkeys(name for names in each for name in names))
 
 
 def _scope(position: int) -> str:

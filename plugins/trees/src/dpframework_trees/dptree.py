@@ -37,7 +37,7 @@ from dpframework_trees.estimates import Grown, noise_variance, tree_result
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
-from dpframework_trees.splits import Candidates, Region, cut_of
+from dpframework_trees.splits import Candidates, Region, cut_of, names_in
 from dpframework_trees.tree import TreeResult
 from dpframework_trees.tree_counts import MOST_LEVELS
 from dpframework_trees.weights import require_feasible
@@ -110,7 +110,7 @@ class DPTree(Miner):
     def plan(self, schema: Schema) -> Node:
         """Plan the tree, then the class counts of its leaves."""
         resolved = _Resolved.of(self, schema)
-        counts = LeavesByClass(resolved.target, 2**self.max_depth)
+        counts = LeavesByClass(resolved.target, 2**self.max_depth, among=resolved.read)
         leaves = step("leaves", counts, DiscreteLaplace(self.epsilon * self.counts_share), uses=["tree"])
         return sequential(resolved.tree_plan(), leaves)
 
@@ -153,16 +153,22 @@ class _Resolved:
         criterion.sensitivity(schema.row_bound)
         return cls(miner, criterion, target, tests, KnownRows.of(schema))
 
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The names of the attributes that the tree may read: what its tests may be about, and the class."""
+        return (*names_in(self.tests), self.target.name)
+
     def tree_plan(self) -> Node:
         """Plan the release of all tests at once, or level by level."""
         miner = self.miner
         epsilon = miner.epsilon * (1 - miner.counts_share)
         if miner.sampler != "greedy":
             counted = miner.sampler == "exact" and miner.max_depth <= MOST_LEVELS
-            scores = TreeScores(self.criterion, self.target, self.rows, self.tests, miner.max_depth, counted)
+            of = (self.criterion, self.target, self.rows, self.tests, miner.max_depth, counted)
+            scores = TreeScores(*of, among=self.read)
             sampler = ExactTrees(epsilon) if miner.sampler == "exact" else MarkovChainTrees(epsilon, miner.iterations)
             return step("tree", scores, sampler)
-        scores_of_node = SplitScores(self.criterion, self.target, self.rows, len(self.tests))
+        scores_of_node = SplitScores(self.criterion, self.target, self.rows, len(self.tests), among=self.read)
         level = PermuteAndFlip(epsilon / miner.max_depth)
         node: Node = step("split", scores_of_node, level)
         for _ in range(miner.max_depth - 1):

@@ -42,7 +42,7 @@ from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
-from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of
+from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of, names_in
 from dpframework_trees.tree import TreeResult
 
 SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")
@@ -249,6 +249,12 @@ class _Resolved:
         sizes = [a.size for a in candidates.split_on if self.miner.splits == "multiway" and not isinstance(a, Numeric)]
         return max(sizes, default=2)
 
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The names of the attributes that a split may read: what it may be about, and the class."""
+        numerics = (a.name for a in self.numerics)  # of which "density" has no candidates
+        return tuple(dict.fromkeys((*names_in(self.candidates), *numerics, self.target.name)))
+
     def count_step(self, level: int) -> Node:
         """Plan a node's noisy count."""
         threshold = str(self.threshold_of_count(level, self.most_children(self.candidates)))
@@ -265,11 +271,12 @@ class _Resolved:
             read = len(self.candidates.split_on)
             tables = read if self.numerics or self.miner.splits == "binary" else read - level
             each = DiscreteLaplace(epsilon / tables)
-            return [repeat(tables, step("split", CodesByClass(self.target), each))]
+            return [repeat(tables, step("split", CodesByClass(self.target, self.read), each))]
         pointed = self.numerics if self.points else ()
         steps = [step(_point(a), *self.point_of(a, self.budget.threshold[level])) for a in pointed]
         most = len(self.candidates) + len(pointed)
-        scores = SplitScores(self.criterion, self.target, self.rows, most, max(self.most_children(self.candidates), 2))
+        children = max(self.most_children(self.candidates), 2)
+        scores = SplitScores(self.criterion, self.target, self.rows, most, children, among=self.read)
         return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]
 
     def selector(self, epsilon: Fraction) -> Mechanism:
@@ -281,7 +288,8 @@ class _Resolved:
         if self.miner.numeric == "density":
             return ThresholdScores(self.criterion, self.target, self.rows, attribute), ExponentialInterval(epsilon)
         most = max(len(attribute.interior_cuts), 1)
-        return SplitScores(self.criterion, self.target, self.rows, most), self.selector(epsilon)
+        read = (attribute.name, self.target.name)
+        return SplitScores(self.criterion, self.target, self.rows, most, among=read), self.selector(epsilon)
 
     def grow(self, table: PrivateTable, level: int, region: Region, candidates: Candidates) -> Grown:
         """Grow the subtree of one part of the table."""

@@ -282,6 +282,11 @@ class Candidates(Sequence[Split]):
         return Below(attribute.name, float(self.thresholds[position]))
 
 
+def names_in(*tests: Candidates) -> tuple[str, ...]:
+    """Return the names of the attributes that some candidate is about: those that may be read where it is scored."""
+    return tuple(dict.fromkeys(attribute.name for some in tests for attribute in some.split_on))
+
+
 def child_labels(split: Split, schema: Schema) -> tuple[str, ...]:
     """Return one text a child of a split, in order.
 

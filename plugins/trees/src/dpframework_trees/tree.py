@@ -17,6 +17,7 @@ from dpframework.facts import (
     Equals,
     InputError,
     Schema,
+    Shown,
     attribute_from_dict,
     description_from_dict,
     otherwise,
@@ -243,7 +244,7 @@ class DecisionTree(Drawn):
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class TreeResult:
+class TreeResult(Shown):
     """What a tree miner found.
 
     It is kept as the tree and its rules, so that the rules can be read without this package.
@@ -255,6 +256,10 @@ class TreeResult:
     """
 
     tree: DecisionTree
+
+    def plot(self, ax: Any | None = None) -> Any:
+        """Draw the tree with matplotlib, and return the axes."""
+        return self.tree.plot(ax)
 
     def rules(self) -> list[Rule]:
         """Return the tree's rules."""

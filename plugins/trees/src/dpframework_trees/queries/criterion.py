@@ -21,12 +21,20 @@ class CriterionScores(Query):
         The class attribute.
     rows
         What is public of their number.
+    among
+        The names of the attributes that it may read, the class among them; empty if that may be any.
     """
 
     integer = False
     criterion: Criterion
     target: Attribute
     rows: KnownRows
+    among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that it may read."""
+        return self.among
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:

@@ -156,6 +156,12 @@ class CodesByClass(CellCounts):
 
     name = "codes-by-class"
     target: Attribute
+    among: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that it may be given, and the class."""
+        return self.among
 
     @property
     def text(self) -> str:

@@ -114,7 +114,19 @@ class _LeafTable(CellCounts):
     """The number of rows in each cell of a table whose rows are the leaves of a released tree.
 
     The tree is given at run time.
+
+    Attributes
+    ----------
+    among
+        The names of the attributes that it may read; empty if that may be any.
     """
+
+    among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that it may read."""
+        return self.among
 
     @property
     @abc.abstractmethod

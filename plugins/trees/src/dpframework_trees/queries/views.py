@@ -15,7 +15,7 @@ from dpframework.queries import CandidateScores, Norm, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.pairing import PairData, PairScore
 from dpframework_trees.queries.trees import all_of, packed
-from dpframework_trees.splits import Candidates, Split
+from dpframework_trees.splits import Candidates, Split, names_in
 
 
 @final
@@ -38,6 +38,11 @@ class Associations(CandidateScores):
     name = "associations"
     tests: Candidates
     others: Candidates
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that the tests of either view are about."""
+        return names_in(self.tests, self.others)
 
     @property
     def text(self) -> str:
@@ -107,6 +112,8 @@ class TreePairScores(Query):
         The tests that each tree may ask.
     depth
         The number of levels of either tree.
+    among
+        The names of the attributes that it may read, the class's among them; empty if that may be any.
     """
 
     name = "tree-pair-scores"
@@ -117,6 +124,12 @@ class TreePairScores(Query):
     second: Candidates
     depth: int
     rows: int | None
+    among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those that it may read."""
+        return self.among
 
     @property
     def gathers(self) -> bool:

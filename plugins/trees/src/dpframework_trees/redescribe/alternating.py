@@ -66,13 +66,14 @@ class _Alternating(TreeRedescriptions):
         """Plan, for each start, its selection, a tree, then `rounds` times a tree and a table."""
         starts, scopes = self.starts_on(schema), []
         tests, (share, counting) = self.tests(schema), self.shares(schema)
+        read = self.read(tests)  # of both views: a class that was derived depends on what it was derived from
         for start in starts:
             view, target = OTHER[start.view], start.target
             parts = self.selection(tests, start, share)
             for i in range(self.rounds + 1):
-                parts.append(self.tree_plan(f"tree {i + 1}", share, tests[view], target, schema.row_bound))
+                parts.append(self.tree_plan(f"tree {i + 1}", share, tests[view], target, schema.row_bound, read))
                 if i:
-                    counts = JointLeaves(2**self.max_depth, 2**self.max_depth)
+                    counts = JointLeaves(2**self.max_depth, 2**self.max_depth, among=read)
                     parts.append(step(f"leaves {i}", counts, DiscreteLaplace(counting), uses=self.tree_steps(i)))
                 target, view = self.leaves_attribute(i + 1), OTHER[view]
             scopes.append(sequential(*parts, name=start.scope))
@@ -87,8 +88,16 @@ class _Alternating(TreeRedescriptions):
         """Return the derived attribute that says which leaf of a tree a row is in."""
         return Categorical(f"leaf of tree {number}", [str(k + 1) for k in range(2**self.max_depth)])
 
-    def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
-        """Plan one tree."""
+    def tree_plan(
+        self,
+        name: str,
+        share: Fraction,
+        tests: Candidates,
+        target: Attribute,
+        rows: int | None,
+        read: tuple[str, ...],
+    ) -> Node:
+        """Plan one tree, which may read some attributes."""
         raise NotImplementedError
 
     def tree_steps(self, i: int) -> list[str]:
@@ -128,9 +137,17 @@ class AltExpM(_Alternating):
 
     name = "alt-expm"
 
-    def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
+    def tree_plan(
+        self,
+        name: str,
+        share: Fraction,
+        tests: Candidates,
+        target: Attribute,
+        rows: int | None,
+        read: tuple[str, ...],
+    ) -> Node:
         """Plan the levels of a tree, the siblings of each in parallel."""
-        scores = SplitScores(self.criterion, target, KnownRows(rows), len(tests))
+        scores = SplitScores(self.criterion, target, KnownRows(rows), len(tests), among=read)
         epsilon = share / self.max_depth
         tight = self.sensitivity == "tight"
         selector: PureMechanism = PermuteAndFlip(epsilon) if tight else Exponential(epsilon)
@@ -184,10 +201,18 @@ class AltMCMC(_Alternating):
     sampler: str = attrs.field(default="exact", validator=one_of(("exact", "mcmc")))
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
-    def tree_plan(self, name: str, share: Fraction, tests: Candidates, target: Attribute, rows: int | None) -> Node:
+    def tree_plan(
+        self,
+        name: str,
+        share: Fraction,
+        tests: Candidates,
+        target: Attribute,
+        rows: int | None,
+        read: tuple[str, ...],
+    ) -> Node:
         """Plan one release of a whole tree."""
         counted = self.sampler == "exact" and self.max_depth <= MOST_LEVELS
-        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, counted)
+        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, counted, among=read)
         if self.sampler == "exact":
             require_feasible(len(tests), self.max_depth)
             return step(name, scores, ExactTrees(share), threshold=rows)

@@ -55,14 +55,21 @@ class MCMCTreePair(TreeRedescriptions):
         score = pair_score_named("published" if self.sensitivity == "published" else self.score)
         starts, scopes = self.starts_on(schema), []
         tests = self.tests(schema)
+        read = self.read(tests)
         for start in starts:
             for_trees = each * self.tree_share / (2 if start.selected else 1)
             scores = TreePairScores(
-                score, start.target, tests[OTHER[start.view]], tests[start.view], self.max_depth, schema.rows
+                score,
+                start.target,
+                tests[OTHER[start.view]],
+                tests[start.view],
+                self.max_depth,
+                schema.rows,
+                among=read,
             )
             most = 1 if score.normalised else schema.row_bound
             pair = step("pair", scores, MarkovChainPairs(for_trees, self.iterations), threshold=most)
-            counts = JointLeaves(2**self.max_depth, 2**self.max_depth)
+            counts = JointLeaves(2**self.max_depth, 2**self.max_depth, among=read)
             table = step("leaves", counts, DiscreteLaplace(each * (1 - self.tree_share)), uses=["pair"])
             scopes.append(sequential(*self.selection(tests, start, for_trees), pair, table, name=start.scope))
         return sequential(*scopes)

@@ -35,7 +35,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.extraction import Constraints, extract
 from dpframework_trees.queries import Associations
-from dpframework_trees.splits import Candidates
+from dpframework_trees.splits import Candidates, names_in
 
 SENSITIVITIES = ("tight", "published")
 STARTING_TEST = "starting test"
@@ -180,6 +180,11 @@ class TreeRedescriptions(Miner):
         assert isinstance(chosen, Literal)
         taken.append(chosen)
         return table.derive(start.target, Cases([chosen]))
+
+    def read(self, tests: Mapping[View, Candidates]) -> tuple[str, ...]:
+        """Return the names of the attributes that may be read: what tests are about, and what trees start from."""
+        named = self.starts if isinstance(self.starts, tuple) else ()
+        return tuple(dict.fromkeys((*names_in(*tests.values()), *named)))
 
     def tests(self, schema: Schema) -> dict[View, Candidates]:
         """Return the binary tests of either view.

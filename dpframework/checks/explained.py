@@ -1,0 +1,88 @@
+"""The pages about the checks, which come with the package: what a check finds, why that matters and how to fix it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+from types import MappingProxyType
+from typing import final
+
+import attrs
+
+from dpframework.checks.claims import INFERRED
+from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.plan.plan import DATA_FITS_SCHEMA
+
+#: For each assumption that a plan may have: what must hold, and the check that asks for it.
+ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "mcmc-converged": (
+            "A Markov chain has come as close to its target as if it had run for ever. Nobody can check that.",
+            "DP005",
+        ),
+        "real-arithmetic": (
+            "Noise that is made in floating point is as good as noise in real numbers. Nothing built in needs this.",
+            "DP005",
+        ),
+        INFERRED: (
+            "Bounds, cuts and values of the schema were taken from the private data, which no epsilon covers.",
+            "DP006",
+        ),
+        DATA_FITS_SCHEMA: (
+            "Every value lies in its attribute's public domain. A run ends at the first one that does not, which tells "
+            "that there is one.",
+            "DP021",
+        ),
+        ROWS_ASSERTED: (
+            "Nobody has more rows than the study says. No column of ids bounds them, so this is the owner's word.",
+            "DP021",
+        ),
+        "row-count-public": (
+            "The number of rows is public: replace-one compares tables of one size. It needs no allowance.",
+            "DP018",
+        ),
+    }
+)
+
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_SECTION = re.compile(r"^\*\*([^*]+)\.\*\*\s*", re.MULTILINE)
+
+
+@final
+@attrs.frozen
+class CheckPage:
+    """What a page says of a check.
+
+    Attributes
+    ----------
+    code
+        The check's code.
+    text
+        The page in Markdown, without links.
+    """
+
+    code: str
+    text: str
+
+    def section(self, name: str) -> str:
+        """Return the paragraph that begins with a name, such as "Why it matters", without marks; empty if none does."""
+        for found in _SECTION.finditer(self.text):
+            if found[1] == name:
+                return " ".join(self.text[found.end() :].split("\n\n")[0].split()).replace("`", "").replace("*", "")
+        return ""
+
+
+def check_page(code: str) -> CheckPage | None:
+    """Return the page about a built-in check; None of a plugin's.
+
+    Examples
+    --------
+    >>> check_page("DP012").section("What it finds")
+    "More than a thousandth of the study's epsilon is not planned."
+    """
+    place = resources.files("dpframework.checks") / "pages" / f"{code}.md"
+    if not re.fullmatch(r"DP\d{3}", code) or not place.is_file():
+        return None
+    text = _LINK.sub(r"\1", place.read_text(encoding="utf-8"))
+    return CheckPage(code, re.sub(r"(?m)^```(\w+) .*$", r"```\1", text))

@@ -1,0 +1,92 @@
+"""A ledger written to a file: as a page for a browser, as CSV, or as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpframework import ledger as ledgers
+from dpframework.cli.shared import json_text
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
+from dpframework.reports import learned, learned_sentence
+
+CAPS = ("data set", "protects", "relation", "cap", "spent", "left", "runs")
+APPROVALS = ("data set", "plan", "approved", "by", "runs", "left", "data", "signature", "note")
+RUNS = ("data set", "run", "plan", "opened", "charged", "releases", "resumed", "end")
+
+
+def written(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
+    """Return a ledger in the format that a file's name stands for.
+
+    Raises
+    ------
+    InputError
+        If the name stands for none.
+    """
+    match out.suffix.lower():
+        case ".json":
+            found = [data_set.to_dict() for data_set in shown]
+            return json_text({"data_sets": found, "entries": records.head.number, "head": records.head.hash}) + "\n"
+        case ".csv":
+            return _csv(shown)
+        case ".html" | ".htm":
+            return _page(records, shown, out.stem)
+    raise InputError(f"{out}: its name does not say how to write it; end it in .html, .csv or .json")
+
+
+def _csv(shown: Sequence[ledgers.DataSet]) -> str:
+    """Return a row a run: what was charged to each data set, in order."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # a name may begin like a formula
+    writer.writerow(RUNS)
+    writer.writerows(row for data_set in shown for row in _runs(data_set))
+    return stream.getvalue()
+
+
+def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str) -> str:
+    from dpframework.reports.html import html_tables
+
+    sentences = [f"Head: {records.head}."]
+    for data_set in shown:
+        for what, loss in (
+            ("all that has been charged", data_set.spent),
+            ("all that the cap admits", PrivacyLoss(data_set.epsilon, delta=data_set.delta)),
+        ):
+            meaning = learned_sentence(learned(loss, data_set.relation, data_set.unit))
+            sentences.append(f"'{data_set.name}', over {what}: {meaning}.")
+    sections = [
+        ("Data sets", "What each may spend, and has spent.", CAPS, [_cap(one) for one in shown]),
+        ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS,
+         [row for one in shown for row in _approvals(one)]),
+        ("Runs", "What was charged, in order.", RUNS, [row for one in shown for row in _runs(one)]),
+    ]  # fmt: skip
+    return html_tables(sections, sentences, title=name, subtitle="A ledger")
+
+
+def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
+    delta = f", delta {float(one.delta):g}" if one.delta else ""
+    spent = readable(one.spent.epsilon or one.epsilon * 0)
+    cap = f"epsilon {decimal_text(one.epsilon)}{delta}"
+    return one.name, str(one.unit), str(one.relation), cap, spent, readable(one.left), str(len(one.runs))
+
+
+def _approvals(one: ledgers.DataSet) -> list[tuple[str, ...]]:
+    return [
+        (one.name, a.plan[:12], a.time, a.by, str(a.runs),
+         str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
+         "unsigned" if a.signature is None else "signed", a.note)
+        for a in one.approvals
+    ]  # fmt: skip
+
+
+def _runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for run in one.runs.values():
+        amount = run.amount.under(one.relation)
+        charged = "" if amount is None else readable(amount)
+        counts = str(len(run.charges)), str(run.resumed)
+        rows.append((one.name, run.id, run.plan[:12], run.time, charged, *counts, run.end or "unfinished"))
+    return rows

@@ -1,0 +1,46 @@
+"""How things show themselves in a notebook: tables and texts in plain HTML, with every text escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+
+class Shown:
+    """What a notebook shows as it is printed."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return the printed text, in columns."""
+        return html_text(str(self))
+
+
+def html_text(text: str) -> str:
+    """Return a text in columns.
+
+    Examples
+    --------
+    >>> html_text("a < b")
+    '<pre>a &lt; b</pre>'
+    """
+    return f"<pre>{html.escape(text)}</pre>"
+
+
+def html_line(text: str, tag: str = "p") -> str:
+    """Return a text as one element, such as a paragraph."""
+    return f"<{tag}>{html.escape(text)}</{tag}>"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Return a table.
+
+    Examples
+    --------
+    >>> html_table(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    above = html_line(caption, "caption") if caption else ""
+    head = "".join(html_line(text, "th") for text in heads)
+    body = "".join(f"<tr>{''.join(html_line(cell, 'td') for cell in row)}</tr>" for row in rows)
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

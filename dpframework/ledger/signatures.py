@@ -1,0 +1,94 @@
+"""Signatures of approvals, made and verified by OpenSSH's own tool, without a network.
+
+An approval is an entry that anybody who can write the ledger's file can make. A signature binds it to a key: it covers
+what is approved, for which ledger, and the entry that it follows, so that it fits no other place. `ssh-keygen -Y` makes
+it, with a private key or one that an agent holds, and verifies it (OpenSSH 8.2 or later). A file of allowed signers
+says whose a key is: a line holds a name and a public key (see `man ssh-keygen`, ALLOWED SIGNERS).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dpframework.facts.errors import InputError
+from dpframework.ledger.chain import canonical
+
+#: What the signatures are for: a key's other signatures do not count as approvals.
+NAMESPACE = "dpframework-approval"
+TOOL = "ssh-keygen"
+
+
+class SignatureError(Exception):
+    """A signature that is not of what it stands at, or of nobody who is allowed."""
+
+
+def signed_text(ledger: str, previous: str, content: Mapping[str, Any]) -> str:
+    """Return what is signed of an approval: the ledger's id, the hash of the entry before it, and its content."""
+    approval = {key: value for key, value in content.items() if key != "signature"}
+    return canonical({"ledger": ledger, "after": previous, "approval": approval})
+
+
+def sign(key: str | os.PathLike[str], text: str) -> str:
+    """Sign a text with a key file.
+
+    Raises
+    ------
+    InputError
+        If the key cannot be used, or there is no OpenSSH.
+    """
+    if not Path(key).is_file():
+        raise InputError(f"{key}: there is no such key; give the file of a private key, or of a public one in an agent")
+    done = _run(["sign", "-f", os.fspath(key), "-n", NAMESPACE], text)
+    if done.returncode or "BEGIN SSH SIGNATURE" not in done.stdout:
+        raise InputError(f"{key}: cannot sign with it: {_last_line(done) or 'ssh-keygen says nothing'}")
+    return done.stdout
+
+
+def verified(signature: str, text: str, signers: str | os.PathLike[str] | None = None) -> str:
+    """Verify a signature; return whose it is: a name of the allowed signers, or the key's fingerprint without them.
+
+    Raises
+    ------
+    SignatureError
+        If it does not fit the text, or no allowed signer has the key.
+    InputError
+        If there is no such file of signers, or no OpenSSH.
+    """
+    if signers is not None and not Path(signers).is_file():
+        raise InputError(f"{signers}: there is no such file of allowed signers")
+    with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
+        kept = Path(folder) / "signature"
+        kept.write_text(signature, encoding="utf-8")
+        at = ["-n", NAMESPACE, "-s", str(kept)]
+        if signers is None:
+            done = _run(["check-novalidate", *at], text)
+            found = re.search(r"SHA256:\S+", done.stdout)
+            if done.returncode or found is None:
+                raise SignatureError("its signature does not fit it")
+            return f"the key {found.group()}"
+        named = _run(["find-principals", "-f", os.fspath(signers), *at[2:]], "")
+        for name in named.stdout.splitlines() if not named.returncode else ():
+            if not _run(["verify", "-f", os.fspath(signers), "-I", name, *at], text).returncode:
+                return name
+        if _run(["check-novalidate", *at], text).returncode:
+            raise SignatureError("its signature does not fit it")
+        raise SignatureError(f"no signer in {signers} has the key that it is signed with")
+
+
+def _run(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
+    tool = shutil.which(TOOL)
+    if tool is None:
+        raise InputError(f"signatures need {TOOL} of OpenSSH, which is not installed; unsigned approvals need nothing")
+    return subprocess.run([tool, "-Y", *arguments], input=text, capture_output=True, text=True, check=False)
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,143 @@
+"""What a report says of a study besides its plan: its schema, where its data is, when it ran, who approved it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.checks import Severity
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import readable
+from dpframework.facts.schema import Schema
+from dpframework.facts.values import as_texts
+from dpframework.plan.plan import Plan
+from dpframework.plan.verified import judged
+from dpframework.reports.losses import loss_text
+from dpframework.study.study_plan import StudyPlan
+from dpframework.version import __version__
+
+
+def now() -> str:
+    """Return the time, as a report says it."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@final
+@attrs.frozen
+class About:
+    """What a report says of a study besides its plan.
+
+    Attributes
+    ----------
+    schema
+        Its schema; None if only the plan is known, and the plan was read from a file.
+    data
+        The names of its data files, as the study file has them.
+    time
+        When it was run, or reported.
+    version
+        The version of dpframework that ran it, or reported it.
+    approvals
+        Who approved the plan, a sentence each; None if no ledger was asked.
+    held
+        What a ledger holds of the data set already, in sentences.
+    """
+
+    schema: Schema | None = None
+    data: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    time: str = attrs.field(factory=now)
+    version: str = __version__
+    approvals: tuple[str, ...] | None = None
+    held: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a results file keeps, JSON-safe."""
+        return {
+            "schema": None if self.schema is None else self.schema.to_dict(),
+            "data": list(self.data),
+            "time": self.time,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_dict(cls, form: object) -> About:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        texts = isinstance(form, Mapping) and isinstance(form.get("data"), list) and [*form["data"], form.get("time")]
+        if not isinstance(form, Mapping) or not texts or not all(isinstance(text, str) for text in texts):
+            raise InputError("these are not results that dpframework wrote: 'about' lacks or has another type")
+        schema = form.get("schema")
+        return cls(
+            None if schema is None else Schema.from_dict(schema),
+            form["data"],
+            form["time"],
+            str(form.get("version", "unknown")),
+        )
+
+    def known(self, plan: Plan) -> Schema | None:
+        """Return the schema of a plan, if it is known.
+
+        Raises
+        ------
+        InputError
+            If the schema that was kept is not the plan's.
+        """
+        if plan.schema is not None or self.schema is None:
+            return plan.schema
+        plan.require_schema(self.schema)
+        return self.schema
+
+
+def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
+    """Return where the data is, when, by which version, what was verified of the code, and who approved."""
+    verified = ["not asked: name a file of 'verify --record' with --verified"]
+    if plan.verified is not None:
+        verified = [str(one) for one in judged(plan, plan.verified)]
+    approved = ["not asked: name a ledger with --ledger and --data-set"]
+    if about.approvals is not None:
+        approved = list(about.approvals) or ["nobody has approved this plan"]
+    return [
+        ("data", ", ".join(about.data) or "not named in the plan"),
+        ("date", about.time),
+        ("dpframework", about.version),
+        *(("verification", text) for text in verified),
+        *(("approval", text) for text in approved),
+        *(("ledger", text) for text in about.held),
+    ]
+
+
+def attribute_rows(schema: Schema) -> list[tuple[str, str, str]]:
+    """Return name, kind and public domain of each attribute of a schema."""
+    return [(a.name, _kind(a), a.domain_text) for a in schema]
+
+
+def _kind(attribute: Attribute) -> str:
+    view = "" if attribute.view is None else f", {attribute.view} view"
+    return f"{type(attribute).__name__.lower()}{view}"
+
+
+def approved_or_not(plan: StudyPlan, about: About) -> str:
+    """Say in one sentence whether a plan may be run, and whether somebody has approved it."""
+    codes = dict.fromkeys(finding.code for finding in plan.check() if finding.severity is Severity.ERROR)
+    if codes:
+        return f"REFUSED: the plan cannot be run; see {', '.join(codes)} among the findings"
+    if about.approvals:
+        return f"Checks passed; {about.approvals[-1]}"
+    return "Checks passed; not yet approved"
+
+
+def brief(plan: StudyPlan) -> str:
+    """Return in a line whom a plan protects, what it costs, and what it assumes."""
+    total = next(iter(plan.totals().values()), None)
+    cost = "no valid total" if total is None else f"{loss_text(total)} of {readable(plan.budget.epsilon)}"
+    assumed = f"assumes {', '.join(plan.assumptions)}" if plan.assumptions else "assumes nothing beyond its theorems"
+    return f"Protects {plan.unit}, under {plan.relation}. Costs {cost}. It {assumed}."

@@ -1,0 +1,90 @@
+"""Texts that fit a terminal: lines are broken between words, trees keep their branches, and facts stay in columns."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.text import Text
+
+_BRANCHES = re.compile(r"^[-+~ ]?[\s│├└─]*")
+_LOSS = re.compile(r"\[[^\[\]]*\]")
+_LEAST = 24  # columns that a broken line must have left
+
+
+@attrs.frozen
+class Fitted:
+    """A text that is made for the width of the terminal it is shown on; None in a pipe, where no line is broken."""
+
+    make: Callable[[int | None], Text]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Make the text, whose lines rich leaves as they are."""
+        text = self.make(None if options.no_wrap else options.max_width)
+        text.no_wrap, text.overflow = True, "ignore"
+        yield text
+
+
+def fit_tree(text: str, width: int | None) -> str:
+    """Break the long lines of a drawn tree between words; what continues a line stands under its branch.
+
+    Examples
+    --------
+    >>> print(fit_tree("├─ one: histogram of a long name  [epsilon 0.5]", 36))
+    ├─ one: histogram of a long name
+    │      [epsilon 0.5]
+    """
+    return "\n".join(line for whole in text.split("\n") for line in _fit_line(whole, width))
+
+
+def _fit_line(line: str, width: int | None) -> list[str]:
+    found = _BRANCHES.match(line)
+    branch = found.group() if found else ""
+    if width is None or len(line) <= width or width - len(branch) - 4 < _LEAST:
+        return [line]
+    below = branch.replace("├─", "│ ").replace("└─", "  ").replace("─", " ") + "    "
+    kept = _LOSS.sub(lambda loss: loss.group().replace(" ", "\0"), line[len(branch) :])  # a loss stays in one piece
+    parts = textwrap.wrap(kept, width - len(below), break_long_words=False, break_on_hyphens=False)
+    return [(branch if k == 0 else below) + part.replace("\0", " ") for k, part in enumerate(parts)] or [line]
+
+
+def fit_prose(text: str, width: int | None, indent: str = "") -> str:
+    """Break paragraphs between words, each line after an indent."""
+    if width is None:
+        return "\n".join(indent + line for line in text.split("\n"))
+    paragraphs = re.split(r"\n\s*\n", text)
+    return "\n\n".join(
+        textwrap.fill(
+            " ".join(paragraph.split()),
+            max(width, len(indent) + _LEAST),
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for paragraph in paragraphs
+    )
+
+
+def fit_facts(rows: Iterable[tuple[str, str]], width: int | None) -> list[tuple[str, str]]:
+    """Return names and values as lines: a value after its name, broken between words, or below it if it is too long."""
+    facts = list(rows)
+    left = max((len(name) for name, _ in facts), default=0) + 2
+    lines: list[tuple[str, str]] = []
+    for name, value in facts:
+        room = None if width is None else width - left
+        if room is None or len(value) <= room:
+            lines.append((name.ljust(left), value))
+        elif max(map(len, value.split()), default=0) <= room and room >= _LEAST:
+            parts = textwrap.wrap(value, room, break_long_words=False, break_on_hyphens=False)
+            lines += [((name if k == 0 else "").ljust(left), part) for k, part in enumerate(parts)]
+        else:
+            parts = textwrap.wrap(value, max(width or 0, _LEAST) - 4, break_long_words=False, break_on_hyphens=False)
+            lines += [(name, ""), *(("    ", part) for part in parts)]
+    return lines

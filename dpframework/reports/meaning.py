@@ -1,0 +1,139 @@
+"""What an epsilon means for one person: how sure somebody can become of something about them.
+
+**Derivation.** Let H be a claim, and let the outputs be at most exp(epsilon) times as likely where it holds as where it
+does not. By Bayes' rule the odds of H after an output are those before times that ratio: at most exp(epsilon) times as
+large, whatever the output and whatever else is known. The two cases must be neighbours:
+
+- under add-or-remove-one, "their rows are in the table" and "they are not" are: the ratio is bounded by the loss. "They
+  are in it with this value" and "with that value" are two steps apart, a removal and an addition: epsilon counts twice
+  (of several values, each two differ by no more, and so do their mixtures).
+- under replace-one, rows with this value and with that one are neighbours. That somebody is in the table is not hidden:
+  the claim is about their values.
+
+With a delta, the ratio may be larger with some probability. Let L be the logarithm of the ratio, drawn where H holds.
+Then delta >= E[max(0, 1 - exp(epsilon - L))] >= P[L > epsilon + t] (1 - exp(-t)), so that L exceeds epsilon + 1/10 with
+a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps are (2 epsilon, (1 + exp(epsilon)) delta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+
+from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.facts.unit import PrivacyUnit
+
+#: How sure somebody may be beforehand.
+PRIORS = (0.01, 0.1, 0.5)
+SLACK = 0.1  # of the logarithm of the odds, with a delta
+TIMES_DELTA = 11  # more than 1 / (1 - exp(-SLACK))
+
+
+@final
+@attrs.frozen
+class Learned:
+    """How sure somebody can become of one kind of claim.
+
+    Attributes
+    ----------
+    claim
+        What about.
+    odds
+        By how much the odds of it grow at most; infinite if that is too much for a number.
+    shares
+        How sure they can become at most, from each of `PRIORS`.
+    fails
+        The probability with which that may fail, at most: 0 without a delta.
+    """
+
+    claim: str
+    odds: float
+    shares: tuple[float, ...]
+    fails: float = 0.0
+
+    @property
+    def odds_text(self) -> str:
+        """By how much the odds grow."""
+        return f"{_rounded_up(self.odds, 3):,.10g}" if self.odds < 1e6 else "over a million"
+
+    @property
+    def share_texts(self) -> tuple[str, ...]:
+        """How sure they can become, as percentages, rounded up."""
+        return tuple(share_text(share) for share in self.shares)
+
+
+def posterior(prior: float, log_odds: float) -> float:
+    """Return how sure somebody can become at most, whose odds grow by exp(log_odds).
+
+    Examples
+    --------
+    >>> round(posterior(0.5, 0.9), 3)
+    0.711
+    """
+    return 1.0 if log_odds > 700 else prior * math.exp(log_odds) / (1 - prior + prior * math.exp(log_odds))
+
+
+def share_text(share: float) -> str:
+    """Write a share as a percentage, rounded up to a tenth.
+
+    Examples
+    --------
+    >>> share_text(0.7109), share_text(0.01), share_text(0.99951)
+    ('71.1 %', '1 %', 'nearly 100 %')
+    """
+    percent = math.ceil(round(1000 * share, 6)) / 10
+    return "nearly 100 %" if percent >= 100 else f"{percent:g} %"
+
+
+def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> list[Learned]:
+    """Return how sure somebody can become of what is about one unit; nothing without a finite loss."""
+    if loss is None or loss.epsilon is None:
+        return []
+    epsilon, delta = float(loss.epsilon), float(loss.delta)
+    value = "something about one person, who is known to be in the table"
+    values: tuple[float, float]
+    found: list[tuple[str, float, float]] = []
+    if relation is Relation.ADD_OR_REMOVE_ONE:
+        found.append(("that one person is in the table", epsilon, delta))
+        values = 2 * epsilon, delta * (1 + math.exp(min(epsilon, 700)))
+    else:
+        values = epsilon, delta
+    found.append((value, *values))
+    return [_learned(_of(claim, unit), *amounts) for claim, *amounts in found]
+
+
+def _of(claim: str, unit: PrivacyUnit) -> str:
+    if unit.is_row:
+        return claim.replace("one person", "one person, who has one row,") if "is in" in claim else claim
+    return claim.replace("one person", f"one {unit.id}" if unit.id is not None else "one unit")
+
+
+def _learned(claim: str, epsilon: float, delta: float) -> Learned:
+    exponent = epsilon + (SLACK if delta else 0.0)
+    odds = math.exp(exponent) if exponent < 700 else math.inf
+    return Learned(claim, odds, tuple(posterior(prior, exponent) for prior in PRIORS), min(TIMES_DELTA * delta, 1.0))
+
+
+def learned_sentence(some: Sequence[Learned]) -> str:
+    """Say in one sentence what the first claim means for somebody who is half sure.
+
+    Examples
+    --------
+    >>> from dpframework.facts.unit import ROW
+    >>> learned_sentence(learned(PrivacyLoss("0.9"), Relation.REPLACE_ONE, ROW))
+    'who is 50 % sure of something about one person, who is known to be in the table, can become at most 71.1 % sure'
+    """
+    if not some:
+        return "no claim is valid, so that nothing bounds what somebody can learn"
+    first = some[0]
+    fails = f", but for a probability of {first.fails:.2g}" if first.fails else ""
+    joint = "" if first.claim.startswith("that") else "of "
+    return f"who is 50 % sure {joint}{first.claim}, can become at most {first.share_texts[-1]} sure{fails}"
+
+
+def _rounded_up(value: float, digits: int) -> float:
+    power = 10.0 ** (digits - 1 - math.floor(math.log10(value)))
+    return math.ceil(round(value * power, 6)) / power

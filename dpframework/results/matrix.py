@@ -1,0 +1,85 @@
+"""A result as a matrix with labels: what a report shows as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.values import as_texts
+
+LEVELS = 10  # of shading
+
+
+def _numbers(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(map(float, row)) for row in given)
+
+
+@final
+@attrs.frozen
+class Matrix:
+    """Numbers with a label a row and a label a column.
+
+    Attributes
+    ----------
+    title
+        What it shows.
+    rows, columns
+        The labels.
+    values
+        The numbers, row by row.
+
+    Examples
+    --------
+    >>> Matrix("counts", ["a", "b"], ["x"], [[0], [20]]).levels
+    ((0,), (9,))
+    """
+
+    title: str
+    rows: tuple[str, ...] = attrs.field(converter=as_texts)
+    columns: tuple[str, ...] = attrs.field(converter=as_texts)
+    values: tuple[tuple[float, ...], ...] = attrs.field(converter=_numbers)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse numbers that are not one a row and column."""
+        if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
+            raise InputError(f"the matrix '{self.title}' has not one number for each row and column")
+
+    @property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """How dark each cell is, from 0 for 0 or less to `LEVELS` - 1 for the largest number."""
+        most = max((value for row in self.values for value in row), default=0.0)
+        scale = (LEVELS - 1) / most if most > 0 else 0.0
+        return tuple(tuple(round(max(value, 0.0) * scale) for value in row) for row in self.values)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Each number with few digits: two after the point if all are small."""
+        small = all(abs(value) <= 1 for row in self.values for value in row)
+        return tuple(tuple(f"{value:.2f}" if small else f"{value:.0f}" for value in row) for row in self.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "values": [list(row) for row in self.values]}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Matrix:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        try:
+            return cls(str(form["title"]), form["rows"], form["columns"], form["values"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError("this is not a matrix that dpframework wrote") from None
+
+
+def matrices_of(result: Any) -> Sequence[Matrix]:
+    """Return the matrices of a result: those of its method `matrices`, none without one."""
+    found = getattr(result, "matrices", None)
+    return tuple(found()) if callable(found) else ()

@@ -1,0 +1,338 @@
+"""What a report opens with: what is read, what it costs by attribute, what epsilon means, how exact it is, in words."""
+
+import csv
+import io
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import dpframework as dpf
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
+from dpframework.queries import Count, Histogram, Supports
+from dpframework.reports import (
+    About,
+    Ran,
+    learned,
+    losses_by_attribute,
+    markdown_report,
+    releases_csv,
+    releases_json,
+    result_rows,
+)
+from dpframework.reports.html import html_report
+from dpframework.reports.meaning import PRIORS, posterior
+from dpframework.reports.reads import reads_of_steps
+from dpframework.study.registry import registry
+
+A, B, C = dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])
+SCHEMA = dpf.Schema([A, B, C], max_rows=1000)
+ADDED, REPLACED = dpf.Relation.ADD_OR_REMOVE_ONE, dpf.Relation.REPLACE_ONE
+
+
+def counted(name: str, attribute: dpf.Attribute, epsilon: str = "0.1") -> dpf.Node:
+    return dpf.step(name, Histogram(attribute), DiscreteLaplace(epsilon))
+
+
+def rows(name: str) -> dpf.Node:
+    return dpf.step(name, Count(), DiscreteLaplace(1))
+
+
+def planned(*nodes: dpf.Node, schema: dpf.Schema = SCHEMA, **keys) -> dpf.StudyPlan:
+    study = dpf.Study(schema, epsilon=5, **keys)
+    for k, node in enumerate(nodes):
+        study.add_plan(f"part {k}", node)
+    return study.plan()
+
+
+@attrs.frozen
+class Anything(dpf.Query):
+    """A query that does not say what it reads."""
+
+    name = "anything"
+
+    def count(self, block, **inputs):
+        return np.array([block.rows])
+
+
+# --- what may be read -------------------------------------------------------------------------------------------------
+
+
+def test_a_step_reads_what_its_query_names_and_what_its_rows_were_cut_by():
+    supports = Supports([dpf.Equals("b", "true"), dpf.Equals("b", "false")])
+    chosen = dpf.step("chosen", supports, PermuteAndFlip(1))
+    plan = planned(
+        dpf.parallel(dpf.parallel(counted("in parts", C), by=B), by=dpf.Cases([dpf.Equals("a", "true")])),
+        dpf.sequential(
+            chosen, dpf.parallel(dpf.step("rows", Count(), DiscreteLaplace(1)), by=dpf.FromRelease("chosen"))
+        ),
+        dpf.step("all", Count(), DiscreteLaplace(1)),
+        dpf.step("any", Anything(), DiscreteLaplace(1)),
+    )
+    reads = {path.split("/")[-1]: reads_of_steps(plan)[id(step)] for path, step in plan.placed_steps()}
+    assert reads == {"in parts": ("a", "b", "c"), "chosen": ("b",), "rows": ("b",), "all": (), "any": None}
+
+
+def _miners():
+    for name, brought in registry().miners.items():
+        for label, example in brought.component.examples().items():
+            yield pytest.param(example, id=f"{name}, {label}")
+
+
+@pytest.mark.parametrize("example", [*_miners()])
+def test_every_miner_says_what_it_may_read(example):
+    study = dpf.Study(example.schema, epsilon=1000, delta=example.delta, relation=_relation(example))
+    study.add("it", example.miner)
+    for read in reads_of_steps(study.plan()).values():
+        assert read is not None
+        assert set(read) <= set(example.schema.names)
+
+
+def _relation(example) -> dpf.Relation:
+    return REPLACED if example.schema.rows is not None else ADDED
+
+
+SOME = dpf.Schema([dpf.Numeric("size", 0, 8, cuts=[2, 4, 6], view="left"), dpf.Boolean("ripe", view="left"),
+                   dpf.Boolean("sold", view="left"), dpf.Categorical("grade", ["good", "bad"], view="right")],
+                  max_rows=400)  # fmt: skip
+READING_FEW = [
+    dpf.miner("dp-id3", target="grade", epsilon=2, max_depth=2, attributes=["size"]),
+    dpf.miner("dp-id3", target="grade", epsilon=2, max_depth=2, attributes=["size"], selection="noisy-counts"),
+    dpf.miner("dp-id3", target="grade", epsilon=2, max_depth=2, attributes=["size"], numeric="density"),
+    dpf.miner("dp-tree", target="grade", epsilon=2, max_depth=1, attributes=["size", "sold"]),
+    dpf.miner("dp-additive", target="grade", epsilon=2, attributes=["size"]),
+    dpf.miner("dp-dilca", epsilon=2, attributes=["size", "sold", "grade"]),
+    dpf.miner("crosstab", epsilon=2, attributes=["sold", "grade"]),
+]
+
+
+@pytest.mark.parametrize("miner", READING_FEW, ids=lambda miner: miner.name)
+def test_what_a_miner_does_not_say_it_reads_does_not_matter(miner):
+    """The same seed gives the same result, whatever stands in the other attributes."""
+    study = dpf.Study(SOME, epsilon=2, allow=["real-arithmetic"])
+    study.add("it", miner)
+    (row,) = result_rows(study.plan())
+    others = [k for k, name in enumerate(SOME.names) if name not in row.reads]
+    assert others
+    rng = np.random.default_rng(4)
+    codes = np.stack([rng.integers(0, a.size, 200) for a in SOME])
+    changed = codes.copy()
+    changed[others] = rng.permuted(codes[others], axis=1)
+    results = [str(study.run(dpf.Table.from_codes(SOME, some), seed=3)["it"]) for some in (codes, changed)]
+    assert results[0] == results[1]
+
+
+# --- loss by attribute ------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_of_an_attribute_is_that_of_the_steps_that_read_it_composed_as_planned():
+    plan = planned(
+        counted("alone", A, "1/2"),
+        dpf.parallel(counted("parts", C, "1/4"), counted("more", C, "1/8"), by=B),
+        dpf.repeat(3, counted("again", C, "1/16")),
+    )
+    found = {row.attributes: (row.loss.epsilon, row.parts, row.steps) for row in losses_by_attribute(plan)}
+    assert found == {
+        ("a",): (Fraction(1, 2), ("part 0",), 1),
+        ("b",): (Fraction(1, 4), ("part 1",), 2),
+        ("c",): (Fraction(7, 16), ("part 1", "part 2"), 3),
+    }
+
+
+def test_attributes_that_nothing_reads_and_releases_that_may_read_any_are_told():
+    rows = {row.attributes: row for row in losses_by_attribute(planned(counted("alone", A)))}
+    assert rows["b", "c"].steps == 0
+    assert rows["b", "c"].loss.epsilon == 0
+    plan = planned(counted("alone", A), dpf.step("any", Anything(), DiscreteLaplace("0.3")))
+    assert {row.attributes: row.steps for row in losses_by_attribute(plan)} == {("a",): 2, ("b", "c"): 1}
+    read_back = dpf.StudyPlan.from_json(plan.to_json())
+    assert {row.attributes: row.steps for row in losses_by_attribute(read_back)} == {("a",): 2, (): 1}
+
+
+def test_without_a_pure_epsilon_the_smallest_total_counts():
+    plan = planned(dpf.step("s", Histogram(A), Gaussian("0.01")), delta="1e-6")
+    (read, _) = losses_by_attribute(plan)
+    assert read.loss == plan.totals()["zcdp"]
+    assert read.share == 1
+
+
+# --- what epsilon means -----------------------------------------------------------------------------------------------
+
+
+def test_half_sure_becomes_at_most_71_percent_at_epsilon_0_9():
+    (one,) = learned(dpf.PrivacyLoss("0.9"), REPLACED, ROW)
+    assert one.share_texts == ("2.5 %", "21.5 %", "71.1 %")
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("epsilon", [0.1, 0.9, 3.0])
+def test_nobody_becomes_surer_and_somebody_becomes_as_sure(prior, epsilon):
+    """Of all mechanisms of two outputs on {absent, value a, value b} that neighbours bound, the worst attains it."""
+    absent, known = learned(dpf.PrivacyLoss(epsilon), ADDED, ROW)
+    grid = [0.5, *(k / 40 for k in range(1, 40)), *(math.exp(k * epsilon) / 40 for k in (-2, -1, 0, 1, 2))]
+    grid += [1 / (1 + math.exp(k * epsilon)) for k in (-2, -1, 1, 2)]
+    least, most = math.exp(-epsilon) - 1e-12, math.exp(epsilon) + 1e-12
+
+    def bounded(p, q):
+        return all(least <= x / y <= most for x, y in ((p, q), (1 - p, 1 - q)))
+
+    there, value = [prior], [prior]
+    for without, with_a, with_b in itertools.product([p for p in grid if p < 1], repeat=3):
+        if bounded(with_a, without) and bounded(with_b, without):
+            there.append(prior * with_a / (prior * with_a + (1 - prior) * without))
+            value.append(prior * with_a / (prior * with_a + (1 - prior) * with_b))
+    for bound, found in ((absent, max(there)), (known, max(value))):
+        assert found <= bound.shares[PRIORS.index(prior)] + 1e-9
+    assert max(there) == pytest.approx(absent.shares[PRIORS.index(prior)])
+    assert max(value) == pytest.approx(known.shares[PRIORS.index(prior)], rel=0.35)
+
+
+def test_with_a_delta_the_odds_exceed_the_bound_with_a_probability_that_is_told():
+    epsilon, delta = 1.0, 1e-3
+    (one,) = learned(dpf.PrivacyLoss(epsilon, delta=delta), REPLACED, ROW)
+    assert math.log(one.odds) == pytest.approx(epsilon + 0.1)
+    # all of delta on one output whose ratio is just above the bound: the likeliest that it is passed
+    ratio = one.odds * (1 + 1e-9)
+    likely = delta / (1 - math.exp(epsilon) / ratio)
+    assert likely <= one.fails
+    assert likely == pytest.approx(one.fails, rel=0.06)
+
+
+def test_a_value_of_somebody_in_the_table_takes_two_steps_where_their_presence_takes_one():
+    there, value = learned(dpf.PrivacyLoss(1, delta="1e-6"), ADDED, PrivacyUnit("patient", 3))
+    assert math.log(value.odds) == pytest.approx(2.1)
+    assert value.fails == pytest.approx(there.fails * (1 + math.e))
+    assert "one patient" in there.claim
+    assert posterior(0.5, 1e9) == 1
+    assert learned(None, ADDED, ROW) == []
+
+
+# --- errors in words --------------------------------------------------------------------------------------------------
+
+
+def kinds(node: dpf.Node, **schema) -> list[tuple[str, str]]:
+    of = attrs.evolve(SCHEMA, **{"max_rows": None, **schema})
+    (row,) = result_rows(planned(node, schema=of))
+    return [(kind.error, kind.warning) for kind in row.published]
+
+
+def test_errors_have_a_scale_in_rows():
+    node = dpf.step("s", Histogram(C), DiscreteLaplace("0.1"))
+    assert kinds(node, max_rows=1000) == [("each within ±30 rows, 3 % of the 1,000 allowed", "")]
+    assert kinds(node, rows=2000) == [("each within ±30 rows, 1.5 % of the 2,000", "")]
+    assert kinds(node) == [("each within ±30 rows, 1 % of a table of 3,000", "")]
+
+
+def test_useless_and_weak_steps_are_told():
+    node = dpf.step("s", Histogram(C), DiscreteLaplace("0.1"))
+    assert kinds(node, max_rows=80)[0][1] == "weak: the noise is larger than the average of the 3 counts"
+    assert kinds(node, max_rows=30)[0][1] == "useless: the noise is larger than the whole table"
+    chosen = dpf.step("s", Supports([dpf.Equals("a", "true"), dpf.Equals("b", "true")]), PermuteAndFlip("0.1"))
+    ((error, warning),) = kinds(chosen, max_rows=100)
+    assert error.startswith("worse than the best by at most ")
+    assert warning.startswith("weak: the choice may be worse than the best by a quarter")
+    page = html_report(planned(node, schema=attrs.evolve(SCHEMA, max_rows=30)))
+    assert "useless: the noise is larger than the whole table" in page
+
+
+def test_a_real_answer_is_told_in_what_rows_can_add():
+    study = dpf.Study(dpf.Schema([dpf.Numeric("age", 0, 100, bins=4)], max_rows=1000), epsilon=5)
+    study.add("it", dpf.miner("sum", attribute="age", epsilon=1))
+    (row,) = result_rows(study.plan())
+    assert any("rows can add" in kind.error for kind in row.published)
+
+
+# --- pages and lists --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plan():
+    study = dpf.Study(SCHEMA, epsilon=2)
+    study.add("table", dpf.miner("crosstab", attributes=["a", "c"], epsilon="1/2"))
+    study.add("tree", dpf.miner("dp-id3", target="c", epsilon=1, max_depth=2))
+    return study.plan()
+
+
+def test_a_report_opens_with_results_then_meaning_then_whom_it_protects(plan):
+    about = About(data=["people.csv"], time="2026-01-02 03:04 UTC", approvals=["approved by R on D (1 of 1 runs left)"])
+    page = html_report(plan, about=about).partition("</style>")[2]
+    for text in (page, markdown_report(plan, about=about).replace("\\", "")):
+        order = [text.index(part) for part in (
+            "Checks passed; approved by R", "What is published", "max_depth", "What somebody could learn",
+            "Who is protected", "people.csv", "2026-01-02 03:04 UTC", "Findings")]  # fmt: skip
+        assert order == sorted(order)
+        assert "Loss by attribute" in text
+    assert "not yet approved" in html_report(plan)
+    assert About.from_dict(about.to_dict()).data == ("people.csv",)
+
+
+def test_results_come_before_the_plan(plan):
+    study = dpf.Study(SCHEMA, epsilon=2)
+    study.add("table", dpf.miner("crosstab", attributes=["a", "c"], epsilon="1/2"))
+    results = study.run(dpf.Table.from_codes(SCHEMA, np.zeros((3, 50), dtype=np.int64)))
+    page, text = html_report(results.plan, results), markdown_report(results.plan, results)
+    assert page.index('id="result-1"') < page.index("Graph of the plan")
+    assert text.index("## Result: table") < text.index("## Plan")
+
+
+def test_the_list_of_releases_has_every_step_in_both_formats(plan):
+    rows = list(csv.DictReader(io.StringIO(releases_csv(plan))))
+    listed = json.loads(releases_json(plan))["releases"]
+    paths = [path for path, _ in plan.placed_steps()]
+    assert [row["path"] for row in rows] == [row["path"] for row in listed] == paths
+    assert rows[0]["reads"] == "a; c"
+    assert listed[0]["reads"] == ["a", "c"]
+    assert {row["result"]: row["miner"] for row in rows} == {"table": "crosstab", "tree": "dp-id3"}
+    formula = dpf.Schema([dpf.Boolean("=1+1")])
+    study = dpf.Study(formula, epsilon=1)
+    study.add_plan("one", counted("s", formula["=1+1"]))
+    assert next(csv.DictReader(io.StringIO(releases_csv(study.plan()))))["reads"] == "'=1+1"
+
+
+def test_a_page_of_a_thousand_steps_stays_small():
+    part = [dpf.step(f"count {k}", Histogram(A), DiscreteLaplace("1/1000")) for k in range(100)]
+    page = html_report(planned(*(dpf.sequential(*part) for _ in range(10))))
+    assert len(page.encode()) < 2_000_000
+    assert 'id="step-1000"' in page
+
+
+def test_of_many_results_the_first_are_in_the_first_table_and_all_among_the_steps():
+    page = html_report(planned(*(counted("count", A, "1/1000") for _ in range(120))))
+    assert "And 20 more results" in page
+    assert page.count('<bdi class="name">part 99</bdi>') == page.count('<bdi class="name">part 100</bdi>') + 1
+    assert 'id="step-120"' in page
+
+
+def test_matrices_are_heat_maps_and_survive_their_file():
+    study = dpf.Study(SCHEMA, epsilon=200)
+    study.add("table", dpf.miner("crosstab", attributes=["a", "c"], epsilon=100))
+    study.add("distances", dpf.miner("dp-dilca", target="c", attributes=["a", "c"], epsilon=100))
+    rng = np.random.default_rng(1)
+    results = study.run(dpf.Table.from_codes(SCHEMA, np.stack([rng.integers(0, a.size, 500) for a in SCHEMA])), seed=1)
+    ran = Ran.of(results)
+    assert [(m.rows, m.columns) for m in ran.matrices["table"]] == [(A.labels, C.labels)]
+    (found,) = ran.matrices["distances"]
+    assert found.values[0][0] == 0
+    assert max(level for row in found.levels for level in row) == 9
+    assert Ran.from_dict(ran.to_dict()) == ran
+    page = html_report(results.plan, ran)
+    assert page.count('<table class="heat">') == 2
+    for bad in ([], {"x": 1}, {"x": [{"title": "t", "rows": ["a"], "columns": ["b"], "values": [[1, 2]]}]}):
+        with pytest.raises(dpf.InputError):
+            Ran.from_dict({**ran.to_dict(), "matrices": bad})
+
+
+def test_a_schema_of_another_plan_is_not_shown(plan):
+    read_back = dpf.StudyPlan.from_json(plan.to_json())
+    assert 'id="schema"' not in html_report(read_back)
+    assert 'id="schema"' in html_report(read_back, about=About(SCHEMA))
+    with pytest.raises(dpf.InputError, match="another schema"):
+        html_report(read_back, about=About(SOME))
+    for bad in ({}, [], {"data": "x", "time": "t"}, {"data": [1], "time": "t"}):
+        with pytest.raises(dpf.InputError, match="'about' lacks"):
+            About.from_dict(bad)
