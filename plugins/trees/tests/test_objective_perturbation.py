@@ -276,6 +276,18 @@ def test_the_release_covers_the_distance_from_the_minimum():
         assert tuned.release_scale * tuned.release_step < 1e-3 / float(tuned.epsilon)
 
 
+def test_a_fit_that_begins_on_a_sample_ends_as_near_to_the_minimum(monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = np.column_stack([rng.integers(0, size, 3_000) for size in (*TWO.sizes, 2)])
+    rows, tuned = rows_of(TWO, [tuple(row) for row in codes.tolist()]), Tuned(TWO, Fraction(1))
+    noise = drawn_noise(tuned, SeededRandomness(0))
+    whole = minimised(rows, tuned, noise)
+    monkeypatch.setattr(fitting, "MANY", 100)
+    sampled = minimised(rows, tuned, noise)
+    assert Loss(rows, tuned, noise).bound(sampled) <= tuned.gradient_error
+    assert np.abs(sampled - whole).sum() <= 2 * tuned.distance
+
+
 def test_a_release_is_the_fit_rounded_with_little_noise():
     rows = rows_of(TWO, [(0, 1, 2, 1)] * 30 + [(1, 0, 0, 0)] * 30)
     output = ObjectivePerturbation(2).release(rows, calibrated(2), SeededRandomness(0))
