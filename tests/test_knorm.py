@@ -236,6 +236,14 @@ def test_whole_numbers_of_any_size_are_uniform() -> None:
     assert len(thirds) == 3
 
 
+def test_each_bit_is_one_of_the_source_and_none_is_used_twice() -> None:
+    numbers, words = WholeNumbers(SeededRandomness(1)), SeededRandomness(1).words(3 * 64)
+    drawn, at = 0, 0
+    for size in (1, 3, 0, 64, 200, 4000, 5000):
+        drawn, at = drawn | numbers.bits(size) << at, at + size
+    assert drawn == int.from_bytes(words.astype("<u8").tobytes(), "little") % 2**at
+
+
 @BOTH
 @pytest.mark.parametrize("epsilon", [300, 10_000])
 def test_hardly_any_noise_takes_no_longer(epsilon: int, relation: Relation) -> None:
