@@ -153,7 +153,7 @@ def test_bad_input_is_one_sentence_before_anything_is_spent(parameters, facts, s
 
 
 def test_more_subsets_than_memory_allows_are_refused_with_their_number():
-    with pytest.raises(dpf.InputError, match=r"needs 3,838,380 joint histograms .* set context_size = 2 or less"):
+    with pytest.raises(dpf.InputError, match=r"needs 575,757 joint histograms .* set context_size = 3 or less"):
         study_of(schema_of(40, 4), DPDilca(1, context="max-dependency", context_size=5))
     study_of(schema_of(40, 4), DPDilca(1, context_size=5, context="max-relevance"))
 

@@ -13,9 +13,9 @@ from dpframework_distance import DPDilca, dilca
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.choosing import edges_or_contexts, share_of_marginals
 from dpframework_distance.edges import PairDependence
-from dpframework_distance.estimates import NoisyPair
+from dpframework_distance.estimates import NoisyPair, distances_between, points_of, unsure
 from dpframework_distance.forest import Forest, dependence, fitted, information, telling
-from dpframework_distance.marginals import NoisyHistogram, known_of, points_of_shares
+from dpframework_distance.marginals import Known, NoisyHistogram, known_of, shares_in_unknown
 from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
 
@@ -109,8 +109,30 @@ def test_without_noise_everything_is_known() -> None:
     counts = np.array([5.0, 0.0, 11.0])
     known = known_of(NoisyHistogram(counts, 1e-9), 16)
     assert known.mean == pytest.approx(counts, abs=1e-3)
-    points = points_of_shares(known)
+    points = points_of([shares_in_unknown(known, 7, 0)])
     assert np.linalg.norm(points[0] - points[2]) == pytest.approx(6 / 16, abs=1e-4)
+
+
+def test_what_is_unknown_of_a_context_is_expected() -> None:
+    """Against draws from the distribution that is meant: a standard error of .002, five of them allowed."""
+    rng = np.random.default_rng(3)
+    shares, unknown = np.array([0.7, 0.25, 0.05]), 0.15
+    drawn = rng.dirichlet(shares * (1 / unknown - 1), 10_000)
+    squares = np.square(drawn[:, :, np.newaxis] - drawn[:, np.newaxis]).mean(axis=0)
+    expected = np.square(distances_between(points_of([unsure(shares[:, np.newaxis], np.zeros((3, 1)), unknown)])))
+    assert expected == pytest.approx(squares, abs=0.01)
+    assert expected[1, 2] > 1.5 * 0.2**2  # more than of shares alone
+    known = Known(10 * shares, np.zeros(3))
+    assert np.square(distances_between(points_of([shares_in_unknown(known, 4, unknown)]))) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("unknown", [0, 0.15, 0.5])
+def test_distances_are_1_at_most_whatever_is_unknown(unknown: float) -> None:
+    rng = np.random.default_rng(4)
+    for shares in [*rng.dirichlet([0.2] * 4, 50), np.array([1.0, 0, 0, 0]), np.array([0.5, 0.5, 0, 0])]:
+        column = shares[:, np.newaxis]
+        points = points_of([unsure(column, column * (1 - column), unknown)])
+        assert distances_between(points).max() <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("counts", [[3.0, 900.0, -50.0], [-400.0, -300.0, -350.0, -380.0], [1e6, -1e6]])
@@ -120,7 +142,7 @@ def test_no_noise_is_too_much_for_an_estimate(counts: list[float]) -> None:
         assert known.mean.sum() == pytest.approx(200)
         assert np.isfinite(known.variance).all()
         assert (known.mean >= 0).all()
-        assert (points_of_shares(known) <= 1).all()
+        assert (shares_in_unknown(known, 2, 0.1).shares <= 1).all()
 
 
 def test_two_estimates_are_weighted_by_the_inverse_of_their_variances() -> None:
@@ -138,6 +160,22 @@ def test_a_table_keeps_what_is_more_than_noise_and_its_marginals() -> None:
     assert between.sum(axis=1) == pytest.approx(first, rel=1e-3)
     assert between.sum(axis=0) == pytest.approx(second, rel=1e-3)
     assert fitted(np.array([[1.0, 0.0], [0.0, 1.0]]), first, first) == pytest.approx(np.diag(first), abs=1e-3)
+
+
+def test_one_direction_among_much_noise_is_kept() -> None:
+    """The mean of both ways to shrink is nearer than each table's noise, and than independence: seeded."""
+    rng = np.random.default_rng(6)
+    first = second = np.full(6, 100.0)
+    steps = np.linspace(-1, 1, 6)
+    exact = np.outer(first, second) / 600 * (1 + 0.7 * np.outer(steps, steps))
+    errors = []
+    for _ in range(20):
+        noisy = exact + rng.normal(0, 8, exact.shape)
+        found = dependence(noisy, first, second, 64.0)
+        errors.append([np.square(table - exact).sum() for table in (found, noisy, np.outer(first, second) / 600)])
+    of_found, of_noise, of_independence = np.mean(errors, axis=0)
+    assert of_found < 0.5 * of_noise
+    assert of_found < of_independence
 
 
 def test_a_chain_of_tables_gives_every_pair() -> None:
@@ -182,7 +220,8 @@ def test_without_a_context_shares_are_compared() -> None:
     assert set(found.contexts.values()) == {()}
     for name, codes in zip(table.schema.names, table.codes, strict=True):
         shares = np.bincount(codes, minlength=3) / table.schema.rows
-        assert found[name].matrix == pytest.approx(abs(shares[:, None] - shares), abs=1e-3)
+        squares = 0.98 * np.square(shares[:, None] - shares) + 0.02 * (shares[:, None] + shares)  # of 4 attributes
+        assert found[name].matrix == pytest.approx(np.sqrt(squares) * (1 - np.eye(3)), abs=1e-3)
     one = learned(table, DPDilca(1, context="none", target="a2"))
     assert list(one) == ["a2"]
     assert "from shares of rows" in str(one)
@@ -211,7 +250,7 @@ def test_a_plan_spends_its_budget_and_no_more(context: str, relation: dpf.Relati
     [
         ((2, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 14, 16, 41), 48_842, 1, 13),
         ((2, 5, 5, 5, 5, 5, 5, 5, 6, 7, 8, 14, 16, 41), 48_842, 100, None),
-        ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, 1, 6),
+        ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, 1, 4),
         ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, "0.1", 0),
         ((2, 2, 2, 4, 4, 4, 4, 5, 5), 1_473, "0.3", 0),
         ((4,) * 34, 366, 1, 0),

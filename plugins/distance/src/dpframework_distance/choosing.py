@@ -3,7 +3,7 @@
 How much noise there is next to what is to be learned follows from the budget, the number of rows, and the attributes'
 sizes. The rule and its constants come from Adult, Cmc and Mushroom (docs/distances.md has results on other tables):
 
-- with f the number of pairs whose joint histograms would have a relative noise of about a fifth, with what the budget
+- with f the number of pairs whose joint histograms would have a relative noise of about a sixth, with what the budget
   leaves for them (the less noise marginals have, the less of it they get): where f is 0, or marginals are noisy (a
   relative noise above 0.1 with half of the budget), nothing but marginals is worth its budget;
 - where even all joint histograms of contexts would have hardly any noise, contexts are chosen from the rows;
@@ -26,8 +26,8 @@ from dpframework_distance.subsets import MOST_CELLS, number_of_cells
 CLEAR = 0.02  # relative noise of all contexts' joint histograms at which contexts are chosen from the rows
 CLEAR_FOR_ONE = 0.2  # the same where there is a single target
 TABLES = 0.7  # of the budget, for the joint histograms of contexts
-TREE = Fraction(9, 10)  # for the marginals and the joint histograms of a tree; the rest selects its edges
-NOISY = 0.2  # relative noise of a joint histogram that is worth its budget
+TREE = Fraction(17, 20)  # for the marginals and the joint histograms of a tree; the rest selects its edges
+NOISY = 0.15  # relative noise of a joint histogram that is worth its budget
 NOISY_MARGINALS = 0.1  # relative noise of marginals, at half of the budget, beyond which they need all of it
 MARGINALS = 10  # times their relative noise at the whole budget: the share that they get in a tree
 _LAPLACE = 2 * math.sqrt(2)  # standard deviation of a count, at epsilon 1, if a row is replaced
@@ -67,7 +67,7 @@ def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
 
 
 def edges_worth(sizes: Sequence[int], rows: int, epsilon: float) -> int:
-    """Return how many joint histograms of pairs may share that epsilon, at a relative noise of about a fifth each."""
+    """Return how many joint histograms of pairs may share that epsilon, at a relative noise of about a sixth each."""
     cells = statistics.median(a * b for a, b in itertools.combinations(sizes, 2))
     return min(int(NOISY * rows * epsilon / (_LAPLACE * cells)), len(sizes) - 1)
 

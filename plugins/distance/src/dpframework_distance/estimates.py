@@ -13,6 +13,9 @@ Profiles are the other way round (Ahmad and Dey 2007): with P(x|y), how a value 
     d(y, z)**2 = sum over X, x of (P(x|y) - P(x|z))**2 / (2 times the number of X)
 
 where how common a value is does not enter: in P(y|x) it is a factor of all that is compared.
+
+Of a context that is not known P(y|x) is not P(y): attributes depend on each other, and contexts are those that most
+depends on. See `unsure`.
 """
 
 from __future__ import annotations
@@ -65,12 +68,33 @@ class Conditional:
     shares
         Of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
     variance
-        Of each share, as far as the noise leaves it unknown, shape (y, x); at most shares (1 - shares), which keeps
-        distances within 1.
+        Of each share, as far as it is unknown, shape (y, x): at most shares (1 - shares), which keeps distances within
+        1, or what `unsure` makes of that.
     """
 
     shares: Array
     variance: Array
+
+
+def unsure(shares: Array, variance: Array, unknown: float) -> Conditional:
+    """Return a conditional with the expected squares of its differences, where it is the mean of what may be.
+
+    Let P(.|x) have a Dirichlet distribution with these shares m as its mean and a sum of parameters of 1/u - 1: then a
+    share has the variance u m (1 - m), and two have the covariance - u m m', so that
+
+        E (P(y|x) - P(z|x))**2 = (1 - u) (m_y - m_z)**2 + u (m_y + m_z),
+
+    which is the square for shares multiplied by sqrt(1 - u) and variances of u m. Where m itself has a variance v,
+    (1 - u) v is added. For u of a half at most, as v is m (1 - m) at most, all this is 1 at most.
+
+    Parameters
+    ----------
+    shares, variance
+        m and v, shape (y, x).
+    unknown
+        u: 0 where P is m, 1 where each x goes with one y.
+    """
+    return Conditional(math.sqrt(1 - unknown) * shares, (1 - unknown) * variance + unknown * shares)
 
 
 def on_simplex(values: Array, total: float) -> Array:

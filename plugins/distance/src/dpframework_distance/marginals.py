@@ -20,6 +20,7 @@ from dpframework.plan import Node, step
 from dpframework.queries import Marginals
 from dpframework.run import PrivateTable
 from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.estimates import Conditional, unsure
 
 Array = NDArray[np.float64]
 
@@ -145,12 +146,10 @@ def known_of(histogram: NoisyHistogram, rows: float) -> Known:
     return Known(mean * (rows / max(float(mean.sum()), 1e-300)), variance)
 
 
-def points_of_shares(known: Known) -> Array:
-    """Return each value as a point, so that squared distances are the expected squares of differences of shares.
-
-    That is equation 1 (see `estimates`) if the context tells nothing: then P(y|x) = P(y).
-    """
+def shares_in_unknown(known: Known, columns: int, unknown: float) -> Conditional:
+    """Return P(y|x) as far as shares tell, for so many values x of attributes that are not known (see `unsure`)."""
     total = max(float(known.mean.sum()), 1e-300)
-    shares, own = known.mean / total, np.sqrt(known.variance) / total
-    most = np.minimum(own, np.sqrt(shares * (1 - shares)))  # which keeps distances within 1
-    return np.concatenate([shares[:, np.newaxis], np.diag(most)], axis=1)
+    shares = known.mean / total
+    variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # which keeps distances within 1
+    repeated = [np.repeat(one[:, np.newaxis], columns, axis=1) for one in (shares, variance)]
+    return unsure(repeated[0], repeated[1], unknown)

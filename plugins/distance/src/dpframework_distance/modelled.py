@@ -2,6 +2,13 @@
 
 The whole budget is spent once, for all targets: on the marginals of all attributes; in a tree, also on selecting edges
 and on their joint histograms. Contexts, and distances, are read off the model that these make (see `forest`).
+
+A model knows of less dependence than there is: of none along a path but what its edges pass on, of none at all outside
+of a tree; and a context is chosen for what it tells. So the distances are those to be expected if P(y|x) varies about
+what the model says (see `estimates.unsure`): by a share u of what it could, where nothing else is known, and half of it
+along a path; not at all on an edge. A context that lacks attributes is filled up with such unknown ones. The more
+attributes there are, the more do the best of them tell: u is a 200th of their number, .15 at most (from Adult, Mushroom
+and Cmc; docs/distances.md has other tables).
 """
 
 from __future__ import annotations
@@ -17,12 +24,21 @@ from dpframework.run import PrivateTable
 from dpframework_distance import choosing, edges, histograms, marginals
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.distances import LearnedDistances, ValueDistances
-from dpframework_distance.estimates import Array, Conditional, distances_between, points_of, points_of_profiles
+from dpframework_distance.estimates import (
+    Array,
+    Conditional,
+    distances_between,
+    points_of,
+    points_of_profiles,
+    unsure,
+)
 from dpframework_distance.forest import Forest, telling
 from dpframework_distance.marginals import Known
 from dpframework_distance.queries import PairCounts
 
 EDGES_SHARE = 1 - choosing.TREE  # of the budget
+UNKNOWN = 0.005  # of what P(y|x) could vary by: how much of it each attribute adds that could be in a context
+MOST_UNKNOWN = 0.15
 
 
 @final
@@ -102,16 +118,28 @@ class Modelled:
         tables = forest.tables_with(target)
         context = telling(tables, self.size)
         names = tuple(self.among[k].name for k in context)
-        points = self._points([tables[k] for k in context]) if context else marginals.points_of_shares(known)
+        if self.profiles and context:
+            points = points_of_profiles([_shares(tables[k].T) for k in context])
+        else:
+            found = [_shares(tables[k], 0 if forest.is_edge(target, k) else self._unknown / 2) for k in context]
+            points = points_of([*found, *self._rest(known, len(context))])
         return ValueDistances(self._looked_at[target], names, distances_between(points))
 
-    def _points(self, tables: list[Array]) -> Array:
-        if self.profiles:
-            return points_of_profiles([_shares(table.T) for table in tables])
-        return points_of([_shares(table) for table in tables])
+    @property
+    def _unknown(self) -> float:
+        """How much P(y|x) is thought to vary where nothing is known of it."""
+        return min(UNKNOWN * len(self.among), MOST_UNKNOWN)
+
+    def _rest(self, known: Known, found: int) -> list[Conditional]:
+        """Return what is to be expected of the attributes that a context lacks, of average size."""
+        lacking = min(self.size, len(self.among) - 1) - found
+        if lacking <= 0:
+            return []
+        columns = round(lacking * sum(attribute.size for attribute in self.among) / len(self.among))
+        return [marginals.shares_in_unknown(known, columns, self._unknown)]
 
 
-def _shares(table: Array) -> Conditional:
+def _shares(table: Array, unknown: float = 0) -> Conditional:
     """Return the shares of each column: P(y|x), values y in rows."""
     shares = table / table.sum(axis=0).clip(1e-300)
-    return Conditional(shares, 0 * shares)
+    return unsure(shares, 0 * shares, unknown)

@@ -14,7 +14,7 @@ from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.resolved import attributes_and_targets
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import kept_counts, require_few_cells, subsets
+from dpframework_distance.subsets import kept_counts, one_by_one, require_few_cells, subsets
 
 NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 
@@ -63,8 +63,8 @@ def dilca(
     elif context == "max-relevance":
         contexts = {t: _largest(_scores(block, among, t, 1), context_size) for t in targets}
     else:
-        require_few_cells(among, context_size + 1, targets[0] if len(targets) == 1 else None)
-        contexts = {t: _largest(_scores(block, among, t, context_size, alone=len(targets) == 1), 1) for t in targets}
+        alone = one_by_one(among, context_size + 1, targets)
+        contexts = {t: _largest(_scores(block, among, t, context_size, alone=alone), 1) for t in targets}
     learned = {}
     for t, chosen in contexts.items():
         tables = {among[x].name: _exact(among, pairs, min(t, x), max(t, x)) for x in chosen}

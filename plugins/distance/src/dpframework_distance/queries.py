@@ -121,7 +121,7 @@ class ContextScores(_SubsetScores):
     target
         The position of Y among the attributes.
     alone
-        Whether no other target needs these joint histograms; else those of all targets are counted at once.
+        Whether these joint histograms are counted by themselves; else those of all targets are counted at once.
     """
 
     name = "context-scores"

@@ -39,7 +39,7 @@ from dpframework_distance.selections import (
     plan_name,
 )
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import require_few_cells
+from dpframework_distance.subsets import one_by_one, require_few_cells
 
 if TYPE_CHECKING:
     from dpframework_distance.miner import DPDilca
@@ -209,11 +209,12 @@ def _selection_of(
         return AllOthers(among)
     bounds = RowBounds.of(schema, published=miner.sensitivity == "published")
     require_few_cells(among, 2, only)
-    if miner.context in ("max-dependency", "common"):
-        require_few_cells(among, miner.context_size + 1, only)
     if miner.context == "mean-su":
         return MeanSU(among, bounds)
     if miner.context == "common":
+        require_few_cells(among, miner.context_size + 1, None)
         return Common(among, miner.context_size, bounds)
-    of_size = MaxDependency if miner.context == "max-dependency" else MaxRelevance
-    return of_size(among, miner.context_size, bounds, only is not None)
+    if miner.context == "max-dependency":
+        alone = one_by_one(among, miner.context_size + 1, targets)
+        return MaxDependency(among, miner.context_size, bounds, alone)
+    return MaxRelevance(among, miner.context_size, bounds, only is not None)

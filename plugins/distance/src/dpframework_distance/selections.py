@@ -101,7 +101,7 @@ class _OfSize(Selection):
     bounds
         What is public of the number of rows.
     alone
-        Whether there is a single target in the whole plan.
+        Whether each target's joint histograms are counted by themselves (see `subsets.one_by_one`).
     """
 
     size: int

@@ -120,12 +120,34 @@ def require_few_cells(attributes: Sequence[Attribute], order: int, containing: i
     )
 
 
+def one_by_one(attributes: Sequence[Attribute], order: int, targets: Sequence[int]) -> bool:
+    """Return whether the joint histograms of each target are to be counted by themselves.
+
+    They are where there is one target, and where memory does not allow those of all targets at once: then a histogram
+    is counted once for each of its targets.
+
+    Raises
+    ------
+    InputError
+        If memory does not allow those of one target.
+    """
+    together = number_of_cells([attribute.size for attribute in attributes], order) <= MOST_CELLS
+    if len(targets) > 1 and together:
+        return False
+    require_few_cells(attributes, order, max(targets, key=lambda target: attributes[target].size))
+    return True
+
+
 _COUNTED: weakref.WeakKeyDictionary[Block, dict[tuple[object, ...], Counts]] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
 def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
-    """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once."""
+    """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once.
+
+    Of those that hold one attribute, only the last that were asked for are kept: of many targets in turn, all together
+    may be more than memory allows.
+    """
     key = (tuple(a.name for a in attributes), order, containing)
     with _LOCK:
         kept = _COUNTED.setdefault(block, {})
@@ -139,6 +161,8 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
     add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, counts)
     counts.flags.writeable = False
     with _LOCK:
+        for other in [other for other in kept if containing is not None and other[2] not in (None, containing)]:
+            del kept[other]
         kept[key] = counts
     return counts
 
