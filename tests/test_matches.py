@@ -106,6 +106,7 @@ def test_a_row_moves_scores_apart_by_exactly_one(name: str) -> None:
     assert declared.spread.add_or_remove_one == 1
     assert max(replaced) == pytest.approx(1)
     assert declared.spread.replace_one == 2
+    assert declared.replace_one == 1
 
 
 def test_a_missing_value_is_in_no_side_of_a_match() -> None:
@@ -137,6 +138,20 @@ def test_a_positive_score_says_that_the_index_is_above_the_target_for_the_match_
             assert (score > 1e-9) == above
 
 
+@pytest.mark.parametrize("target", [Fraction(1, 2), Fraction(3, 10), Fraction(4, 5)])
+@pytest.mark.parametrize("shared", [68, 72])
+def test_a_match_is_news_up_to_an_index_of_seven_tenths(shared: int, target: Fraction) -> None:
+    """Of the match's rows and those known, together 100, this many are in both."""
+    wolf, snow = Equals("wolf", "true"), Equals("snow", "true")
+    known = And([wolf, Not(Below("rain", 3))])
+    dry, wet, none = (KINDS.index(kind) for kind in ((1, 0, 1, 0), (1, 0, 1, 2), (0, 0, 0, 0)))
+    query = MatchScores(LEFT, RIGHT, target)
+    scores = scored(query, table_of([wet] * shared + [dry] * (100 - shared) + [none] * 100), known=(known,))
+    match = next(k for k, one in enumerate(query.candidates()) if one == Match(wolf, snow, False))
+    w, d = float(target), 0.7
+    assert scores[match] == pytest.approx(min((1 - w) / d, w / (1 - d)) * (70 - shared))
+
+
 def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
     def carried(epsilon: Fraction, **rows: int) -> int:
         return choices_carried(epsilon, dpf.Schema(list(SCHEMA), **rows), 10**5, most=9)
@@ -145,3 +160,5 @@ def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
     assert [carried(Fraction(1, 10), rows=rows) for rows in (10, 5_000, 20_000)] == [1, 3, 9]
     # a bound of a million tells little
     assert carried(Fraction(1, 20), max_rows=10**6) == carried(Fraction(1, 20), max_rows=10**4) == 3
+    assert carried(Fraction(1, 2)) == carried(Fraction(1, 2), rows=2_500) == 9
+    assert carried(Fraction(1, 4)) == carried(Fraction(1, 4), rows=2_500) == 4

@@ -107,6 +107,32 @@ def test_what_is_reported_is_within_bounds_and_tells_different_rows() -> None:
     assert CellTable(counts, 60.0**2, 1000).reported(masks, masks, Wanted(0.5, 10, 600)) == [0]
 
 
+@pytest.mark.parametrize(
+    ("both", "apart", "deviation", "wanted"),
+    [
+        (19, 0, 1, False),
+        (21, 0, 1, True),
+        (600, 90, 1, True),
+        (600, 110, 1, False),
+        (60, 0, 14, True),
+        (60, 0, 16, False),
+    ],
+)
+def test_what_is_reported_has_a_fiftieth_of_the_rows_seven_tenths_at_most_and_four_deviations(
+    both: int, apart: int, deviation: float, wanted: bool
+) -> None:
+    counts = np.array([[1000 - both - apart, 0], [apart, both]], dtype=float)
+    mask = np.array([[False, True]])
+    assert CellTable(counts, deviation**2, 1000).reported(mask, mask, Wanted(0.5)) == ([0] if wanted else [])
+
+
+def test_of_two_that_share_three_quarters_of_their_rows_one_is_reported() -> None:
+    masks = np.array([[0, 1, 0, 0], [0, 1, 1, 0]], dtype=bool)
+    for shared, number in ((740, 2), (760, 1)):
+        counts = np.diag([500.0, shared, 1000 - shared, 500])
+        assert len(CellTable(counts, 1.0, 2000).reported(masks, masks, Wanted(0.5))) == number
+
+
 @pytest.mark.parametrize("kind", MINERS)
 @pytest.mark.parametrize("asked", [{}, {"pairs": 4}, {"budget": [0.5, 0, 0.5]}, {"pairs": 7, "epsilon": 3}])
 def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(kind: type[Any], asked: dict[str, Any]) -> None:
@@ -179,7 +205,25 @@ def test_sides_of_a_match_are_literals_of_the_language() -> None:
 def test_where_nothing_surpasses_the_index_nothing_is_returned() -> None:
     rng = np.random.default_rng(0)
     table = dpf.Table.from_codes(clinic_schema(), np.stack([rng.integers(0, a.size, 3000) for a in clinic_schema()]))
-    assert not len(run(table, SerenadeES(epsilon=1)))
+    found = run(table, SerenadeES(epsilon=1))
+    assert not len(found)
+    assert "None was clearly above a Jaccard index of 0.5" in str(found)
+
+
+@pytest.mark.parametrize("kind", MINERS)
+def test_where_the_best_pair_is_below_the_target_nothing_is_returned_and_the_reason_is_said(kind: type[Any]) -> None:
+    """Of 2,000 rows on either side 800 are on both: an index of 0.4, which a lower target finds."""
+    schema = dpf.Schema([dpf.Boolean("wolf", view="left"), dpf.Boolean("snow", view="right")])
+    codes = np.zeros((2, 5000), dtype=np.int64)
+    codes[0, :1400], codes[1, :800], codes[1, 1400:2000] = 1, 1, 1
+    table = dpf.Table.from_codes(schema, codes)
+    found = run(table, kind(epsilon=2, pairs=1))
+    assert not len(found)
+    assert "None was clearly above a Jaccard index of 0.5" in str(found)
+    assert len(run(table, kind(epsilon=2, pairs=1, target_jaccard=0.3, min_support=100))) == 1
+    # what is returned is .08 above
+    for target, number in ((0.31, 1), (0.33, 0)):
+        assert len(run(table, kind(epsilon=1000, pairs=1, target_jaccard=target, min_support=100))) == number
 
 
 def test_bounds_on_the_support_are_kept(clinic: dpf.Table) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -22,8 +22,6 @@ ROWS = 5000
 class TestMatchedTrees(MinerConformance):
     miner = MatchedTrees
     replays = 250
-    # in 40 rows no match is much likelier than the others; "default" has its own tables
-    min_tightness: ClassVar = {"several": 0.3, "one level": 0.3}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +58,55 @@ def test_the_number_of_trees_follows_from_epsilon_and_public_facts() -> None:
     assert MatchedTrees(0.1).number(attrs.evolve(clinic_schema(), max_rows=None, rows=20_000)) == 5
     assert [MatchedTrees(0.1).depth(bounded(rows)) for rows in (700, 800)] == [1, 2]
     assert MatchedTrees(1, trees=4).number(bounded(10)) == 4
+
+
+def test_the_budget_is_shared_three_to_two_and_a_match_gains_by_three_tenths_of_the_rows() -> None:
+    study = dpf.Study(bounded(1000), epsilon=1)
+    study.add("found", MatchedTrees(1, trees=2))
+    losses = {step.name: step.mechanism.epsilon for step in study.plan().steps()}
+    assert losses == {"root": Fraction(3, 20), "split": Fraction(3, 20), "leaves": Fraction(1, 5)}
+    assert [MatchedTrees(1).scores(bounded(1000), root=root).cap for root in (True, False)] == [300, None]
+
+
+def test_a_delta_carries_more_trees() -> None:
+    schema = bounded(3000)
+    for epsilon in ("0.1", "1"):
+        study = dpf.Study(schema, epsilon=epsilon, delta="1e-6")
+        study.add("found", dpf.share(1, "matched-trees"))
+        assert study.plan().total().epsilon <= Fraction(epsilon)
+        assert study.miners["found"].epsilon >= Fraction(epsilon) * Fraction(999, 1000)
+        assert study.miners["found"].number(schema) >= MatchedTrees(epsilon).number(schema)
+    assert study.miners["found"].number(schema) > MatchedTrees(1).number(schema)
+
+
+def weakly_tied(share: float) -> dpf.Table:
+    """Return 5000 rows of two views of which the best tie is one of this Jaccard index."""
+    rng = np.random.default_rng(3)
+    views = (("wolf", "moose", "bear"), ("rain", "wind", "snow"))
+    schema = dpf.Schema([dpf.Boolean(n, view=v) for names, v in zip(views, dpf.View, strict=True) for n in names])
+    codes = rng.integers(0, 5, (6, ROWS)) == 0
+    both = round(share * 2000)
+    codes[[0, 3]] = False
+    codes[[0, 3], :both] = True
+    codes[0, both : 1000 + both // 2] = True
+    codes[3, 1000 + both // 2 : 2000] = True
+    return dpf.Table.from_codes(schema, codes.astype(np.int64))
+
+
+def test_where_the_best_pair_is_below_the_target_nothing_is_reported_and_the_reason_is_said() -> None:
+    """Of 2,000 rows on either side 800 are on both: an index of 0.4, which a lower target finds."""
+    table = weakly_tied(0.4)
+    for seed in range(2):
+        found = run(table, MatchedTrees(2), seed)
+        assert not len(found)
+        assert "None was clearly above a Jaccard index of 0.5" in str(found)
+        some = run(table, MatchedTrees(2, target_jaccard=0.3), seed)
+        assert ("wolf = true", "rain = true") in [(str(one.left), str(one.right)) for one in some]
+        assert "None was" not in str(some)
+    # what is returned is .08 above
+    for target, number in ((0.31, 1), (0.33, 0)):
+        found = run(table, MatchedTrees(1000, trees=1, target_jaccard=target))
+        assert sum((str(one.left), str(one.right)) == ("wolf = true", "rain = true") for one in found) == number
 
 
 def test_planted_relations_are_found_and_significant(clinic: dpf.Table) -> None:

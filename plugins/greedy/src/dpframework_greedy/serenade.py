@@ -129,7 +129,7 @@ class SerenadeCS(Serenade):
             "extended": Example(_SCHEMA, cls(2, **few)),
             "logistic": Example(_SCHEMA, cls(2, score="logistic", **few)),
             "jaccard": Example(_SCHEMA, cls(2, score="jaccard", **asked)),
-            "shared": Example(_SCHEMA, cls(2, pairs=1, left=["wolf", "rain"], right=["rain", "zone"])),
+            "shared": _shared(cls),
             "planted": _planted(cls),
         }
 
@@ -218,7 +218,7 @@ class SerenadeES(Serenade):
         shared: dict[str, Any] = {"left": ["wolf", "rain"], "right": ["rain", "zone"]}
         return {
             "default": _by_rows(cls),
-            "several": Example(_SCHEMA, cls(2, pairs=4)),
+            "several": _several(cls),
             "extended": Example(_SCHEMA, cls(2, **few)),
             "logistic": Example(_SCHEMA, cls(2, **published)),
             "jaccard": Example(_SCHEMA, cls(2, score="jaccard", pairs=1, **asked)),
@@ -234,6 +234,20 @@ def _by_rows(miner: type[Serenade]) -> Example:
     from dpframework_greedy.witnesses import PLANTED, matched
 
     return Example(PLANTED, miner(1, pairs=1), witnesses=matched())
+
+
+def _several(miner: type[Serenade]) -> Example:
+    """Return four pairs that are scored in rows, each different from those before it."""
+    from dpframework_greedy.witnesses import FIVE, several
+
+    return Example(FIVE, miner(2, pairs=4), witnesses=several())
+
+
+def _shared(miner: type[Serenade]) -> Example:
+    """Return a pair that is scored in rows, of views that share an attribute."""
+    from dpframework_greedy.witnesses import shared
+
+    return Example(_SCHEMA, miner(2, pairs=1, left=["wolf", "rain"], right=["rain", "zone"]), witnesses=shared())
 
 
 def _planted(miner: type[Serenade]) -> Example:

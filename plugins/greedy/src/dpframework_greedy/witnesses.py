@@ -19,10 +19,15 @@ The rows of nothing keep the pairs of complements, which hold nearly everywhere,
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts import Boolean, Schema, View
+from dpframework.mechanisms import Calibration
 from dpframework.run import Witness
 
 PLANTED = Schema(
@@ -54,6 +59,57 @@ def witnesses() -> tuple[Witness, Witness]:
 def matched() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for one pair that is scored in rows, (wolf, rain), and its counts."""
     return tuple(attrs.evolve(witness, outputs={"pair": 0}) for witness in witnesses())  # type: ignore[return-value]
+
+
+LEFT, RIGHT = ("wolf", "moose", "bear", "fox", "hare"), ("rain", "snow", "wind", "fog", "hail")
+FIVE = Schema([*(Boolean(name, view=View.LEFT) for name in LEFT), *(Boolean(name, view=View.RIGHT) for name in RIGHT)])
+_WANTED = (0, 6, 12, 18)  # matches of the first four of each view, in order
+
+
+def several() -> tuple[Witness, Witness]:
+    """Return one witness for each relation, for four pairs that are scored in rows, and their two tables.
+
+    Each pair holds for half of the rows, independently of each other one, so that all are news; the fifth, (hare,
+    hail), has fewer rows apart and would be chosen each time. The row that is added has the first four pairs, and the
+    hare without hail. One that is replaced had only the animals of the four, and both of the fifth.
+    """
+    rows = [(_five(), 20)]  # so that fewer rows have both sides of a pair than neither
+    for k in range(8):
+        a, b, c = k & 1, k >> 1 & 1, k >> 2
+        holds = [bool(bit) for bit in (a, b, c, a ^ b, a ^ c)]  # any two of these are independent
+        rows.append((_five(*holds), 50))
+        rows += [(_five(*holds, apart={pair}), 50 if pair == 4 else 100) for pair in range(5)]
+    outputs = {"pair": _next_wanted}
+    after = _five(True, True, True, True, apart={4})
+    return Witness(rows, None, after, outputs), Witness(
+        rows, _five(False, False, False, False, True, apart={0, 1, 2, 3}), after, outputs
+    )
+
+
+def _five(*holds: bool, apart: Collection[int] = ()) -> dict[str, bool]:
+    """Return a row that has both sides of the pairs that hold, and the left side alone of those apart."""
+    both = {k for k, held in enumerate(holds) if held} - set(apart)
+    return {LEFT[k]: k in both or k in apart for k in range(5)} | {RIGHT[k]: k in both for k in range(5)}
+
+
+def _next_wanted(scores: NDArray[np.float64], calibration: Calibration) -> int:
+    """Return the best of the wanted matches: one that was chosen before scores below all others."""
+    return max(_WANTED, key=lambda match: scores[match])
+
+
+def shared() -> tuple[Witness, Witness]:
+    """Return one for each relation, for a pair of views that share the rain: (wolf, rain).
+
+    (rain, north) is likelier, and has neither side for fewer rows than both. A row that is replaced had neither.
+    """
+    rows = [(_place(True, 0, "north"), 300), (_place(False, 0, "north"), 500)]
+    rows += [(_place(False, 6, zone), 350) for zone in ("middle", "south")]
+    after, before = _place(True, 0, "middle"), _place(True, 6, "middle")
+    return Witness(rows, None, after, {"pair": 0}), Witness(rows, before, after, {"pair": 0})
+
+
+def _place(wolf: bool, rain: float, zone: str) -> dict[str, Any]:
+    return {"wolf": wolf, "height": 1, "rain": rain, "zone": zone}
 
 
 def _shared(chosen: int, likeliest: int) -> list[tuple[dict[str, bool], int]]:

@@ -159,13 +159,17 @@ class MatchedTrees(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return one pair of trees, with tables on which it loses nearly all, several pairs, and trees of one level."""
-        from dpframework_trees.redescribe.witnesses import matched_trees
+        """Return one pair of trees, several pairs, and trees of one level, each where it loses nearly all."""
+        from dpframework_trees.redescribe.witnesses import (
+            matched_trees,
+            matched_trees_of_one_level,
+            several_matched_trees,
+        )
 
         return {
             "default": Example(MATCHED_SCHEMA, cls(1, trees=1), witnesses=matched_trees()),
-            "several": Example(MATCHED_SCHEMA, cls(2, trees=2)),
-            "one level": Example(attrs.evolve(MATCHED_SCHEMA, max_rows=30), cls(1)),
+            "several": Example(MATCHED_SCHEMA, cls(2, trees=2), witnesses=several_matched_trees()),
+            "one level": Example(MATCHED_SCHEMA, cls("0.01"), witnesses=matched_trees_of_one_level()),
         }
 
 

@@ -110,5 +110,33 @@ def matched_trees() -> tuple[Witness, Witness]:
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
 
 
+def several_matched_trees() -> tuple[Witness, Witness]:
+    """Return one for each relation, for two pairs of `matched-trees`: (wolf, rain), then (bear, snow).
+
+    (moose, wind) is likelier for both roots, and (fox, fog) for the splits where both sides of a root hold: the row has
+    the moose and the fox without wind and fog. Rows of the two roots chosen differ enough for the second to be news. A
+    row that is replaced leaves the parts where neither side of a root holds, with a fox that had no fog.
+    """
+    few = [(_held(*names), number) for names, number in (
+        (("wolf", "rain"), 3000),
+        (("wolf", "rain", "fox", "fog"), 1000),
+        (("bear", "snow"), 3000),
+        (("bear", "snow", "fox", "fog"), 1000),
+        (("wolf", "rain", "bear", "snow"), 200),
+        (("moose", "wind"), 4400),
+        ((), 2400),
+    )]  # fmt: skip
+    after, before = _held("wolf", "rain", "bear", "snow", "moose", "fox"), _held("moose", "wind", "fox")
+    outputs = {"tree 1/root": 0, "tree 2/root": 10}
+    return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
+
+
+def matched_trees_of_one_level() -> tuple[Witness, Witness]:
+    """Return one for each relation, for trees of one level: (wolf, rain), where (moose, wind) is likelier."""
+    few = [(_held("wolf", "rain"), 5000), (_held("moose", "wind"), 20_000), (_held(), 20_000)]
+    after, before, outputs = _held("wolf", "rain", "moose"), _held("wolf", "moose", "wind"), {"tree 1/root": 0}
+    return Witness(few, None, after, outputs), Witness(few, before, after, outputs)
+
+
 def _held(*names: str) -> dict[str, bool]:
     return {name: name in names for name in ("wolf", "moose", "bear", "fox", "rain", "wind", "snow", "fog")}
