@@ -214,6 +214,7 @@ class Dask(Engine):
         if self._client is not None:
             return
         try:
+            from dask import config
             from distributed import Client, LocalCluster
         except ImportError:
             raise NotOpened(
@@ -222,6 +223,8 @@ class Dask(Engine):
         with contextlib.ExitStack() as ending:
             if self._address is None:
                 number = self._workers or os.cpu_count() or 1
+                # Dask gives up a worker that is not there again after 15 s: a busy machine takes longer to start one.
+                ending.enter_context(config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}))
                 pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # none but the scheduler's own
                 cluster = LocalCluster(n_workers=number, threads_per_worker=1, scheduler_kwargs=pages)
                 ending.callback(cluster.close)
