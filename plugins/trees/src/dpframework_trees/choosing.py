@@ -133,7 +133,7 @@ class TreeChoice(Miner):
             DPID3("grade", 1, max_depth=1, pruning=False),  # what predicts is the same, and is finished sooner
             DPTree("grade", 1, max_depth=1, sampler="greedy", pruning=False),
         ]
-        return {"default": Example(schema, cls("grade", candidates, Fraction(1, 2)))}
+        return {"default": Example(schema, cls("grade", candidates, Fraction(1, 5)))}
 
     def plan(self, schema: Schema) -> Node:
         """Plan each candidate, then the choice."""
