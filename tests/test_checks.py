@@ -273,7 +273,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
          (asked(told(1), Eventful(1)), {"delta": "1e-6"}), (asked(told(1), Eventful(1)), {})),
     ],
     "DP021": [
-        ("info", "asserts max_rows = 100: a table of which it is false ends the run", (count(), {}),
+        ("info", "asserts max_rows = 100: if the table breaks this, the run ends", (count(), {}),
          (count(), {"schema": UNCOUNTED})),
         ("info", "asserts rows = 90: ", (count(), {"schema": COUNTED, "relation": REPLACE}),
          (count(), {"schema": UNCOUNTED, "relation": REPLACE})),

@@ -164,7 +164,7 @@ def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
         yield Severity.INFO, f"the owner asserts max_rows = {plan.facts.row_bound}: {_ENDS}"
 
 
-_ENDS = "a table of which it is false ends the run, which tells that, and uses up its approval"
+_ENDS = "if the table breaks this, the run ends, says so, and uses up its approval"
 
 
 def sample_without_claim(plan: Plan) -> Iterator[tuple[Severity, str]]:
