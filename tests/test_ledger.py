@@ -924,7 +924,7 @@ def test_an_approval_that_is_taken_back_stops_runs(ledger, journal):
 
 def failing(table):
     table.release("n")
-    raise RuntimeError("4242")
+    raise RuntimeError("sunflowers: 42")
 
 
 def test_a_miner_that_fails_ends_the_run_and_its_charge_stays(ledger, journal):
@@ -936,7 +936,7 @@ def test_a_miner_that_fails_ends_the_run_and_its_charge_stays(ledger, journal):
     assert caught.value.results.run == run.id
     people = ledger.data_set("people")
     assert (people.runs[run.id].end, people.left) == ("stopped", 2)
-    assert "4242" not in ledger.path.read_bytes().decode("latin1")
+    assert "sunflower" not in ledger.path.read_bytes().decode("latin1")
 
 
 def test_a_ledger_that_cannot_be_written_stops_the_run_which_then_goes_on(ledger, journal, monkeypatch):

@@ -237,7 +237,9 @@ def test_its_study_is_planned_checked_and_run(plugin: Path, installed: Path, tmp
     study = str(plugin / "example" / "study.toml")
     planned = run(tmp_path, "dpframework", "plan", study, paths=(installed,))
     assert "mode: histogram of colour, permute-and-flip  [epsilon 1.0]" in planned
-    assert run(tmp_path, "dpframework", "check", study, paths=(installed,)).endswith("accepted\n")
+    assert run(tmp_path, "dpframework", "check", study, paths=(installed,)).endswith(
+        "checks passed; not yet approved\n"
+    )
     run(tmp_path, "dpframework", "run", study, "--out", "out", "--seed", "0", paths=(installed,))
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["results"] == {"favourite": "green"}

@@ -74,7 +74,7 @@ CELLS = st.text(st.sampled_from('A7 ,"\n\r.é'), max_size=5).filter(lambda cell:
     ending=st.sampled_from(["\n", "\r\n"]),
     last=st.booleans(),
 )
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_csv_is_read_the_same_in_blocks_of_any_size(
     rows: list[tuple[str, str]],
     size: int,

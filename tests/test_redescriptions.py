@@ -528,19 +528,20 @@ def test_the_table_is_aligned_and_wraps_long_descriptions() -> None:
     )
     lines = str(result).splitlines()
     column = lines[0].index("right")
-    assert [line[:column].rstrip() for line in lines[:6]] == [
+    assert [line[:column].rstrip() for line in lines[:7]] == [
         "left",
-        "(species = Microtus arvalis 0 or",
-        "species = Microtus arvalis 1 or",
-        "species = Microtus arvalis 2) and",
-        "t_jan >= -3.25",
-        "smoker = true",
+        "(species = Microtus",
+        "arvalis 0 or species =",
+        "Microtus arvalis 1 or",
+        "species = Microtus",
+        "arvalis 2) and t_jan",
+        ">= -3.25",
     ]
-    cells = ["fev < 3", "0.98 [0.97, 0.98]", "4000 [3984, 4016]", "4060 | 4040", "2.2", "<1e-99", "*"]
-    assert re.split(" {2,}", lines[1][column:]) == cells
-    assert re.split(" {2,}", lines[5][column:])[:2] == ["fev < 3", "1.00 [0.00, 1.00]"]
-    assert "2 candidates were looked at" in lines[-1]
-    assert max(map(len, lines)) <= 120
+    assert re.split(" {2,}", lines[1][column:]) == ["fev < 3", "0.98", "4000", "4060", "2.2", "<1e-99", "*"]
+    assert re.split(" {2,}", lines[2][column:].strip()) == ["[0.97, 0.98]", "[3984, 4016]", "4040"]
+    assert re.split(" {2,}", lines[7][column:])[:2] == ["fev < 3", "1.00"]
+    assert "2 candidates were looked at" in " ".join(lines)
+    assert max(map(len, lines)) <= 100
 
 
 def test_long_results_print_their_head() -> None:

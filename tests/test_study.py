@@ -10,7 +10,6 @@ import attrs
 import numpy as np
 import pytest
 from noisy_mode import NoisyMode
-from people import tree_plan
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
@@ -362,7 +361,12 @@ def test_a_plan_tells_and_from_or_in_a_miner_s_parameters():
 
 
 def test_the_hash_binds_miners_and_their_parameters():
-    plans = [tree_plan("tall"), tree_plan("hiv")]
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("tall")])
+    plans = []
+    for pruning in (True, False):
+        study = dpf.Study(schema, epsilon=1)
+        study.add("tree", dpf.miner("dp-id3", target="ill", pruning=pruning, epsilon=1))
+        plans.append(study.plan())
     assert plans[0].hash != plans[1].hash
     assert plans[0].content()["root"] == plans[1].content()["root"]
     assert dpf.StudyPlan.from_json(plans[0].to_json()) == plans[0]

@@ -44,7 +44,7 @@ class TestAltMCMC(MinerConformance):
 
 class TestMCMCTreePair(MinerConformance):
     miner = MCMCTreePair
-    replays = 2_000
+    replays = 3_000
     min_tightness: ClassVar = {"published": PUBLISHED}
 
 

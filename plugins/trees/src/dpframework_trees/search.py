@@ -39,6 +39,7 @@ class PrivateTreeSearch(TreeClassifier):
     Examples
     --------
     >>> import dpframework as dpf
+    >>> from dpframework_trees import DPID3Classifier
     >>> schema = dpf.Schema([dpf.Numeric("x", 0, 10, bins=10), dpf.Categorical("class", values=["no", "yes"])])
     >>> X = [[i % 10] for i in range(1000)]
     >>> y = ["yes" if 2 <= i % 10 < 6 else "no" for i in range(1000)]
