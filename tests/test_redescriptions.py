@@ -452,6 +452,11 @@ def test_results_are_sorted_sequences(result: Redescriptions) -> None:
     assert repr(result) == f"<{len(result)} redescriptions of {result.candidates} candidates>"
 
 
+def test_ties_of_count_and_text_do_not_follow_the_order_of_arrival() -> None:
+    sure, unsure = redescription(Noisy(0, 0), Noisy(0, 0)), redescription(Noisy(0, 1), Noisy(0, 0))
+    assert Redescriptions([sure, unsure], 2).items == Redescriptions([unsure, sure], 2).items
+
+
 def test_candidates_count_the_results_themselves() -> None:
     found = redescription(Noisy(4, 2), Noisy(6, 2))
     assert Redescriptions([found, found]).candidates == 2

@@ -29,7 +29,7 @@ def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...
     keyed = sorted(((of_counts(item), item) for item in redescriptions), key=lambda pair: pair[0])
     ranked: list[Redescription] = []
     for _, tied in itertools.groupby(keyed, key=lambda pair: pair[0]):
-        ranked += sorted((item for _, item in tied), key=lambda item: (str(item.left), str(item.right)))
+        ranked += sorted((item for _, item in tied), key=lambda item: (str(item.left), str(item.right), repr(item)))
     return tuple(ranked)
 
 
