@@ -26,7 +26,7 @@ from dpframework.results import Estimate, Frequencies, QuantileEstimate
 from dpframework.verify.assertions import assert_private
 from dpframework.verify.conformance import MinerConformance
 
-REPLAYS = 1_500  # of each audit
+REPLAYS = 800  # of each audit
 
 
 class TestCount(MinerConformance):
@@ -59,7 +59,7 @@ class TestMean(Tight):
 
 class TestQuantile(MinerConformance):
     miner = QuantileMiner
-    replays = 4 * REPLAYS
+    replays = 3 * REPLAYS
     min_tightness = 0.85  # the grid has few points between which a small table's ranks are far apart
 
 

@@ -92,7 +92,7 @@ def kinds(ledger):
 AMOUNTS = st.fractions(Fraction(1, 100), 2, max_denominator=100)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(amounts=st.lists(AMOUNTS, max_size=6), cap=st.fractions(Fraction(1, 2), 4, max_denominator=7))
 def test_runs_fit_exactly_while_their_sum_is_within_the_cap(tmp_path_factory, amounts, cap):
     ledger = dpf.Ledger.create(tmp_path_factory.mktemp("l") / "l.ledger")

@@ -42,7 +42,7 @@ SCHEMAS = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 def test_every_reader_reads_row_by_row(schema, policy):
-    assert_read_row_by_row(schema, readers=built_in_readers(policy), tables=60)
+    assert_read_row_by_row(schema, readers=built_in_readers(policy), tables=40)
 
 
 CELLS = st.one_of(
@@ -58,7 +58,7 @@ CELLS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(CELLS, max_size=5), CELLS, st.sampled_from([a for s in SCHEMAS.values() for a in s]))
 def test_objects_are_read_one_by_one(cells, more, attribute):
     def held(column):

@@ -493,10 +493,7 @@ class _Off(Laplace):
 
 @pytest.mark.parametrize("factor", ["1.3", "0.77"])
 def test_a_scale_30_percent_off_is_rejected(factor):
-    report = check_sampler(_Off(1, Fraction(factor)))
-    assert not report.passed
-    assert "than claimed exp(" in str(report)
-    with pytest.raises(AssertionError, match="than claimed"):
+    with pytest.raises(AssertionError, match=r"than claimed exp\("):
         assert_samples_as_stated(_Off(1, Fraction(factor)))
 
 

@@ -25,7 +25,7 @@ from dpframework.verify.findings import AuditReport, Violation
 from dpframework.verify.hunt import Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
-from dpframework.verify.search import Found, labelled, shrunk
+from dpframework.verify.search import MOST_SHRINKS, Found, labelled, shrunk
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
@@ -34,6 +34,7 @@ from dpframework.verify.witnessing import witnessed
 
 FLATTENINGS = (1, 1, 3, 10)
 FEWEST_RUNS, MOST_RUNS = 8, 16
+SHOWN = 100  # tables tried, to make a pair small that shows no violation
 BEHAVIOUR = 0.4  # of the time, if it is limited; the rest is for the largest loss
 SHORT = 4  # releases of a run, up to which a replay counts as one; a longer one takes longer, and counts for more
 
@@ -206,13 +207,15 @@ class _Audit:
         if worst > behaviour.allowed:
             # a pair that was searched for shows more than one that was met
             what = f"a transcript loses {number(worst)}, the plan claims {decimal_text(claim)}"
-            behaviour.violations["loss"] = self._shrunk(what, found, telling, lambda loss: loss > behaviour.allowed)
+            behaviour.violations["loss"] = self._shrunk(
+                what, found, telling, lambda loss: loss > behaviour.allowed, MOST_SHRINKS
+            )
         if behaviour.violations or not worst:
             return worst, None
         what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
-        return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst)
+        return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
-    def _shrunk(self, what: str, found: Found, transcript: Transcript, enough: Any) -> Violation:
+    def _shrunk(self, what: str, found: Found, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
         shared = labelled(found.pair.shared)
@@ -222,7 +225,7 @@ class _Audit:
         def shows(one: Rows, other: Rows) -> bool:
             return not self.subject.patience.over and enough(weigher.loss(one, other))
 
-        small = shrunk(one, other, shows, self.behaviour.sizes.least)
+        small = shrunk(one, other, shows, self.behaviour.sizes.least, most=most)
         return Violation.on(self.subject, what, *small, transcript)
 
 

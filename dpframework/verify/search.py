@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, final
 
@@ -17,6 +18,8 @@ COPIES = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)  # of a row, that one move of the c
 FEW_KINDS = 4  # of rows, in exhaustive search
 MOST_SHRINKS = 500  # tables tried; one of many thousands of rows counts for more, since it takes longer
 ROWS_OF_A_TRY = 4_000
+
+_KIND = operator.itemgetter(1)
 
 Loss: TypeAlias = Callable[[Rows, Rows], float]
 
@@ -142,7 +145,9 @@ class Search:
 Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind of row): rows of two tables with one label are one
 
 
-def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int) -> tuple[Rows, Rows]:
+def shrunk(
+    one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int, *, most: float = MOST_SHRINKS
+) -> tuple[Rows, Rows]:
     """Return the smallest pair of neighbours, by leaving out rows that both share, that still shows something.
 
     Parameters
@@ -153,6 +158,8 @@ def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], 
         What is to be kept.
     least
         The fewest shared rows that the schema allows.
+    most
+        After how many tables tried the smallest so far is returned.
     """
     chunk, tried = max(len(one), len(other), 1), 0.0
     while chunk:
@@ -164,7 +171,7 @@ def shrunk(one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], 
             if len(shared) - len(dropped) < least:
                 continue
             tried += max(len(shared) / ROWS_OF_A_TRY, 1.0)
-            if tried > MOST_SHRINKS:
+            if tried > most:
                 return unlabelled(one), unlabelled(other)
             smaller = [tuple(row for row in rows if row[0] not in dropped) for rows in (one, other)]
             if shows(unlabelled(smaller[0]), unlabelled(smaller[1])):
@@ -183,4 +190,4 @@ def labelled(rows: Rows, first: int = 0) -> Labelled:
 
 def unlabelled(table: Labelled) -> Rows:
     """Return the rows without their labels."""
-    return bytes(kind for _, kind in table)
+    return bytes(map(_KIND, table))

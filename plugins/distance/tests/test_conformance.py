@@ -49,7 +49,7 @@ QUERIES = {
 
 class TestDPDilca(MinerConformance):
     miner = DPDilca
-    replays = 1_500
+    replays = 800
     # the published sensitivities are twice what is needed; of many targets' choices not all lose most on one table
     min_tightness: ClassVar = {
         "tree": 0.9,

@@ -64,7 +64,7 @@ FEW_ROWS = 0.25
 
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
-    replays = 700
+    replays = 400
     min_tightness: ClassVar = dict.fromkeys(("extended", "logistic", "jaccard"), FEW_ROWS)
 
 

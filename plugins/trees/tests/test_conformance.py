@@ -32,19 +32,19 @@ PUBLISHED = 0.45  # the published sensitivities are too large by design
 
 class TestAltExpM(MinerConformance):
     miner = AltExpM
-    replays = 2_000
+    replays = 1_000
     min_tightness: ClassVar = {"published": PUBLISHED}
 
 
 class TestAltMCMC(MinerConformance):
     miner = AltMCMC
-    replays = 2_000
+    replays = 1_500
     min_tightness: ClassVar = {"published": PUBLISHED}
 
 
 class TestMCMCTreePair(MinerConformance):
     miner = MCMCTreePair
-    replays = 3_000
+    replays = 1_500
     min_tightness: ClassVar = {"published": PUBLISHED}
 
 

@@ -327,7 +327,7 @@ def probe(depth: int) -> Probe:
 class TestSamplers(MechanismConformance):
     mechanisms = (ExactTrees(1), ExactTrees("0.2"), MarkovChainTrees(1, 500))
     probes = (probe(1), probe(2))
-    draws = 1_000
+    draws = 600
 
 
 class TestQueries(QueryConformance):
