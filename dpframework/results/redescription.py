@@ -104,6 +104,10 @@ class Redescription(Kept):
     def jaccard_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval that holds the exact Jaccard index with at least this probability.
 
+        The probability is that of one redescription that is fixed before the noise is drawn. Those that a miner shows
+        are chosen by their noisy counts: where noise is large, fewer of their intervals hold (see
+        `docs/redescriptions.md`).
+
         By Fieller's inversion: the exact index J solves (1 - J) both - J apart = 0, whose noise is known. The interval
         ends at the first j, from either side, at which that difference is within its noise.
 
