@@ -77,6 +77,7 @@ class TestSerenadeES(MinerConformance):
 
 
 class TestQueries(QueryConformance):
+    pairs = 700
     # The pool's lowest index to be surpassed is 0.6: a rise of 0.4, where 0.5 is declared for any index. For
     # "extensions, jaccard" two of eight seeds, and some versions of Hypothesis, find no more than 2/3; the others all.
     min_tightness: ClassVar = {"extensions, surplus": 0.75, "extensions, jaccard": 0.65}
