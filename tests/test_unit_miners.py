@@ -28,7 +28,12 @@ WITNESSED = {
     for label, example in EXAMPLES.items()
     for k, witness in enumerate(example.witnesses)
 }
-FEW_ROWS = {"alt-mcmc": 0.75, "mcmc-tree-pair": 0.8}  # what is planted weighs less against four rows than against one
+# as published, scores are weighted around supports that do not grow with the unit; of an index see the plugin's tests
+FEW_ROWS = {
+    f"{miner}, {label}": least
+    for miner in ("serenade-cs", "serenade-es")
+    for label, least in (("logistic", 0.75), ("jaccard", 0.43))
+}
 
 
 def study_of(example: Any, relation: dpf.Relation, unit: dpf.PrivacyUnit) -> dpf.Study:
@@ -71,7 +76,7 @@ def test_a_miner_costs_a_unit_what_it_costs_a_row_with_k_times_the_noise(label: 
                 assert small is not None
                 least = small * (k**2 if step.mechanism.norm.value == "squared-l2" else k)
                 better = bool(step.query.for_rows(k)) and not plan.in_parts(step)
-                assert large > small if better else large >= least
+                assert large >= (small if better else least)  # as large where a score is 1 at most
                 if example.schema.rows is None if relation is ADD else example.schema.rows is not None:
                     assert large <= least * Fraction(101, 100), "what floating point may be off is paid for once a row"
 
@@ -127,5 +132,5 @@ def test_a_witness_of_four_equal_rows_comes_near_the_claim_for_units_of_four(lab
     shown = witnessed(subject, witness, np.random.default_rng(0))
     assert subject.claim is not None
     reached = shown.loss / float(subject.claim)
-    assert FEW_ROWS.get(example.miner.name, 0.9) <= reached <= 1 + 1e-6
+    assert FEW_ROWS.get(label.rpartition(", ")[0], 0.9) <= reached <= 1 + 1e-6
     assert shown.divergence is None

@@ -46,7 +46,9 @@ def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> W
     """Replay a witness: the larger loss of its outputs either way round.
 
     A witness under another relation than the subject's shows nothing of it. For a unit of several rows, the row that
-    the tables differ in comes as often; where the schema bounds the number of rows, as many shared ones are left out.
+    the tables differ in comes as often. Where the schema bounds the number of rows, as many shared ones are left out;
+    where it does not, the shared rows are tried as often, too: a count or a norm of counts, k times as large on tables
+    k times as large, is calibrated for units of k rows with k times the noise, so that all losses are those of a row.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 
@@ -59,12 +61,14 @@ def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> W
     times, bound = subject.by.rows, subject.schema.row_bound
     if times > 1 and bound is not None:
         shared = shared[: max(bound - times, 0)]
-    one, other = (shared if row is None else shared + number(row) * times for row in (witness.one, witness.other))
+    alone = [b"" if row is None else number(row) * times for row in (witness.one, witness.other)]
     of_rows = attrs.evolve(subject, kinds=tuple(kinds.values()))
     found = []
-    for here, there in ((one, other), (other, one)):
-        transcript, _ = worst_transcript(of_rows, here, there, rng, witness.outputs)
-        loss = Weigher(of_rows, transcript).loss(here, there)
-        differs = (replay(of_rows, transcript, rows).divergence for rows in (here, there))
-        found.append(Witnessed(of_rows, (here, there), transcript, loss, next(filter(None, differs), None)))
+    for tables in (shared, shared * times) if times > 1 and bound is None else (shared,):
+        one, other = (tables + row for row in alone)
+        for here, there in ((one, other), (other, one)):
+            transcript, _ = worst_transcript(of_rows, here, there, rng, witness.outputs)
+            loss = Weigher(of_rows, transcript).loss(here, there)
+            differs = (replay(of_rows, transcript, rows).divergence for rows in (here, there))
+            found.append(Witnessed(of_rows, (here, there), transcript, loss, next(filter(None, differs), None)))
     return max(found, key=lambda shown: shown.loss)

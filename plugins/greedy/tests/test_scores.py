@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from dpframework_greedy.scores import BLOCK, Score, Surplus, _largest_changes
@@ -170,3 +171,22 @@ def test_the_lowest_sensitivity_falls_with_the_least_support(least: int) -> None
     """As the logarithm over the number: 3.9 / 500,000. A steepness that is a step there would cost 1/2 and more."""
     changes = Score.lowest(least, None).changes
     assert (changes.rise + changes.fall) * least <= 0.76 + 0.25 * math.log(least)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("score", [Score(), Score.lowest(1, None), Score.lowest(2, 9)], ids=str)
+def test_several_rows_of_a_unit_move_a_score_by_no_more_than_is_declared(score: Score, k: int) -> None:
+    """All tables of 20 rows, and all k rows or fewer that are added to them, in both supports or in one."""
+    q = table_of_scores(score, 20 + k)
+    moved = np.array([q[i : 21 + i, a : 21 + a] for i in range(k + 1) for a in range(k + 1 - i)])
+    added = moved - moved[0]
+    found = np.nanmax(added), -np.nanmin(added), np.nanmax(moved.max(axis=0) - moved.min(axis=0))
+    declared = score.for_rows(k)
+    one, changes = score.sensitivity, [k * changed for changed in attrs.astuple(score.changes)]
+    if declared:
+        (one,) = declared
+        changes = [float(change or 0) for change in (one.rise, one.fall, one.change.replace_one)]
+    assert all(np.array(found) <= np.array(changes) * (1 + 1e-9))
+    if score == Score() and k > 1:
+        assert [one.rise, one.fall, one.change.replace_one] == [1, Fraction(k, k + 1), 1]
+        assert list(found) == pytest.approx(changes), "attained"

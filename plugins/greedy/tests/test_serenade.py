@@ -28,7 +28,7 @@ from dpframework.results.redescriptions import Redescriptions
 from dpframework.verify import audit, check_sampler
 from dpframework.verify.samplers import Probe
 
-SCHEMA = SerenadeES.examples()["logistic"].schema
+SCHEMA = SerenadeES.examples()["jaccard"].schema
 CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_matching
 MINERS = (CS, ES)
 ROWS = 4000

@@ -67,6 +67,10 @@ class LanguageScores(Query):
         """Those of the score: they hold for any redescription."""
         return (self.score.sensitivity,)
 
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """Those of the score, for a unit of several rows."""
+        return self.score.for_rows(rows)
+
     def coordinates(self, answer: Any) -> NDArray[np.float64]:
         """Return the first round's scores."""
         scores = [answer.scores(group, EXACT)[1] for group in answer.groups()]

@@ -34,6 +34,10 @@ All three are maxima over I or U of a few numbers each: no more than the first f
 of m need to be looked at, since beyond them g and t no longer change, and every change is below 1 / (I + 1). (The
 published search over all I and U takes time and memory in the square of the number of rows, and needs that number.)
 
+**Several rows of one unit.** The score is between 0 and 1, so k rows move it by no more than 1, and by no more than k
+times what one does. Without factors they lower I / U to I / (U + k) at least, by I k / (U (U + k)): since I <= U, and
+U >= 1 where I is, at most k / (k + 1). So a unit of many rows moves the index itself hardly further than one row does.
+
 **Extensions.** What is extended has been counted, so a Jaccard index c that is to be surpassed is known. I / U > c just
 if I - c U = (1 - c) U - A > 0: a number of rows, which a row moves by no more than 1, while the index itself moves by
 1 / U with rows that nobody has counted (Dinkelbach 1967, on fractions that are maximised). `Surplus` is
@@ -50,7 +54,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -148,15 +152,30 @@ class Score:
     @property
     def sensitivity(self) -> Sensitivity:
         """The linf sensitivity of the score (see the module)."""
-        rise, fall = rational_above(self.changes.rise), rational_above(self.changes.fall)
+        rise, fall, replaced = self._at_most(1)
         return Sensitivity(
             Norm.LINF,
             max(rise, fall),
-            rational_above(self.changes.replaced),
+            replaced,
             rise=rise,
             fall=fall,
             source="largest rise and largest fall of the score: derived in dpframework_greedy.scores",
         )
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """Return the linf sensitivity for so many rows of a unit, where it is less than theirs together."""
+        rise, fall, replaced = self._at_most(rows)
+        if max(rise, fall, replaced) < 1:
+            return ()
+        if self.min_support is None and self.max_support is None:
+            fall = min(fall, Fraction(rows, rows + 1))
+        source = "a score between 0 and 1: derived in dpframework_greedy.scores"
+        return (Sensitivity(Norm.LINF, max(rise, fall), replaced, rise=rise, fall=fall, source=source),)
+
+    def _at_most(self, rows: int) -> Sequence[Fraction]:
+        """Return the rise, the fall and the change by replacing of so many rows, each moved as far as one can be."""
+        changes = (self.changes.rise, self.changes.fall, self.changes.replaced)
+        return [min(rows * rational_above(change), Fraction(1)) for change in changes]
 
     @property
     def text(self) -> str:
@@ -212,6 +231,10 @@ class Surplus:
             fall=1,
             source="rows beyond a known Jaccard index: derived in dpframework_greedy.scores",
         )
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """Return nothing: k rows can move it k times as far as one."""
+        return ()
 
     @property
     def text(self) -> str:

@@ -123,12 +123,10 @@ class SerenadeCS(Serenade):
     def examples(cls) -> Mapping[str, Example]:
         """Return all scores, extensions of pairs that are scored in rows, and views that share an attribute."""
         asked: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
-        few = {**asked, "min_support": 3, "max_support": 12}
         return {
             "default": _by_rows(cls),
-            "extended": Example(_SCHEMA, cls(2, **few)),
-            "logistic": Example(_SCHEMA, cls(2, score="logistic", **few)),
-            "jaccard": Example(_SCHEMA, cls(2, score="jaccard", **asked)),
+            **_extended(cls, asked, asked, pairs=1),
+            "jaccard": _by_index(cls, asked),
             "shared": _shared(cls),
             "planted": _planted(cls),
         }
@@ -212,19 +210,17 @@ class SerenadeES(Serenade):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return all scores, views that share an attribute, and budgets for the pairs or the extensions alone."""
-        asked: dict[str, Any] = {"rounds": 2, "budget": "d3"}
-        few = {**asked, "pairs": 2, "min_support": 3, "max_support": 12}
-        published: dict[str, Any] = {**few, "score": "logistic"}
-        shared: dict[str, Any] = {"left": ["wolf", "rain"], "right": ["rain", "zone"]}
+        from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, grown_as_published
+
+        asked: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
+        most: dict[str, Any] = {"pairs": 1, "rounds": 1, "budget": [0.05, 0.9, 0.05], "score": "logistic"}
         return {
             "default": _by_rows(cls),
             "several": _several(cls),
-            "extended": Example(_SCHEMA, cls(2, **few)),
-            "logistic": Example(_SCHEMA, cls(2, **published)),
-            "jaccard": Example(_SCHEMA, cls(2, score="jaccard", pairs=1, **asked)),
-            "shared": Example(_SCHEMA, cls(2, **published, **shared)),
-            "pairs": Example(_SCHEMA, cls(2, pairs=2, score="logistic", min_support=4, budget=[0.6, 0, 0.4])),
-            "extensions": Example(_SCHEMA, cls(2, **{**published, "pairs": 1, "budget": [0.05, 0.9, 0.05]})),
+            **_extended(cls, asked, {**asked, "pairs": 2}, pairs=2),
+            "jaccard": _by_index(cls, asked),
+            "shared": _shared(cls),
+            "extensions": Example(PLANTED, cls(2, **most, **EXTENDED_SUPPORTS), witnesses=grown_as_published()),
             "planted": _planted(cls),
         }
 
@@ -243,6 +239,29 @@ def _several(miner: type[Serenade]) -> Example:
     return Example(FIVE, miner(2, pairs=4), witnesses=several())
 
 
+def _extended(
+    miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any], pairs: int
+) -> dict[str, Example]:
+    """Return pairs with extensions, scored in rows and as published, with tables on which they lose most."""
+    from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, PLANTED_SUPPORTS, extended, grown
+
+    of_rows, of_pairs = (
+        miner(2, **asked, **EXTENDED_SUPPORTS),
+        miner(4, score="logistic", **published, **PLANTED_SUPPORTS),
+    )
+    return {
+        "extended": Example(PLANTED, of_rows, witnesses=grown()),
+        "logistic": Example(PLANTED, of_pairs, witnesses=extended(pairs)),
+    }
+
+
+def _by_index(miner: type[Serenade], asked: Mapping[str, Any]) -> Example:
+    """Return a pair that is scored by its Jaccard index, and its extensions."""
+    from dpframework_greedy.witnesses import of_index
+
+    return Example(_SCHEMA, miner(10, score="jaccard", **asked), witnesses=of_index())
+
+
 def _shared(miner: type[Serenade]) -> Example:
     """Return a pair that is scored in rows, of views that share an attribute."""
     from dpframework_greedy.witnesses import shared
@@ -252,10 +271,10 @@ def _shared(miner: type[Serenade]) -> Example:
 
 def _planted(miner: type[Serenade]) -> Example:
     """Return pairs and their counts alone, as published, with the tables on which they lose all that is claimed."""
-    from dpframework_greedy.witnesses import MAX_SUPPORT, MIN_SUPPORT, PLANTED, witnesses
+    from dpframework_greedy.witnesses import PLANTED, PLANTED_SUPPORTS, witnesses
 
-    supports: dict[str, Any] = {"min_support": MIN_SUPPORT, "max_support": MAX_SUPPORT, "score": "logistic"}
-    return Example(PLANTED, miner(1, pairs=2, budget=[0.85, 0, 0.15], **supports), witnesses=witnesses())
+    pairs = miner(1, pairs=2, budget=[0.85, 0, 0.15], score="logistic", **PLANTED_SUPPORTS)
+    return Example(PLANTED, pairs, witnesses=witnesses())
 
 
 _SCHEMA = Schema(

@@ -15,11 +15,19 @@ maximum support of 7000 and rows in both (I) and in at least one (U) of the supp
 Where pairs are scored in rows, a row moves a score by 1/2 up or down at any support: the same tables serve.
 
 The rows of nothing keep the pairs of complements, which hold nearly everywhere, below the maximum support's weight.
+
+**Extensions.** A surplus rises by 1/2 with a row in both of its supports as long as these hold for fewer rows than the
+maximum support, and falls by 1 with a row in one of them where they hold for more, by 1/2 where they hold for fewer.
+The extension that is likeliest is by `and`, since one by `or` keeps the row in both: of a pair beyond the maximum
+support its other side alone may be beyond it too, of a pair near the minimum support none is. So where pairs are
+scored in rows both choices lose all that is claimed; where they are scored as published, with a loss of pairs that is
+nearly full, the extension loses no more than 2/3 of its claim, or 3/4 if a row is replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -39,21 +47,73 @@ PLANTED = Schema(
         Boolean("wind", view=View.RIGHT),
     ]
 )
-MIN_SUPPORT, MAX_SUPPORT = 1000, 7000
+PLANTED_SUPPORTS: Mapping[str, Any] = MappingProxyType({"min_support": 1000, "max_support": 7000})
+EXTENDED_SUPPORTS: Mapping[str, Any] = MappingProxyType({"min_support": 100, "max_support": 700})
 NOTHING = 20_000  # rows that no literal of a choice holds for
 CHOSEN = np.array([[0, 0], [1, 0]])  # of the pairs of attributes (wolf, rain) and (wolf, snow) the first literals: both
 
 
 def witnesses() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for two pairs and their counts."""
-    added = _shared(1001, 1308)
-    replaced = _shared(1000, 1100)
-    outputs = {"pairs": CHOSEN}
-    after = _row("wolf", "moose", "rain", "snow")
-    return (
-        Witness(added, None, after, outputs),
-        Witness(replaced, _row("wolf", "moose", "wind"), after, outputs),
-    )
+    return _both_relations(_shared(1001, 1308), _shared(1000, 1100), {"pairs": CHOSEN})
+
+
+_BOTH_AND_MOOSE, _BOTH_AND_SNOW = 3, 11  # extensions of (wolf, rain): (wolf and moose, rain), (wolf, rain and snow)
+
+
+def grown(outputs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Witness, Witness]:
+    """Return one for each relation, for (wolf, rain), scored in rows, and its extensions: one, or two in rounds.
+
+    The first to be chosen is (wolf, rain and snow), for 680 rows at least on one side, where (wolf and not moose, rain)
+    is likelier, whose rain is beyond the maximum support; then (wolf and moose, rain and snow).
+    """
+    rows = [
+        (_row("wolf", "rain", "snow"), 300),
+        (_row("wolf", "rain"), 300),
+        (_row("wolf", "moose"), 80),
+        (_row("rain"), 120),
+        (_row("moose", "wind"), 1000),
+        (_row(), 1500),
+    ]
+    first, second = [0, _BOTH_AND_SNOW], [0, _BOTH_AND_MOOSE]
+    given = {
+        "pairs": 0,
+        "quality": _counted(800),
+        "parent": _counted(800),
+        "extension": np.array([first]),
+        "extensions": np.array([first, second]),
+    }
+    return _both_relations(rows, rows, given | dict(outputs))
+
+
+def grown_as_published() -> tuple[Witness, Witness]:
+    """Return the same for a pair that is chosen by its weighted index, and extended once."""
+    return grown({"pairs": CHOSEN[:1], "extensions": np.array([[0, _BOTH_AND_SNOW]])})
+
+
+def extended(pairs: int) -> tuple[Witness, Witness]:
+    """Return one for each relation, for one or two pairs as `witnesses` has them, and an extension of each.
+
+    Some wolves are with moose in the wind, so that (wolf and not moose, rain) is likelier than (wolf, rain).
+    """
+    each = np.array([[k, _BOTH_AND_MOOSE] for k in range(pairs)])
+    given = {"quality": _counted(1500), "parent": _counted(1500), "extension": each, "extensions": each}
+    wolves = (_row("wolf", "moose", "wind"), 15 * pairs)
+    added, replaced = [*_shared(1001, 1308), wolves], [*_shared(1000, 1100), wolves]
+    return _both_relations(added, replaced, given | {"pairs": CHOSEN[:pairs]})
+
+
+def _counted(right_only: int) -> Callable[[NDArray[np.int64], Calibration], NDArray[np.int64]]:
+    """Return counts beyond those of a row in both supports, with an index between .3 and .5: extended, by 1/2."""
+    return lambda counts, calibration: counts + np.array([8, -8, right_only, 0])
+
+
+def _both_relations(
+    added: list[tuple[dict[str, bool], int]], replaced: list[tuple[dict[str, bool], int]], outputs: dict[str, Any]
+) -> tuple[Witness, Witness]:
+    """Return witnesses whose row has both sides of the pairs that are chosen, and the moose without the wind."""
+    after, before = _row("wolf", "moose", "rain", "snow"), _row("wolf", "moose", "wind")
+    return Witness(added, None, after, outputs), Witness(replaced, before, after, outputs)
 
 
 def matched() -> tuple[Witness, Witness]:
@@ -110,6 +170,19 @@ def shared() -> tuple[Witness, Witness]:
 
 def _place(wolf: bool, rain: float, zone: str) -> dict[str, Any]:
     return {"wolf": wolf, "height": 1, "rain": rain, "zone": zone}
+
+
+def of_index() -> tuple[Witness, Witness]:
+    """Return one for each relation, for a pair that is scored by its Jaccard index: a height in rainy places.
+
+    Before the row comes neither side of it holds anywhere. The pairs of wolves in the north and of others in the south
+    are of index 1, and each is lowered by a row in one of its supports.
+    """
+    nowhere = {"height": None, "rain": 0}
+    rows = [({"wolf": True, **nowhere, "zone": "north"}, 1), ({"wolf": False, **nowhere, "zone": "south"}, 1)]
+    after = {"wolf": False, "height": 5, "rain": 6, "zone": "north"}
+    outputs = {"pairs": np.array([[2, 5]])}  # of the pair of attributes (height, rain): 3 <= height < 6, rain >= 4
+    return Witness(rows, None, after, outputs), Witness(rows, rows[0][0], after, outputs)
 
 
 def _shared(chosen: int, likeliest: int) -> list[tuple[dict[str, bool], int]]:
