@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -21,8 +22,9 @@ from dpframework.basics import (
     SumMiner,
 )
 from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import DiscreteLaplace, KNorm
 from dpframework.plan.nodes import Step, walk
-from dpframework.results import Estimate, Frequencies, QuantileEstimate
+from dpframework.results import Estimate, Frequencies, Noisy, QuantileEstimate
 from dpframework.verify.assertions import assert_private
 from dpframework.verify.conformance import MinerConformance
 
@@ -233,6 +235,78 @@ def test_margins_add_up_and_carry_their_variance() -> None:
         table.margin("a", "a")
     with pytest.raises(dpf.InputError, match="'b' has no label '4'"):
         table["x", "4", "p"]
+
+
+def test_noise_that_adds_up_to_0_makes_smaller_sums_and_no_smaller_than_they_are() -> None:
+    """Against the covariance matrix of exchangeable noise whose sum is 0."""
+    table = Frequencies(["a", "b"], [list("xyz"), list("1234")], np.zeros((3, 4)), 8, exact_total=True)
+    covariance = 8 * (np.eye(12) - (1 - np.eye(12)) / 11)
+    for cells in range(1, 13):
+        some = np.arange(12) < cells
+        assert table.variance_of_sum(cells) == pytest.approx(some @ covariance @ some, abs=1e-9)
+    assert table.margin("a").variance == pytest.approx(table.variance_of_sum(4))
+    assert table.margin("a").variance_of_sum(2) == pytest.approx(table.variance_of_sum(8))
+    assert table.margin("a").total.variance == table.total.variance == 0
+    assert "the total exact" in str(table)
+    assert str(table.margin("b")).endswith("The sum of all cells is 0.")
+    assert Frequencies.read(table.to_dict()) == table
+    assert Frequencies.read(table.to_dict() | {"exact_total": False}).total.variance == 8 * 12
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 2, 6])
+@pytest.mark.parametrize("cells", [2, 3, 4, 20])
+def test_intervals_of_balanced_tables_cover_what_they_say(cells: int, epsilon: float) -> None:
+    """Exactly: noise is that of independent discrete Laplace numbers of scale 2 / epsilon, which add up to 0."""
+    reach = math.ceil(60 / epsilon) + 20
+    one = np.exp(-np.abs(np.arange(-reach, reach + 1)) * epsilon / 2)
+    sums = [np.array([1.0])]  # of 0, 1, ... cells, from -reach to reach times as many
+    for _ in range(cells):
+        sums.append(np.convolve(sums[-1], one / one.sum()))
+    facts = dpf.queries.JointHistogram([dpf.Categorical("a", [str(k) for k in range(cells)])]).facts()
+    calibration = KNorm(epsilon).calibrate(facts, dpf.Relation.REPLACE_ONE)
+    assert calibration is not None
+    table = Frequencies(
+        ["a"], [[str(k) for k in range(cells)]], np.zeros(cells), calibration.variance, exact_total=True
+    )
+    for k in {1, cells // 2}:
+        wide = min(k, cells - k) * reach
+        here, rest = (sums[n][(len(sums[n]) - 1) // 2 - wide :][: 2 * wide + 1] for n in (k, cells - k))
+        chances, at = here * rest, np.arange(-wide, wide + 1)  # the law is symmetric
+        chances /= chances.sum()
+        assert chances @ at**2 == pytest.approx(table.variance_of_sum(k), rel=1e-6)
+        if k == 1:
+            stated = calibration.preview
+            assert chances @ np.abs(at) == pytest.approx(stated.expected)
+            inside = [chances[np.abs(at) <= reach].sum() for reach in (stated.within - 1, stated.within)]
+            assert inside[0] < 0.95 <= inside[1]
+        for level in (0.5, 0.8, 0.9, 0.95, 0.99, 0.999):
+            within = Noisy(0, table.variance_of_sum(k)).margin(level)
+            assert chances[np.abs(at) <= within].sum() >= level, (k, level)
+
+
+def test_tables_are_balanced_where_the_number_of_rows_is_public() -> None:
+    schema = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", list("ABC")), dpf.Numeric("age", 0, 99, bins=99)])
+    known = attrs.evolve(schema, rows=50)
+
+    def planned(schema: dpf.Schema, miner: str, **parameters: Any) -> dpf.Mechanism:
+        node = dpf.miner(miner, **parameters).plan(schema)
+        assert isinstance(node, Step)
+        return node.mechanism
+
+    cross = {"attributes": ["ill", "town"]}
+    assert planned(known, "crosstab", epsilon="0.5", **cross) == KNorm("0.5")
+    assert planned(known, "histogram", epsilon="0.5", attribute="town") == KNorm("0.5")
+    assert planned(schema, "crosstab", epsilon="0.5", **cross) == DiscreteLaplace("0.5")
+    assert planned(known, "crosstab", epsilon="0.5", attributes=["ill", "age"]) == DiscreteLaplace("0.5")
+    assert planned(known, "crosstab", rho="0.5", **cross) == dpf.mechanisms.Gaussian("0.5")
+
+    table = dpf.Table.from_codes(known, np.arange(150).reshape(3, 50) % np.array([[2], [3], [99]]))
+    for relation, total in (("replace-one", 0.0), ("add-or-remove-one", 6 * 2 / 0.25)):
+        study = dpf.Study(known, epsilon=1, relation=relation)
+        study.add("cross", dpf.miner("crosstab", epsilon="0.5", **cross))
+        found = study.run(table, seed=1)["cross"]
+        assert found.total.variance == pytest.approx(total, rel=0.05)
+        assert (found.total.value == 50) == (total == 0)
 
 
 def test_nonnegative_counts_are_the_nearest_of_the_same_total() -> None:

@@ -276,6 +276,11 @@ def test_one_histogram_with_rows_added_is_discrete_laplace_noise() -> None:
     assert other is not None
     for point in ([0, 0, 0], [2, -1, 0], [4, 4, -1]):
         assert density(point, one) == pytest.approx(density(point, other))
+    assert one.variance == pytest.approx(other.variance)
+    assert (one.preview.within, one.preview.expected) == (other.preview.within, pytest.approx(other.preview.expected))
+    huge = calibrated((3,), ADD, "0.00001")  # no sum has to be looked for
+    drawn = KNorm("0.00001").release(np.zeros(3, dtype=np.int64), huge, SeededRandomness(1))
+    assert np.abs(drawn).max() < 10 * huge.preview.within
 
 
 def test_groups_by_size_leave_the_least_noise() -> None:

@@ -177,6 +177,19 @@ class JointHistogram(CellCounts):
         """The number of cells."""
         return math.prod(a.size for a in self.of)
 
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """All cells, as one histogram, where there are two or more."""
+        return (self.answer_length,) if self.answer_length > 1 else ()
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `histogram_sensitivities`; as one histogram of all rows, too: its change is the l1 change."""
+        declared = histogram_sensitivities(self.answer_length)
+        if not self.histograms:
+            return declared
+        return (*declared, attrs.evolve(declared[0], norm=Norm.HISTOGRAMS))
+
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return one tuple of labels a cell, last attribute fastest."""
         import itertools

@@ -1,8 +1,9 @@
 """Frequencies: noisy counts of the cells of a table of one, two or three attributes, with sums of cells as margins.
 
-Everything here is post-processing of one release, and costs no privacy. Each count has independent noise of the same
-variance; a margin adds up the cells that it stands for, and so do their variances. So margins of margins agree, and all
-add up to the same total.
+Everything here is post-processing of one release, and costs no privacy. Each count has noise of the same variance v.
+A margin adds up the cells that it stands for. Noise is independent, and the variance of a sum of k cells is k v; or, if
+the total is exact, the noise of all s cells adds up to 0, any two of them have the covariance -v / (s - 1), and it is
+k v (s - k) / (s - 1). Margins of margins agree, also in their variances, and all add up to the same total.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Frequencies(Drawn):
         What was released, or sums of that; they may be negative. One axis an attribute.
     variance
         Of the noise of each count.
+    exact_total
+        Whether the noise of all counts adds up to 0, as K-norm noise does where the number of rows is public.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Frequencies(Drawn):
     labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
     counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
+    exact_total: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Refuse counts that are no numbers, or not one a cell."""
@@ -102,7 +106,13 @@ class Frequencies(Drawn):
     @property
     def total(self) -> Noisy:
         """The sum of all cells."""
-        return Noisy(self.counts.sum(), self.variance * self.counts.size)
+        return Noisy(self.counts.sum(), self.variance_of_sum(self.counts.size))
+
+    def variance_of_sum(self, cells: int) -> float:
+        """Return the variance of the noise of a sum of so many counts."""
+        if not self.exact_total:
+            return self.variance * cells
+        return self.variance * cells * (self.counts.size - cells) / max(self.counts.size - 1, 1)
 
     def margin(self, *names: str) -> Frequencies:
         """Return the frequencies of some of the attributes, in the order of `names`: sums over the others.
@@ -122,7 +132,8 @@ class Frequencies(Drawn):
         summed = self.counts.sum(axis=others)
         order = np.argsort(np.argsort(kept))  # the axes that are left stand in the table's order
         cells = self.counts.size // max(summed.size, 1)
-        return Frequencies(names, [self.labels[k] for k in kept], summed.transpose(order), self.variance * cells)
+        labels, variance = [self.labels[k] for k in kept], self.variance_of_sum(cells)
+        return Frequencies(names, labels, summed.transpose(order), variance, exact_total=self.exact_total)
 
     def nonnegative(self) -> NDArray[np.float64]:
         """Return the counts nearest to the released ones that are not negative and have the same total.
@@ -164,6 +175,7 @@ class Frequencies(Drawn):
             ],
             "counts": self.counts.tolist(),
             "variance": self.variance,
+            "exact_total": self.exact_total,
             "within": Noisy(0, self.variance).margin(CONFIDENCE),
         }
 
@@ -172,7 +184,8 @@ class Frequencies(Drawn):
         """See `Kept`."""
         attributes = form["attributes"]
         names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
-        return cls(names, labels, form["counts"], form["variance"])
+        exact = form.get("exact_total", False)
+        return cls(names, labels, form["counts"], form["variance"], exact_total=exact)
 
     def matrices(self) -> list[Matrix]:
         """Return the counts of two attributes as a matrix; none of one attribute or of three."""

@@ -37,11 +37,7 @@ def _listed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
     rows: list[Sequence[str]] = [(*found.names, "count", "95 %")]
     for labels, count, low, high in found.cells():
         rows.append((*labels, f"{count:.0f}", f"[{math.floor(low)}, {math.ceil(high)}]"))
-    total = found.total
-    return rows, (
-        "Brackets: 95 % intervals, from the noise alone. The sum of all cells is "
-        f"{total.value:.0f} ± {_reach(total.variance)}."
-    )
+    return rows, f"Brackets: 95 % intervals, from the noise alone. The sum of all cells is {found.total}."
 
 
 def _crossed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
@@ -52,11 +48,12 @@ def _crossed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
         rows.append((*labels, *(f"{count:.0f}" for count in counts), f"{counts.sum():.0f}"))
     down = by_row.sum(axis=0)
     rows.append(("all", *[""] * (len(outer) - 1), *(f"{count:.0f}" for count in down), f"{down.sum():.0f}"))
+    sums = [_reach(found.variance_of_sum(len(cells))) for cells in (across, by_row)]
+    total = f"within ±{_reach(found.total.variance)}" if found.total.variance else "exact"
     return rows, (
         f"Columns: {found.names[-1]}. With 95 % probability each count is within ±{_reach(found.variance)} of the "
         "exact one, from the noise alone; 'all' adds up cells, each sum of a row within "
-        f"±{_reach(found.variance * len(across))}, of a column within ±{_reach(found.variance * len(by_row))}, "
-        f"the total within ±{_reach(found.total.variance)}."
+        f"±{sums[0]}, of a column within ±{sums[1]}, the total {total}."
     )
 
 
