@@ -204,12 +204,13 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
     best: list[tuple[float, int]] = [(0.0, 0)]  # the least sum of roots up to here, and where its last group begins
     for end in range(1, len(order) + 1):
         options = []
+        dimension, moments = 0, 0.0
         for start in range(end - 1, -1, -1):
-            grouped = [sizes[k] for k in order[start:end]]
-            dimension = sum(grouped) - len(grouped)
-            if dimension >= LARGEST_DIMENSION and len(grouped) > 1:
+            size = sizes[order[start]]
+            dimension, moments = dimension + size - 1, moments + size * _second_moment(size)
+            if dimension >= LARGEST_DIMENSION and start < end - 1:
                 break
-            options.append((best[start][0] + _root_of_variance(grouped), start))
+            options.append((best[start][0] + _root_of_variance(dimension, moments), start))
         best.append(min(options))
     groups, end = [], len(order)
     while end:
@@ -217,15 +218,15 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
         groups.append(sorted(order[start:end]))
         end = start
     groups.reverse()
-    roots = [_root_of_variance([sizes[k] for k in group]) for group in groups]
+    of_groups = [[sizes[k] for k in group] for group in groups]
+    roots = [_root_of_variance(sum(of) - len(of), sum(size * _second_moment(size) for size in of)) for of in of_groups]
     shares = [Fraction(max(1, math.floor(1000 * root / sum(roots))), 1000) for root in roots]
     shares[-1] = 1 - sum(shares[:-1], Fraction(0))
     return [(tuple(group), share) for group, share in zip(groups, shares, strict=True)]
 
 
-def _root_of_variance(sizes: Sequence[int]) -> float:
-    dimension = sum(sizes) - len(sizes)
-    return float(((dimension + 1) * (dimension + 2) * sum(size * _second_moment(size) for size in sizes)) ** (1 / 3))
+def _root_of_variance(dimension: int, moments: float) -> float:
+    return float(((dimension + 1) * (dimension + 2) * moments) ** (1 / 3))
 
 
 def _second_moment(size: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, final
@@ -16,6 +17,16 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import Block
 
 
+@functools.cache
+def _histogram_sensitivities(moved: int) -> tuple[Sensitivity, ...]:
+    source = "counts of disjoint cells: a row lies in one cell"
+    return (
+        Sensitivity(Norm.L1, 1, moved, fall=0, source=source),
+        Sensitivity(Norm.SQUARED_L2, 1, moved, fall=0, source=source),
+        Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
+    )
+
+
 def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
     """Return the sensitivities of counts over disjoint cells.
 
@@ -23,13 +34,7 @@ def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
     it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
     (of rows that a description holds for) changes by at most 1.
     """
-    source = "counts of disjoint cells: a row lies in one cell"
-    moved = 1 if cells == 1 else 2
-    return (
-        Sensitivity(Norm.L1, 1, moved, fall=0, source=source),
-        Sensitivity(Norm.SQUARED_L2, 1, moved, fall=0, source=source),
-        Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
-    )
+    return _histogram_sensitivities(1 if cells == 1 else 2)
 
 
 class CellCounts(Query):

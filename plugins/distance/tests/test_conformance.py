@@ -72,6 +72,7 @@ class TestQueries(QueryConformance):
         "two attributes": 0.75,
         "common, bounded": 0.7,
         "two attributes, one target": 0.7,
-        "conditional entropies": 0.65,  # how far the search comes depends on the version of Hypothesis
+        # the bound is nearly attained, but by many rows only (see test_sensitivities.py): here there are six
+        "conditional entropies": 0.65,
         "as published": 0.35,  # twice what is needed, and more
     }

@@ -381,3 +381,19 @@ def test_published_bounds_say_nothing_of_a_group_and_a_public_count_leaves_room_
     bounded = RowBounds.of(dpf.Schema(attributes, max_rows=50)).of_group(3)
     assert (bounded.added, bounded.replaced) == (50, 50)
     assert RowBounds.of(dpf.Schema(attributes, rows=50)).of_group(3).added is None
+
+
+def test_bounds_of_conditional_entropies_are_nearly_attained_by_many_rows():
+    """A row that shares each value with a quarter of the others, but no two, is replaced by one of new values.
+
+    Each number then changes by g(rows / 4), which is G = log2(rows) + 1.4 but for 2 bits.
+    """
+    attributes, rows = [dpf.Categorical(f"a{k}", ["x", "y", "z"]) for k in range(4)], 1 << 16
+    schema, engine = dpf.Schema(attributes, rows=rows), dpf.InMemory()
+    query = ConditionalEntropies(attributes, None, RowBounds.of(schema))
+    codes, found = np.where(np.arange(rows) % 4 == np.arange(4)[:, np.newaxis], 0, 1), []
+    for last in (0, 2):
+        codes[:, -1] = last
+        found.append(query.evaluate(engine, engine.load(dpf.Table.from_codes(schema, codes))))
+    declared = float(query.sensitivities[0].replace_one)
+    assert 0.88 * declared <= np.abs(found[1] - found[0]).sum() <= declared

@@ -4,8 +4,9 @@ How much noise there is next to what is to be learned follows from the budget, t
 sizes. The rule and its constants come from Adult, Cmc and Mushroom (docs/distances.md has results on other tables):
 
 - with f the number of pairs whose joint histograms would have a relative noise of about a sixth, with what the budget
-  leaves for them (the less noise marginals have, the less of it they get): where f is 0, or marginals are noisy (a
-  relative noise above 0.1 with half of the budget), nothing but marginals is worth its budget;
+  leaves for them (the less noise marginals have, the less of it they get): where f is less than a context has
+  attributes, or marginals are noisy (a relative noise above 0.1 with half of the budget), nothing but marginals is
+  worth its budget;
 - where even all joint histograms of contexts would have hardly any noise, contexts are chosen from the rows;
 - else a forest of f edges, or a tree.
 """
@@ -57,7 +58,8 @@ def edges_or_contexts(
         return None
     edges = edges_worth(sizes, rows, epsilon * float(TREE - share_of_marginals(sizes, rows, budget)))
     noisy = number_of_cells(sizes, 2) > MOST_CELLS or noise_of_marginals(sizes, rows, budget) > NOISY_MARGINALS
-    return 0 if noisy or only is not None else edges
+    few = edges < min(context_size, len(sizes) - 1)
+    return 0 if few or noisy or only is not None else edges
 
 
 def like_epsilon(budget: DistanceBudget, attributes: int) -> float:

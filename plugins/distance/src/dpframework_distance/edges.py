@@ -112,10 +112,19 @@ class PairDependence(CandidateScores):
         return np.asarray(tree[self._pairs[:, 0]] != tree[self._pairs[:, 1]])
 
     def _expected(self, marginals: NDArray[np.float64]) -> NDArray[np.int64]:
-        each = np.split(marginals, np.cumsum([a.size for a in self.of])[:-1])
-        total = max(float(each[0].sum()), 1.0)
-        tables = [np.outer(each[a], each[b]).ravel() for a, b in itertools.combinations(range(len(self.of)), 2)]
-        return np.rint(np.concatenate(tables) / total).astype(np.int64)
+        total = max(float(marginals[: self.of[0].size].sum()), 1.0)
+        first, second = _values_of_cells(tuple(a.size for a in self.of))
+        return np.rint(marginals[first] * marginals[second] / total).astype(np.int64)
+
+
+@functools.lru_cache(maxsize=8)
+def _values_of_cells(sizes: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the two values of each cell of all pairs' joint histograms, as positions among all attributes' values."""
+    places = np.split(np.arange(sum(sizes), dtype=np.int32), np.cumsum(sizes)[:-1])
+    pairs = list(itertools.combinations(places, 2))
+    first = [np.repeat(one, len(other)) for one, other in pairs]
+    second = [np.tile(other, len(one)) for one, other in pairs]
+    return np.concatenate(first), np.concatenate(second)
 
 
 def planned(among: Sequence[Attribute], number: int, budget: DistanceBudget, share: Fraction, uses: Any) -> Node:

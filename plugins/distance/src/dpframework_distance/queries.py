@@ -270,13 +270,11 @@ class _PairEntropies(OfEntropies):
         """Return N H of each attribute and of each pair, in units."""
         layout = self._layout
         f = _terms(counts, layout)
-        tables = {pair: layout.histogram(counts, *pair) for pair in self.listed}
-        alone = [
-            next(table.sum(axis=1 if pair[0] == k else 0) for pair, table in tables.items() if k in pair)
-            for k in range(len(self.of))
-        ]
-        first, second = ([f[-1] - f[table].sum() for table in some] for some in (alone, tables.values()))
-        return np.array(first), np.array(second)
+        first = []
+        for k in range(len(self.of)):
+            other = self.target if self.target not in (None, k) else int(k == 0)  # any that k makes a listed pair with
+            first.append(f[-1] - f[layout.histogram(counts, k, other).sum(axis=1)].sum())
+        return np.array(first), f[-1] - np.add.reduceat(f[counts], layout.offsets[:-1])
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what is known of each pair as a symmetric matrix; infinite for pairs not asked for."""
@@ -322,7 +320,9 @@ class ConditionalEntropies(_PairEntropies):
 
     def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
         sizes = [a.size for a in self.of]
-        given = [[sizes[b] for a, b in self.conditions if a == k] for k in range(len(sizes))]
+        given: list[list[int]] = [[] for _ in sizes]
+        for a, b in self.conditions:
+            given[a].append(sizes[b])
         return bounds.of_conditional_entropies(self.weights, sizes, given)
 
     @property

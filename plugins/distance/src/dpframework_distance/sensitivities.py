@@ -49,7 +49,9 @@ from __future__ import annotations
 
 import abc
 import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -152,10 +154,7 @@ class RowBounds:
 
     def changes(self, rows: int, values: int | None) -> Fraction:
         """Return B, on tables of at most so many rows, of an attribute with so many values; None for any number."""
-        if self.published:
-            return _in_units_above(published_entropy_change(rows))
-        off = 0 if self.group == 1 else Fraction(self.group, UNITS)
-        return _in_units_above(entropy_change(rows, self.group, values)) + off
+        return _changes(self.published, self.group, rows, values)
 
     def _scores(self, change: Callable[[int], Fraction]) -> tuple[Sensitivity, ...]:
         """Return the sensitivity of scores that fall by at most as much, on tables of at most so many rows."""
@@ -203,18 +202,20 @@ class RowBounds:
             total = Fraction(0)
             for weight, size, others in zip(weights, sizes, given, strict=True):
                 whole, own = self.changes(rows, None), self.changes(rows, size)
-                each = [self.changes(rows, other) for other in others]
-                turns = {Fraction(0), own, *(min(max(whole - change, Fraction(0)), own) for change in each)}
+                each = [(self.changes(rows, other), number) for other, number in Counter(others).items()]
+                turns = {Fraction(0), own, *(min(max(whole - change, Fraction(0)), own) for change, _ in each)}
                 total += max(
-                    (weight * u) ** power + sum((min(whole - u, change) ** power for change in each), Fraction(0))
+                    (weight * u) ** power
+                    + sum((n * min(whole - u, change) ** power for change, n in each), Fraction(0))
                     for u in turns
                 )
             return total
 
         def alone(rows: int, power: int) -> Fraction:
             weighted = (weight * self.changes(rows, size) for weight, size in zip(weights, sizes, strict=True))
-            numbers = (*weighted, *(self.changes(rows, other) for others in given for other in others))
-            return sum((number**power for number in numbers), Fraction(0))
+            many = Counter(itertools.chain.from_iterable(given))
+            conditional = (number * self.changes(rows, other) ** power for other, number in many.items())
+            return sum((number**power for number in weighted), Fraction(0)) + sum(conditional, Fraction(0))
 
         return self._vector(together, alone, "conditional entropies: sensitivities.py")
 
@@ -232,6 +233,15 @@ class RowBounds:
             )
             for norm, power in ((Norm.L1, 1), (Norm.SQUARED_L2, 2))
         )
+
+
+@functools.lru_cache(maxsize=4096)
+def _changes(published: bool, group: int, rows: int, values: int | None) -> Fraction:
+    """See `RowBounds.changes`: attributes of one size share it."""
+    if published:
+        return _in_units_above(published_entropy_change(rows))
+    off = 0 if group == 1 else Fraction(group, UNITS)
+    return _in_units_above(entropy_change(rows, group, values)) + off
 
 
 class OfEntropies(Query):
