@@ -91,12 +91,6 @@ def test_results_with_a_picture_have_one_word_for_it(study, table):
         pyplot.close("all")
 
 
-def test_results_are_saved(study, table, tmp_path):
-    results = study.run(table, seed=1)
-    results.save(tmp_path / "results.json")
-    assert json.loads((tmp_path / "results.json").read_text())["plan"] == results.plan.hash
-
-
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_it_holds(notebook, tmp_path, monkeypatch):
     """Each cell runs in order; one whose last line is a value has something to show."""

@@ -268,7 +268,6 @@ def test_a_report_opens_with_results_then_meaning_then_whom_it_protects(plan):
         assert order == sorted(order)
         assert "Loss by attribute" in text
     assert "not yet approved" in html_report(plan)
-    assert About.from_dict(about.to_dict()).data == ("people.csv",)
 
 
 def test_results_come_before_the_plan(plan):
@@ -308,7 +307,7 @@ def test_of_many_results_the_first_are_in_the_first_table_and_all_among_the_step
     assert 'id="step-120"' in page
 
 
-def test_matrices_are_heat_maps_and_survive_their_file():
+def test_matrices_are_heat_maps():
     study = dpf.Study(SCHEMA, epsilon=200)
     study.add("table", dpf.miner("crosstab", attributes=["a", "c"], epsilon=100))
     study.add("distances", dpf.miner("dp-dilca", target="c", attributes=["a", "c"], epsilon=100))
@@ -319,12 +318,8 @@ def test_matrices_are_heat_maps_and_survive_their_file():
     (found,) = ran.matrices["distances"]
     assert found.values[0][0] == 0
     assert max(level for row in found.levels for level in row) == 9
-    assert Ran.from_dict(ran.to_dict()) == ran
     page = html_report(results.plan, ran)
     assert page.count('<table class="heat">') == 2
-    for bad in ([], {"x": 1}, {"x": [{"title": "t", "rows": ["a"], "columns": ["b"], "values": [[1, 2]]}]}):
-        with pytest.raises(dpf.InputError):
-            Ran.from_dict({**ran.to_dict(), "matrices": bad})
 
 
 def test_a_schema_of_another_plan_is_not_shown(plan):
@@ -333,6 +328,3 @@ def test_a_schema_of_another_plan_is_not_shown(plan):
     assert 'id="schema"' in html_report(read_back, about=About(SCHEMA))
     with pytest.raises(dpf.InputError, match="another schema"):
         html_report(read_back, about=About(SOME))
-    for bad in ({}, [], {"data": "x", "time": "t"}, {"data": [1], "time": "t"}):
-        with pytest.raises(dpf.InputError, match="'about' lacks"):
-            About.from_dict(bad)

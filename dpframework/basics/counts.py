@@ -13,7 +13,7 @@ import abc
 import math
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import attrs
 
@@ -28,11 +28,11 @@ from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.counts import Count, JointHistogram
+from dpframework.results.estimates import Estimate
+from dpframework.results.frequencies import Frequencies
+from dpframework.results.noisy import Noisy
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
-
-if TYPE_CHECKING:
-    from dpframework.results import Estimate, Frequencies
 
 _MOST_ATTRIBUTES = 3
 _MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 is less than 3 % smaller, and takes longer
@@ -69,6 +69,7 @@ class CountMiner(BasicMiner):
     """
 
     name = "count"
+    result = Estimate
     where: Description | None = attrs.field(default=None, converter=_description)
 
     def plan(self, schema: Schema) -> Node:
@@ -87,8 +88,6 @@ class CountMiner(BasicMiner):
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
-        from dpframework.results import Estimate, Noisy
-
         count = Noisy(table.release("count"), table.calibration("count").variance)
         low, high = count.interval()
         what = "rows" if self.where is None else f"rows with {self.where}"
@@ -137,8 +136,6 @@ class _TableMiner(BasicMiner):
 
     def mine(self, table: PrivateTable) -> Frequencies:
         """Release it."""
-        from dpframework.results import Frequencies
-
         attributes = self.cells(table.schema)
         counts, calibration = table.release("counts"), table.calibration("counts")
         exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
@@ -191,6 +188,7 @@ class HistogramMiner(_TableMiner):
     """
 
     name = "histogram"
+    result = Frequencies
     attribute: str
     bins: int | tuple[float, ...] | None = attrs.field(default=None, converter=_bins)
 
@@ -234,6 +232,7 @@ class CrosstabMiner(_TableMiner):
     """
 
     name = "crosstab"
+    result = Frequencies
     attributes: tuple[str, ...] = attrs.field(converter=_names)
 
     def __attrs_post_init__(self) -> None:

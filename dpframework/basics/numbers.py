@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import attrs
 
@@ -20,11 +20,9 @@ from dpframework.facts.values import finite_number, listed
 from dpframework.plan.nodes import Node, step
 from dpframework.queries.ranks import QuantileScores, as_quantile
 from dpframework.queries.sums import BoundDistances, BoundedSum
+from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
-
-if TYPE_CHECKING:
-    from dpframework.results import Estimate, QuantileEstimate
 
 
 def _bounds(bounds: Iterable[float] | None) -> tuple[float, float] | None:
@@ -93,6 +91,7 @@ class SumMiner(_NumberMiner):
     """
 
     name = "sum"
+    result = Estimate
 
     def plan(self, schema: Schema) -> Node:
         """Plan the one sum."""
@@ -100,8 +99,6 @@ class SumMiner(_NumberMiner):
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
-        from dpframework.results import Estimate
-
         released, calibration = float(table.release("sum")), table.calibration("sum")
         within = calibration.preview.within
         return Estimate(f"sum of {self.attribute}", released, released - within, released + within)
@@ -147,6 +144,7 @@ class MeanMiner(_NumberMiner):
     """
 
     name = "mean"
+    result = Estimate
 
     def _centred(self, schema: Schema) -> BoundedSum | None:
         """Return the sum to release where the number of rows that have a value is public."""
@@ -164,8 +162,6 @@ class MeanMiner(_NumberMiner):
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it, and divide."""
-        from dpframework.results import Estimate
-
         centred, rows = self._centred(table.schema), table.schema.rows
         if centred is not None and rows is not None:
             lower, upper = centred.lower, centred.upper
@@ -238,6 +234,7 @@ class QuantileMiner(_NumberMiner):
     """
 
     name = "quantile"
+    result = QuantileEstimate
     quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=as_quantile)
 
     def _scores(self, schema: Schema) -> QuantileScores:
@@ -249,8 +246,6 @@ class QuantileMiner(_NumberMiner):
 
     def mine(self, table: PrivateTable) -> QuantileEstimate:
         """Release it."""
-        from dpframework.results import QuantileEstimate
-
         scores, calibration = self._scores(table.schema), table.calibration("quantile")
         rows = calibration.preview.within
         return QuantileEstimate(self.attribute, scores.quantile, table.release("quantile"), rows, scores.step)

@@ -33,7 +33,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Mine a synthetic clinic of 20,000 patients: plan, be refused, plan again, check, run, compare with the truth."""
-    from dpframework.cli.running import FILES, record, write_outputs
+    from dpframework.cli.running import FILES, write_outputs
     from dpframework.lab.demo import run_demo
 
     if out is None:
@@ -45,7 +45,7 @@ def demo(
     if as_json:
         print_json(
             {
-                **record(done.results),
+                **done.results.to_dict(),
                 "refused": done.refused,
                 "findings": [finding.to_dict() for finding in done.findings],
                 "comparisons": [comparison.to_dict() for comparison in done.comparisons],

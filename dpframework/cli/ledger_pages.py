@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpframework import ledger as ledgers
-from dpframework.cli.shared import json_text
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
 from dpframework.reports import learned, learned_sentence
+from dpframework.results.json_safe import json_text
 
 CAPS = ("data set", "protects", "relation", "cap", "spent", "left", "runs")
 APPROVALS = ("data set", "plan", "approved", "by", "runs", "left", "data", "signature", "note")

@@ -207,12 +207,13 @@ def verify(
 
 def _run_of(path: Path) -> tuple[str, str]:
     """Return the run that results are of, and the head of the ledger that they hold."""
-    from dpframework.reports.ran import Ran
+    from dpframework.study.loading import read_record
 
-    ran, _ = Ran.read(path)
-    if ran.run is None or ran.head is None:
+    form = read_record(path)
+    run, head = form.get("run"), form.get("head")
+    if run is None or head is None:
         raise InputError(f"{path}: these results are of a run that no ledger records")
-    return ran.run, ran.head
+    return run, head
 
 
 def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:

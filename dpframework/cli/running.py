@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,6 @@ from dpframework.cli.shared import (
     console,
     counted,
     engine_of,
-    json_text,
     open_plan,
     path_argument,
     path_option,
@@ -39,37 +37,19 @@ from dpframework.cli.shared import (
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.study.results import RESULTS, Results
+from dpframework.reports.formats import ReportFormat, format_of
+from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
 
-PLAN, REPORT = "plan.json", "report.html"
+REPORT = "report.html"
 FILES = (PLAN, RESULTS, REPORT)
 
 #: What a run found, and what stopped it before its end, if anything did.
 Outcome: TypeAlias = "tuple[Results, DPFrameworkError | None]"
-
-
-class ReportFormat(enum.StrEnum):
-    """How a report is laid out."""
-
-    TERMINAL = "terminal"
-    MARKDOWN = "md"
-    HTML = "html"
-    CSV = "csv"
-    JSON = "json"
-
-
-SUFFIXES = {
-    ".html": ReportFormat.HTML,
-    ".htm": ReportFormat.HTML,
-    ".md": ReportFormat.MARKDOWN,
-    ".csv": ReportFormat.CSV,
-    ".json": ReportFormat.JSON,
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -107,16 +87,16 @@ def run(
     plan = _accepted(file, chosen, as_json)
     if recorded is not None:
         recorded.data = file.data.paths()
-    about = reports.About(plan.schema, file.data.files)
+    approvals = None
     if recorded is not None:
-        about = attrs.evolve(approved_in(ledger, data_set, plan, about), held=())
-    results, stop = _kept(out, study.stem, about, recorded, lambda: _made(file, seed, chosen, recorded))
-    ran = reports.Ran.of(results, stopped=_reason(stop), about=about)
+        approvals = approved_in(ledger, data_set, plan, reports.About()).approvals
+    results, stop = _kept(out, study.stem, approvals, recorded, lambda: _made(file, seed, chosen, recorded))
+    ran = reports.Ran.of(results)
     releases = counted(len(ran.charges), "release")
     if stop is not None:
         say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
     if as_json:
-        print_json(record(results, stopped=ran.stopped, about=about))
+        print_json(results.to_dict())
     if stop is not None:
         raise stop
     if as_json:
@@ -165,24 +145,29 @@ def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.L
 
     with progress() as observer, contextlib.closing(engine):
         try:
-            return file.study.run(read, seed=seed, engine=engine, observers=[observer], ledger=recorded), None
+            results = file.study.run(read, seed=seed, engine=engine, observers=[observer], ledger=recorded)
+            return attrs.evolve(results, data=file.data.files), None
         except DPFrameworkError as error:
             if recorded is not None and recorded.unfinished:
                 say(f"run {recorded.id} is unfinished; the same command goes on with it, at no further charge")
                 raise
             if error.results is None:
                 raise
-            return error.results, error
+            return attrs.evolve(error.results, data=file.data.files), error
 
 
 def _kept(
-    out: Path, title: str, about: reports.About, recorded: ledgers.LedgerRun | None, make: Callable[[], Outcome]
+    out: Path,
+    title: str,
+    approvals: tuple[str, ...] | None,
+    recorded: ledgers.LedgerRun | None,
+    make: Callable[[], Outcome],
 ) -> Outcome:
     """Make a run and write what came out, all of it or nothing."""
 
     def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=title, stopped=_reason(stop), out=out, about=about)
+            write_outputs(folder, results, title=title, out=out, approvals=approvals)
 
     if recorded is None:
         with staged(out, FILES) as folder:
@@ -190,7 +175,7 @@ def _kept(
             try:
                 write(folder)
             except InputError as error:  # no ledger could give them again
-                print_json(record(results, stopped=_reason(stop), about=about))
+                print_json(results.to_dict())
                 raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
         # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
@@ -208,10 +193,6 @@ def _kept(
     return results, stop
 
 
-def _reason(stop: DPFrameworkError | None) -> str | None:
-    return None if stop is None else str(stop)
-
-
 def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.LedgerRun | None:
     """Return the run in a ledger, with its journal beside the results to be."""
     if ledger is None and data_set is None:
@@ -222,33 +203,26 @@ def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.L
     return ledgers.Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
 
 
-def record(results: Results, *, stopped: str | None = None, about: reports.About | None = None) -> dict[str, object]:
-    """Return what a results file holds: results, and what `report` needs to show them again."""
-    return {**results.to_dict(), **reports.Ran.of(results, stopped=stopped, about=about).to_dict()}
-
-
 def write_outputs(
     folder: Path,
     results: Results,
     *,
     title: str,
-    stopped: str | None = None,
     out: Path | None = None,
-    about: reports.About | None = None,
+    approvals: tuple[str, ...] | None = None,
 ) -> None:
-    """Write the plan, the results and the report of a run, and why it stopped if that was before its end.
+    """Write the plan, the results and the report of a run, which names the approvals that a ledger has.
 
     `out` is the folder that they will be moved to, which an error names. They are on the disk when this returns: the
     journal of the run, from which they could be written again, may be removed.
     """
     from dpframework.reports.html import html_report
 
-    about = about or reports.About(results.plan.schema)
-    ran = reports.Ran.of(results, stopped=stopped, about=about)
+    about = attrs.evolve(reports.About.of(results), approvals=approvals)
     texts = {
         PLAN: results.plan.to_json(),
-        RESULTS: json_text(record(results, stopped=stopped, about=about)) + "\n",
-        REPORT: html_report(results.plan, ran, title=title, about=about),
+        RESULTS: results.to_json(),
+        REPORT: html_report(results.plan, results, title=title, about=about),
     }
     for name, text in texts.items():
         write_whole(folder / name, text, called=(out or folder) / name)
@@ -280,8 +254,10 @@ def report(
 ) -> None:
     """Report on a plan or a run: totals, steps with sensitivities and expected errors, findings, results."""
     warn_of_problems()
-    chosen = form or _format_of(out)
-    plan, ran, title, about = _reported(subject, verified)
+    from dpframework.reports.written import laid_out
+
+    chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
+    plan, results, title, about = _reported(subject, verified)
     if ledger is not None or data_set is not None:
         about = approved_in(ledger, data_set, plan, about)
     if as_json:
@@ -297,52 +273,21 @@ def report(
                 "steps": [row.to_dict() for row in step_rows(plan)],
                 "parts": dict(part_rows(plan)),
                 "findings": [finding.to_dict() for finding in plan.check()],
-                "run": None if ran is None else ran.to_dict(),
+                "run": None if results is None else results.to_dict(),
             }
         )
     elif out is not None:
-        write_whole(out, _laid_out(chosen, plan, ran, title, about))
+        write_whole(out, laid_out(chosen, plan, results, title=title, about=about))
         print(f"wrote {out}")
     elif chosen is ReportFormat.TERMINAL:
         from dpframework.reports.terminal import terminal_report
 
-        shown = terminal_report(plan, ran, title=title, about=about)
+        shown = terminal_report(plan, results, title=title, about=about)
         console().print(shown, soft_wrap=not console().is_terminal, crop=False)
     elif chosen is ReportFormat.HTML:
-        print_page(_laid_out(chosen, plan, ran, title, about))
+        print_page(laid_out(chosen, plan, results, title=title, about=about))
     else:
-        print(_laid_out(chosen, plan, ran, title, about), end="")
-
-
-def _format_of(out: Path | None) -> ReportFormat:
-    """Return the format that a file's name stands for; without a file, the terminal's."""
-    if out is None:
-        return ReportFormat.TERMINAL
-    if out.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"{out}: its name does not say how to lay it out; end it in .html, .md, .csv or .json, or give --format"
-        )
-    return SUFFIXES[out.suffix.lower()]
-
-
-def _laid_out(form: ReportFormat, plan: StudyPlan, ran: reports.Ran | None, title: str, about: reports.About) -> str:
-    match form:
-        case ReportFormat.HTML:
-            from dpframework.reports.html import html_report
-
-            return html_report(plan, ran, title=title, about=about)
-        case ReportFormat.MARKDOWN:
-            from dpframework.reports.markdown import markdown_report
-
-            return markdown_report(plan, ran, title=title, about=about)
-        case ReportFormat.TERMINAL:
-            from dpframework.reports.terminal import terminal_text
-
-            return terminal_text(plan, ran, title=title, about=about)
-        case ReportFormat.CSV:
-            return reports.releases_csv(plan, ran)
-        case ReportFormat.JSON:
-            return reports.releases_json(plan, ran)
+        print(laid_out(chosen, plan, results, title=title, about=about), end="")
 
 
 def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
@@ -359,7 +304,7 @@ def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, abou
     return attrs.evolve(about, approvals=tuple(approvals), held=held)
 
 
-def _reported(subject: Path, verified: Path | None) -> tuple[StudyPlan, reports.Ran | None, str, reports.About]:
+def _reported(subject: Path, verified: Path | None) -> tuple[StudyPlan, Results | None, str, reports.About]:
     if not subject.exists():
         raise InputError(
             f"{subject}: there is no such file or folder; "
@@ -368,11 +313,8 @@ def _reported(subject: Path, verified: Path | None) -> tuple[StudyPlan, reports.
     if not subject.is_dir():
         plan = open_plan(subject, verified=verified)
         return plan, None, subject.stem, about_of(subject)
-    source = subject / RESULTS
-    if not source.exists():
-        raise InputError(f"{subject}: is not the folder of a run; there is no {RESULTS} in it")
-    ran, ran_plan = reports.Ran.read(source)
-    plan = open_plan(subject / PLAN, verified=verified)
-    if ran_plan != plan.hash:
-        raise InputError(f"{subject}: {RESULTS} is of another plan than {PLAN}; run the study again")
-    return plan, ran, subject.resolve().name, ran.about or reports.About(time="not known", version="not known")
+    results = Results.load(subject)
+    plan = results.plan
+    if verified is not None:
+        plan = open_plan(subject / PLAN, verified=verified)
+    return plan, results, subject.resolve().name, reports.About.of(results)

@@ -6,12 +6,10 @@ import codecs
 import contextlib
 import enum
 import functools
-import json
-import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -21,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
 from dpframework.facts.toml import begun_with
-from dpframework.results.json_safe import to_json_safe
+from dpframework.results.json_safe import json_text
 from dpframework.study.registry import registry
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
@@ -172,22 +170,6 @@ def counted(number: int, thing: str) -> str:
     ('1 release', '0 releases')
     """
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def json_text(form: Any) -> str:
-    """Return JSON, whatever a plugin's result holds: a run that was paid for must not be lost to its last line."""
-    return json.dumps(_finite(form), indent=2, default=to_json_safe, allow_nan=False)
-
-
-def _finite(form: Any) -> Any:
-    """Replace NaN and infinities, which JSON does not have, by null."""
-    if isinstance(form, Mapping):
-        return {str(key): _finite(value) for key, value in form.items()}
-    if isinstance(form, list | tuple):
-        return [_finite(value) for value in form]
-    if hasattr(form, "tolist"):
-        return _finite(form.tolist())
-    return None if isinstance(form, float) and not math.isfinite(form) else form
 
 
 def print_json(form: Any) -> None:

@@ -215,6 +215,10 @@ def float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
+#: What is said of a total without one.
+NO_EPSILON = "no finite epsilon"
+
+
 @attrs.frozen(repr=False)
 class PrivacyLoss:
     """What releases cost: pure epsilon, or epsilon with delta, and rho where one is known.
@@ -245,6 +249,19 @@ class PrivacyLoss:
         if self.rho is not None:
             return self.rho
         return None if self.epsilon is None or self.delta else self.epsilon**2 / 2
+
+    @property
+    def text(self) -> str:
+        """A total in words.
+
+        Examples
+        --------
+        >>> PrivacyLoss(epsilon="0.5", delta="1e-6").text
+        'epsilon 0.5, delta 1e-06'
+        """
+        if self.epsilon is None:
+            return NO_EPSILON
+        return f"epsilon {readable(self.epsilon)}" + (f", delta {float(self.delta):g}" if self.delta else "")
 
     def __repr__(self) -> str:
         """Show epsilon, and rho only where there is no finite epsilon."""

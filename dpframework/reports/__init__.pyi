@@ -9,3 +9,4 @@ from .reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses
 from .steps import StepRow as StepRow, step_rows as step_rows
 from .summary import Published as Published, ResultRow as ResultRow, result_rows as result_rows
 from .terminal import terminal_report as terminal_report
+from .written import write_report as write_report

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
 import attrs
 
 from dpframework.checks import Severity
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import readable
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import as_texts
 from dpframework.plan.plan import Plan
 from dpframework.plan.verified import judged
 from dpframework.reports.losses import loss_text
+from dpframework.study.results import Results, now
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
-
-
-def now() -> str:
-    """Return the time, as a report says it."""
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @final
@@ -54,34 +47,10 @@ class About:
     approvals: tuple[str, ...] | None = None
     held: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a results file keeps, JSON-safe."""
-        return {
-            "schema": None if self.schema is None else self.schema.to_dict(),
-            "data": list(self.data),
-            "time": self.time,
-            "version": self.version,
-        }
-
     @classmethod
-    def from_dict(cls, form: object) -> About:
-        """Read what `to_dict` wrote.
-
-        Raises
-        ------
-        InputError
-            If it is something else.
-        """
-        texts = isinstance(form, Mapping) and isinstance(form.get("data"), list) and [*form["data"], form.get("time")]
-        if not isinstance(form, Mapping) or not texts or not all(isinstance(text, str) for text in texts):
-            raise InputError("these are not results that dpframework wrote: 'about' lacks or has another type")
-        schema = form.get("schema")
-        return cls(
-            None if schema is None else Schema.from_dict(schema),
-            form["data"],
-            form["time"],
-            str(form.get("version", "unknown")),
-        )
+    def of(cls, results: Results) -> About:
+        """Return what the results of a run say of themselves."""
+        return cls(results.plan.schema, results.data, results.time, results.version)
 
     def known(self, plan: Plan) -> Schema | None:
         """Return the schema of a plan, if it is known.

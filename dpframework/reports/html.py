@@ -22,7 +22,7 @@ from dpframework.reports.facts import assumption_rows, headlines, is_alarming, p
 from dpframework.reports.losses import loss_text
 from dpframework.reports.meaning import PRIORS, learned, share_text
 from dpframework.reports.nodes import NodeRow, node_tree
-from dpframework.reports.ran import Ran
+from dpframework.reports.ran import Ran, told_of
 from dpframework.reports.reads import losses_by_attribute
 from dpframework.reports.steps import NONE, StepRow
 from dpframework.reports.summary import result_rows
@@ -164,8 +164,7 @@ def html_report(
     about: About | None = None,
 ) -> str:
     """Return a plan, and what its run did, as an HTML page (see `markdown_report`)."""
-    about = About() if about is None else about
-    ran = Ran.of(results) if isinstance(results, Results) else results
+    ran, about = told_of(results, about)
     made = {} if ran is None else ran.made(plan)
     root = node_tree(plan)
     groups, sources = _table_groups(root, made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframework.accountant import PureAccountant, ZCDPAccountant
-from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.plan.nodes import Node, Step
 from dpframework.plan.plan import Plan
 
@@ -49,13 +49,5 @@ def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactl
 
 
 def loss_text(loss: PrivacyLoss | None) -> str:
-    """Write a total.
-
-    Examples
-    --------
-    >>> loss_text(PrivacyLoss(epsilon="0.5", delta="1e-6"))
-    'epsilon 0.5, delta 1e-06'
-    """
-    if loss is None or loss.epsilon is None:
-        return "no finite epsilon"
-    return f"epsilon {readable(loss.epsilon)}" + (f", delta {float(loss.delta):g}" if loss.delta else "")
+    """Write a total."""
+    return NO_EPSILON if loss is None else loss.text

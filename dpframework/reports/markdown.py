@@ -11,7 +11,7 @@ from dpframework.reports.drawing import tree
 from dpframework.reports.facts import assumption_rows, headlines, part_rows, public_facts
 from dpframework.reports.losses import loss_text
 from dpframework.reports.meaning import PRIORS, learned, share_text
-from dpframework.reports.ran import Ran
+from dpframework.reports.ran import Ran, told_of
 from dpframework.reports.reads import losses_by_attribute
 from dpframework.reports.steps import step_rows
 from dpframework.reports.summary import result_rows
@@ -67,8 +67,7 @@ def markdown_report(
     about
         What the plan does not hold: the data, the date, who approved.
     """
-    about = About() if about is None else about
-    ran = Ran.of(results) if isinstance(results, Results) else results
+    ran, about = told_of(results, about)
     lines = [f"# {cell(title)}", ""]
     for headline in headlines(plan, ran, about):
         lines += [f"**{cell(headline)}.**", ""]

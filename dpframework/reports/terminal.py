@@ -11,7 +11,7 @@ from dpframework.reports.drawing import tree
 from dpframework.reports.facts import assumption_rows, headlines, is_alarming, public_facts
 from dpframework.reports.fitting import Fitted, fit_facts, fit_prose, fit_tree
 from dpframework.reports.meaning import learned, learned_sentence
-from dpframework.reports.ran import Ran
+from dpframework.reports.ran import Ran, told_of
 from dpframework.reports.steps import NONE, step_rows
 from dpframework.reports.summary import result_rows
 from dpframework.study.results import Results
@@ -85,8 +85,8 @@ def terminal_report(
     """Return a plan, and what its run did, as a rich renderable (see `markdown_report`)."""
     from rich.console import Group
 
-    ran = Ran.of(results) if isinstance(results, Results) else results
-    return Group(*_parts(plan, ran, title, About() if about is None else about))
+    ran, about = told_of(results, about)
+    return Group(*_parts(plan, ran, title, about))
 
 
 def terminal_text(

@@ -1,7 +1,9 @@
-"""Results as values that JSON can write."""
+"""Results as values that JSON can write, and as JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,3 +19,19 @@ def to_json_safe(result: Any) -> Any:
     if isinstance(result, list | tuple):
         return [to_json_safe(value) for value in result]
     return result if isinstance(result, str | int | float | bool | None) else str(result)
+
+
+def json_text(form: Any) -> str:
+    """Return JSON, whatever a plugin's result holds: a run that was paid for must not be lost to its last line."""
+    return json.dumps(_finite(form), indent=2, default=to_json_safe, allow_nan=False)
+
+
+def _finite(form: Any) -> Any:
+    """Replace NaN and infinities, which JSON does not have, by null."""
+    if isinstance(form, Mapping):
+        return {str(key): _finite(value) for key, value in form.items()}
+    if isinstance(form, list | tuple):
+        return [_finite(value) for value in form]
+    if hasattr(form, "tolist"):
+        return _finite(form.tolist())
+    return None if isinstance(form, float) and not math.isfinite(form) else form

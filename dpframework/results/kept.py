@@ -40,7 +40,7 @@ class Kept(Shown, abc.ABC):
             return cls.read(form)
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"this is not {cls.called} that dpframework wrote") from None
 
     @classmethod

@@ -15,6 +15,7 @@ from dpframework.facts.exact_form import exact_form
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
+from dpframework.results.kept import Kept
 from dpframework.run.private_table import PrivateTable
 
 
@@ -111,6 +112,9 @@ class Miner(abc.ABC):
     """
 
     name: ClassVar[str]
+
+    #: What `mine` returns, if results that were saved are to be read as it; None for plain values.
+    result: ClassVar[type[Kept] | None] = None
 
     @abc.abstractmethod
     def plan(self, schema: Schema) -> Node:

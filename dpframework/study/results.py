@@ -1,28 +1,50 @@
-"""What a study found, with what was charged for it."""
+"""What a study found, with what was charged for it: kept in a folder, and read again."""
 
 from __future__ import annotations
 
-import json
+import datetime
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.facts.files import write_whole
-from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.facts.files import staged, write_whole
+from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.facts.shown import html_line, html_text
-from dpframework.results.json_safe import to_json_safe
+from dpframework.facts.values import as_texts
+from dpframework.results.json_safe import json_text, to_json_safe
+from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.run.scope import Charge
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: The name of a plan in a run's folder.
+PLAN = "plan.json"
 
 #: The name of a results file in a run's folder.
 RESULTS = "results.json"
 
 #: The version of the JSON form of results.
 RESULTS_VERSION = 1
+
+
+def now() -> str:
+    """Return the time, as results and reports say it."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@final
+@attrs.frozen
+class Told:
+    """What a file of results holds of one result, beside its form: its text, and its matrices."""
+
+    text: str
+    matrices: tuple[Matrix, ...] = ()
 
 
 @final
@@ -47,6 +69,14 @@ class Results(Mapping[str, Any]):
         The run's id in a ledger; None if it was not recorded in one.
     head
         The hash of the ledger's last entry about the run: a ledger without it was put back, or is another one.
+    stopped
+        Why the run stopped before its end; None if it did not.
+    data
+        The names of the data files, as the study file has them; none for a study that was made in Python.
+    time
+        When the run ended.
+    version
+        The version of dpframework that made it.
     """
 
     found: Mapping[str, Any]
@@ -57,6 +87,11 @@ class Results(Mapping[str, Any]):
     spent: PrivacyLoss | None
     run: str | None = None
     head: str | None = None
+    stopped: str | None = None
+    data: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    time: str = attrs.field(factory=now)
+    version: str = __version__
+    _told: Mapping[str, Told] = attrs.field(factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         """Return one miner's result."""
@@ -70,33 +105,92 @@ class Results(Mapping[str, Any]):
         """Return the number of miners."""
         return len(self.found)
 
+    def text(self, name: str) -> str:
+        """Return one miner's result as text, as it was printed after the run."""
+        return self._told[name].text if name in self._told else str(self.found[name])
+
+    def matrices(self, name: str) -> Sequence[Matrix]:
+        """Return the matrices of one miner's result, which a report shows as heat maps."""
+        return self._told[name].matrices if name in self._told else matrices_of(self.found[name])
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the releases that were made as a polars dataframe, in order: what each was, and what it cost.
+
+        `expected` is the expected error, as a report says it. A loss is null where the release has none of that kind.
+        """
+        import polars as pl
+
+        expected = {id(step): preview.text for step, preview in self._expected()}
+        rows = [
+            {
+                "release": charge.path,
+                "result": charge.path.partition("/")[0],
+                "query": charge.step.query.facts().text,
+                "mechanism": charge.step.mechanism.name,
+                "epsilon": _float(charge.calibration.losses.pure.under(self.plan.relation)),
+                "rho": _float(charge.calibration.losses.zcdp.under(self.plan.relation)),
+                "expected": expected.get(id(charge.step)),
+            }
+            for charge in self.charges
+        ]
+        texts, numbers = ("release", "result", "query", "mechanism"), ("epsilon", "rho")
+        kinds = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Float64), "expected": pl.String}
+        return pl.DataFrame(rows, schema=kinds)
+
+    def _expected(self) -> Iterator[tuple[Any, Any]]:
+        previews = self.plan.previews()
+        return ((step, previews[path]) for path, step in self.plan.placed_steps() if path in previews)
+
     def _repr_html_(self) -> str:
         """Return each result as a notebook shows it, with what was spent."""
         spent = None if self.spent is None else self.spent.epsilon
-        cost = "no finite epsilon" if spent is None else f"epsilon {readable(spent)}"
+        cost = NO_EPSILON if spent is None else f"epsilon {readable(spent)}"
         verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
         shown = [html_line(f"{len(self.charges)} releases, {cost} spent ({self.accounting} accounting); {verdict}")]
+        if self.stopped is not None:
+            shown.insert(0, html_line(f"STOPPED before its end: {self.stopped}"))
         for name, result in self.found.items():
             own = getattr(result, "_repr_html_", None)
-            shown += [html_line(name, "h4"), html_text(str(result)) if own is None else own()]
+            shown += [html_line(name, "h4"), html_text(self.text(name)) if own is None else own()]
         return "".join(shown)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the results as JSON, all or nothing.
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write `results.json` and `plan.json` into a new folder, all or nothing: `load` reads them again.
 
         Raises
         ------
         InputError
-            If the file cannot be written.
+            If the folder holds anything, or cannot be written.
         """
-        write_whole(Path(path), self.to_json())
+        out = Path(folder)
+        with staged(out, (PLAN, RESULTS)) as stage:
+            write_whole(stage / PLAN, self.plan.to_json(), called=out / PLAN)
+            write_whole(stage / RESULTS, self.to_json(), called=out / RESULTS)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Results:
+        """Read the folder of a run: what `save`, or the command `dpframework run`, wrote.
+
+        A result is read as the class that its miner names (`Miner.result`). Without one, or if the miner is not
+        installed, it is what JSON holds: lists, numbers and texts. Reports say the same of it as after the run.
+
+        Raises
+        ------
+        InputError
+            If a file lacks, is not one of results, or is of another plan; names the file.
+        """
+        from dpframework.study.loading import loaded
+
+        return loaded(Path(folder))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         total = self.plan.total()
+        schema, spent = self.plan.schema, self.spent
+        matrices = {name: [matrix.to_dict() for matrix in self.matrices(name)] for name in self.found}
         return {
             "results_version": RESULTS_VERSION,
-            "dpframework": __version__,
+            "dpframework": self.version,
             "private": self.private,
             "plan": self.plan.hash,
             **({} if self.run is None else {"run": self.run, "head": self.head}),
@@ -105,11 +199,27 @@ class Results(Mapping[str, Any]):
             "budget": str(self.plan.budget.epsilon),
             "planned": None if total.epsilon is None else str(total.epsilon),
             "delta": str(total.delta),
-            "spent": None if self.spent is None or self.spent.epsilon is None else str(self.spent.epsilon),
+            "spent": None if spent is None or spent.epsilon is None else str(spent.epsilon),
+            "spent_delta": None if spent is None else str(spent.delta),
+            "spent_text": NO_EPSILON if spent is None else spent.text,
             "releases": len(self.charges),
+            **({} if self.stopped is None else {"stopped": self.stopped}),
+            "about": {
+                "schema": None if schema is None else schema.to_dict(),
+                "data": list(self.data),
+                "time": self.time,
+                "version": self.version,
+            },
             "results": {name: to_json_safe(result) for name, result in self.found.items()},
+            "charges": [charge.path for charge in self.charges],
+            "texts": {name: self.text(name) for name in self.found},
+            "matrices": {name: some for name, some in matrices.items() if some},
         }
 
     def to_json(self) -> str:
         """Write the results as JSON."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
+        return json_text(self.to_dict()) + "\n"
+
+
+def _float(amount: Any) -> float | None:
+    return None if amount is None else float(amount)

@@ -350,10 +350,11 @@ class Study:
         whole = PrivateTable(self.schema, rows, run.scope(), gate)
         found: dict[str, Any] = {}
 
-        def results() -> Results:
+        def results(stop: DPFrameworkError | None = None) -> Results:
             private = randomness.private and not plan.facts.inferred
-            recorded = () if ledger is None else (ledger.id, ledger.head)
-            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, *recorded)
+            recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
+            why = None if stop is None else str(stop)
+            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, recorded, head, why)
 
         try:
             for name, node in self._nodes.items():
@@ -362,11 +363,11 @@ class Study:
                     own = whole.scope(name)
                     found[name] = released(node.parts[0], own) if miner is None else miner.mine(own)
                 except DPFrameworkError as error:
-                    error.results = results()
+                    error.results = results(error)
                     raise
                 except (Exception, KeyboardInterrupt) as error:
                     ended = stopped(name, miner, error)
-                    ended.results = results()
+                    ended.results = results(ended)
                     raise ended from (None if randomness.private else error)
         finally:
             engine.drop(rows)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, Schema, Shown, nearest
-from dpframework.results import Matrix
+from dpframework.results import Kept, Matrix
 
 
 @final
@@ -119,7 +119,7 @@ class ValueDistances(Shown):
 
 @final
 @attrs.frozen(eq=False)
-class LearnedDistances(Shown, Mapping[str, ValueDistances]):
+class LearnedDistances(Kept, Mapping[str, ValueDistances]):
     """The distances of several attributes' values, by attribute.
 
     A mapping by name: `distances["zone"]` are those of the values of zone.
@@ -134,6 +134,7 @@ class LearnedDistances(Shown, Mapping[str, ValueDistances]):
         Whether they came from planned releases; False for the baseline that reads the rows freely.
     """
 
+    called = "a result of learned distances"
     schema: Schema
     learned: Mapping[str, ValueDistances]
     covered: bool = True
@@ -166,13 +167,22 @@ class LearnedDistances(Shown, Mapping[str, ValueDistances]):
         return {name: distances.context for name, distances in self.learned.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
+        """Return a JSON-safe form, with the schema, that `from_dict` reads."""
         facts = {} if self.covered else {"private": False}
-        return {**facts, "distances": [distances.to_dict() for distances in self.learned.values()]}
+        distances = [distances.to_dict() for distances in self.learned.values()]
+        return {"schema": self.schema.to_dict(), **facts, "distances": distances}
 
-    def to_json(self) -> str:
-        """Write all of it, with the schema, as JSON: `from_json` reads it back."""
-        return json.dumps({"schema": self.schema.to_dict(), **self.to_dict()}, indent=1) + "\n"
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> LearnedDistances:
+        """See `Kept`."""
+        schema = Schema.from_dict(form["schema"])
+        learned = {}
+        for one in form["distances"]:
+            attribute, matrix = schema[one["attribute"]], np.asarray(one["distances"], dtype=np.float64)
+            if matrix.shape != (attribute.size, attribute.size) or not bool((matrix >= 0).all()):
+                raise InputError(f"attribute '{attribute.name}' needs one distance a pair of its values")
+            learned[attribute.name] = ValueDistances(attribute, tuple(one["context"]), matrix)
+        return cls(schema, learned, bool(form.get("private", True)))
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "distances") -> LearnedDistances:
@@ -184,19 +194,11 @@ class LearnedDistances(Shown, Mapping[str, ValueDistances]):
             If the text is not that.
         """
         try:
-            form = json.loads(text)
-            schema = Schema.from_dict(form["schema"])
-            learned = {}
-            for one in form["distances"]:
-                attribute, matrix = schema[one["attribute"]], np.asarray(one["distances"], dtype=np.float64)
-                if matrix.shape != (attribute.size, attribute.size) or not bool((matrix >= 0).all()):
-                    raise InputError(f"{source}: attribute '{attribute.name}' needs one distance a pair of its values")
-                learned[attribute.name] = ValueDistances(attribute, tuple(one["context"]), matrix)
-            return cls(schema, learned, form.get("private", True))
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{source}: not learned distances in JSON; give what to_json wrote") from None
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError:
+            raise InputError(f"{source}: is not JSON; give what to_json wrote") from None
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
 
     def write_csv(self, folder: Path | str) -> None:
         """Write one CSV file an attribute into a folder that exists.

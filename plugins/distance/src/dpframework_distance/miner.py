@@ -105,6 +105,7 @@ class DPDilca(Miner):
     """
 
     name = "dp-dilca"
+    result = LearnedDistances
     epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive))
     rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
     target: str | None = attrs.field(default=None, kw_only=True)

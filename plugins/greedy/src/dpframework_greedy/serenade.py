@@ -67,6 +67,7 @@ class SerenadeCS(Serenade):
     """
 
     name = "serenade-cs"
+    result = Redescriptions
     extensions: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(whole_number()), kw_only=True
     )
@@ -153,6 +154,7 @@ class SerenadeES(Serenade):
     """
 
     name = "serenade-es"
+    result = Redescriptions
     rounds: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()), kw_only=True)
     max_age: int = attrs.field(default=40, validator=whole_number(0), kw_only=True)
 

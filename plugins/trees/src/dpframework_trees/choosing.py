@@ -20,6 +20,7 @@ from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numer
 from dpframework.mechanisms import PermuteAndFlip
 from dpframework.plan import Node, Step, sequential, step, walk
 from dpframework.queries import CandidateScores, Norm, Sensitivity
+from dpframework.results import Kept
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework.tables import Block
 from dpframework_trees.dptree import DPTree
@@ -79,7 +80,7 @@ class CorrectPredictions(CandidateScores):
 
 @final
 @attrs.frozen
-class ChosenTree:
+class ChosenTree(Kept):
     """The tree that was chosen.
 
     Attributes
@@ -90,12 +91,22 @@ class ChosenTree:
         The tree.
     """
 
+    called = "a chosen tree"
     position: int
     tree: DecisionTree
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
+        """Return a JSON-safe form that `from_dict` reads."""
         return {"position": self.position, **TreeResult(self.tree).to_dict()}
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> ChosenTree:
+        """See `Kept`."""
+        return cls(int(form["position"]), TreeResult.from_dict(form).tree)
+
+    def __str__(self) -> str:
+        """Write which of the candidates it is, and the tree."""
+        return f"candidate {self.position + 1}\n{self.tree}"
 
 
 def _miners(given: Iterable[Miner]) -> tuple[Miner, ...]:
@@ -121,6 +132,7 @@ class TreeChoice(Miner):
     """
 
     name = "tree-choice"
+    result = ChosenTree
     target: str
     miners: tuple[Miner, ...] = attrs.field(converter=_miners)
     epsilon: Fraction = attrs.field(converter=positive)

@@ -22,6 +22,7 @@ from dpframework.facts import InputError, Schema, list_of_names, positive
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, either, sequential, step
 from dpframework.queries import Count
+from dpframework.results import Kept
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.additive.miner import COUNT_SHARE, AdditiveFit
 from dpframework_trees.additive.model import AdditiveModel
@@ -37,7 +38,7 @@ TREES = (("sampled-2", 300), ("grown-4", 1_000), ("grown-5", None))  # and rows 
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class ChosenModel:
+class ChosenModel(Kept):
     """The model that was chosen, and what it is.
 
     Attributes
@@ -48,6 +49,7 @@ class ChosenModel:
         The model.
     """
 
+    called = "a chosen model"
     kind: str
     model: AdditiveModel | DecisionTree
 
@@ -60,8 +62,15 @@ class ChosenModel:
         return self.model.predict_proba(rows, out_of_domain=out_of_domain)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
+        """Return a JSON-safe form that `from_dict` reads."""
         return {"kind": self.kind, "model": self.model.to_dict()}
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> ChosenModel:
+        """See `Kept`."""
+        kind = str(form["kind"])
+        model: type[AdditiveModel | DecisionTree] = AdditiveModel if kind == ADDITIVE else DecisionTree
+        return cls(kind, model.from_dict(form["model"]))
 
     def __str__(self) -> str:
         """Write its kind and the model."""
@@ -89,6 +98,7 @@ class DPClassifierMiner(Miner):
     """
 
     name = "dp-classifier"
+    result = ChosenModel
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)

@@ -81,6 +81,7 @@ class DPTree(Miner):
     """
 
     name = "dp-tree"
+    result = TreeResult
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int = attrs.field(default=3, validator=whole_number(most=10))

@@ -132,6 +132,7 @@ class DPID3(Miner):
     """
 
     name = "dp-id3"
+    result = TreeResult
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(most=64)))

@@ -17,12 +17,11 @@ from dpframework.facts import (
     Equals,
     InputError,
     Schema,
-    Shown,
     attribute_from_dict,
     description_from_dict,
     otherwise,
 )
-from dpframework.results import Drawn
+from dpframework.results import Drawn, Kept
 from dpframework.tables import Block, InMemory, Table, cells_of, table_from_frame
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
 
@@ -244,7 +243,7 @@ class DecisionTree(Drawn):
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class TreeResult(Shown):
+class TreeResult(Kept):
     """What a tree miner found.
 
     It is kept as the tree and its rules, so that the rules can be read without this package.
@@ -255,6 +254,7 @@ class TreeResult(Shown):
         The tree, made of releases alone.
     """
 
+    called = "a tree"
     tree: DecisionTree
 
     def plot(self, ax: Any | None = None) -> Any:
@@ -268,6 +268,11 @@ class TreeResult(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         return {"tree": self.tree.to_dict(), "rules": [str(rule) for rule in self.rules()]}
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> TreeResult:
+        """See `Kept`."""
+        return cls(DecisionTree.from_dict(form["tree"]))
 
     def __str__(self) -> str:
         """Draw the tree."""

@@ -53,6 +53,7 @@ class DPAdditive(Miner):
     """
 
     name = "dp-additive"
+    result = AdditiveModel
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)

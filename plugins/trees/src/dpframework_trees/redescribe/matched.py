@@ -70,6 +70,7 @@ class MatchedTrees(Miner):
     """
 
     name = "matched-trees"
+    result = Redescriptions
     epsilon: Fraction = attrs.field(converter=positive)
     trees: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(most=100)))
     target_jaccard: Fraction = attrs.field(default=Fraction(1, 2), converter=share_of_budget, validator=between_0_and_1)

@@ -115,6 +115,7 @@ class TreeRedescriptions(Miner):
         "tight", or "published" for the paper's scores and their sensitivities.
     """
 
+    result = Redescriptions
     epsilon: Fraction = attrs.field(converter=positive)
     starts: int | tuple[str, ...] | None = attrs.field(default=None, converter=_starts)
     max_depth: int = attrs.field(default=2, validator=whole_number(most=6))

@@ -1,0 +1,187 @@
+"""Results in a folder: what is read again is what was written, and what is something else is refused."""
+
+import json
+import typing
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_trees.choosing import ChosenTree
+from dpframework_trees.default import ChosenModel
+
+import dpframework as dpf
+from dpframework.reports import write_report
+from dpframework.results import Estimate, Frequencies, Kept, Noisy
+from dpframework.study.loading import places
+from dpframework.study.registry import registry
+
+SCHEMA = dpf.Schema(
+    [
+        dpf.Numeric("age", 0, 90, cuts=[30, 60]),
+        dpf.Categorical("kind", list("abc")),
+        dpf.Boolean("ill", view="left"),
+        dpf.Boolean("well", view="right"),
+    ],
+    max_rows=5000,
+)
+
+
+@attrs.frozen
+class Sevens(dpf.Miner):
+    """Release a count, and say it in words: no class reads that again."""
+
+    name = "sevens"
+    epsilon: float = 1
+
+    def plan(self, schema):
+        return dpf.step("count", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(self.epsilon))
+
+    def mine(self, table):
+        return {"count": Noisy(table.release("count"), 2.0), "words": ("seven", 7, float("nan"))}
+
+
+@pytest.fixture(scope="module")
+def results():
+    study = dpf.Study(SCHEMA, epsilon=100)
+    study.add("n", dpf.miner("count", epsilon=1))
+    study.add("kinds", dpf.miner("crosstab", attributes=["kind", "ill"], epsilon=1))
+    study.add("median", dpf.miner("quantile", attribute="age", epsilon=1))
+    study.add("tree", dpf.miner("dp-id3", target="kind", max_depth=2, epsilon=2))
+    study.add("far", dpf.miner("dp-dilca", attributes=["kind", "ill"], epsilon=2))
+    study.add("sevens", Sevens())
+    study.add_plan("own", dpf.step("counts", dpf.queries.Histogram(SCHEMA["kind"]), dpf.mechanisms.DiscreteLaplace(1)))
+    rng = np.random.default_rng(1)
+    return study.run(dpf.Table.from_codes(SCHEMA, np.stack([rng.integers(0, a.size, 900) for a in SCHEMA])), seed=1)
+
+
+@pytest.fixture
+def folder(results, tmp_path):
+    results.save(tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_what_is_read_again_is_what_was_written(results, folder):
+    again = dpf.Results.load(folder)
+    assert again.to_json() == results.to_json() == (folder / "results.json").read_text()
+    assert again.plan.hash == results.plan.hash
+    for one, other in zip(again.charges, results.charges, strict=True):
+        assert (one.path, one.calibration.losses) == (other.path, other.calibration.losses)
+    assert (again.spent, again.time) == (results.spent, results.time)
+    for name in ("n", "kinds", "median", "tree", "far"):
+        assert type(again[name]) is type(results[name])
+        assert again[name].to_dict() == results[name].to_dict()
+    assert type(again["n"]) is Estimate
+    for chosen in (ChosenTree(2, results["tree"].tree), ChosenModel("grown-4", results["tree"].tree)):
+        assert type(chosen).from_dict(json.loads(chosen.to_json())).to_dict() == chosen.to_dict()
+        assert str(results["tree"]) in str(chosen)
+    assert again["kinds"].to_frame().equals(results["kinds"].to_frame())
+    assert again["sevens"]["words"] == ["seven", 7, None]
+    assert again["own"] == results["own"].tolist()
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "csv", "json"])
+def test_its_report_is_written_again(results, folder, tmp_path, suffix):
+    for found, name in ((results, "one"), (dpf.Results.load(folder), "two")):
+        write_report(found, tmp_path / f"{name}.{suffix}", title="t")
+    one, two = (tmp_path / f"{name}.{suffix}" for name in ("one", "two"))
+    assert one.read_text() == two.read_text()
+    assert len(one.read_text()) > 500
+    write_report(results.plan, tmp_path / f"plan.{suffix}")
+    assert (tmp_path / f"plan.{suffix}").read_text() not in ("", one.read_text())
+
+
+def test_a_report_whose_name_says_no_format_is_refused(results, tmp_path):
+    with pytest.raises(dpf.InputError, match=r"end it in \.html"):
+        write_report(results, tmp_path / "report.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_releases_are_a_frame(results):
+    frame = results.to_frame()
+    assert frame["release"].to_list() == [charge.path for charge in results.charges]
+    assert frame.row(0, named=True)["epsilon"] == 1
+    assert frame.row(0, named=True)["query"] == "count of rows"
+    assert frame["expected"].null_count() == 0
+    assert set(frame["result"]) == set(results)
+    assert attrs.evolve(results, charges=()).to_frame().columns == frame.columns
+
+
+def test_a_run_that_stopped_says_so_when_it_is_read(results, tmp_path):
+    attrs.evolve(results, stopped="the user interrupted", run="run-7", head="f00").save(tmp_path / "out")
+    again = dpf.Results.load(tmp_path / "out")
+    assert (again.stopped, again.run, again.head) == ("the user interrupted", "run-7", "f00")
+    assert "STOPPED before its end: the user interrupted" in again._repr_html_()
+
+
+def test_a_folder_that_holds_something_is_refused(results, folder):
+    before = (folder / "results.json").read_bytes()
+    with pytest.raises(dpf.InputError, match="earlier run"):
+        results.save(folder)
+    assert (folder / "results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"plan": "0" * 64}, "of another plan"),
+        ({"spent": "much"}, "'spent' is"),
+        ({"charges": 3}, "field charges must be array"),
+        ({"charges": ["tree/nothing"]}, "which the plan does not hold"),
+        ({"texts": {"n": 1}}, "field texts.n must be string"),
+        ({"matrices": {"x": 1}}, "field matrices.x must be array"),
+        (
+            {"matrices": {"n": [{"title": "t", "rows": ["a"], "columns": [], "values": [[1]]}]}},
+            "this is not a matrix",
+        ),
+        ({"about": {"data": "x", "time": "t"}}, "field about must contain"),
+        ({"about": {"schema": None, "data": [1], "time": "t", "version": "1"}}, "field about.data"),
+        ({"results": {"n": {"value": 1}}}, "result 'n': this is not an estimate"),
+        ({"results": {"tree": [[]]}}, "result 'tree': this is not a tree"),
+        ({"results": {"far": {"schema": {}}}}, "result 'far': "),
+        ({"results_version": 7}, "results version 7"),
+        ({"results_version": None}, "results version None"),
+    ],
+    ids=str,
+)
+def test_what_is_not_of_a_run_is_refused_in_a_sentence(folder, change, says):
+    path = folder / "results.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(dpf.InputError) as caught:
+        dpf.Results.load(folder)
+    assert says in str(caught.value)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_schema_of_another_plan_is_refused(folder):
+    path = folder / "results.json"
+    form = json.loads(path.read_text())
+    form["about"]["schema"] = attrs.evolve(SCHEMA, max_rows=7).to_dict()
+    path.write_text(json.dumps(form))
+    with pytest.raises(dpf.InputError, match="another schema"):
+        dpf.Results.load(folder)
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(dpf.InputError, match="not the folder of a run"):
+        dpf.Results.load(tmp_path)
+    with pytest.raises(dpf.InputError, match="there is no such file"):
+        dpf.Results.load(tmp_path / "none")
+
+
+def test_a_part_of_a_template_is_found_in_the_plan():
+    study = dpf.Study(SCHEMA, epsilon=9)
+    inner = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
+    study.add_plan("kinds", dpf.parallel(inner, by=SCHEMA["kind"], name="of 2"))
+    ((path, _),) = study.plan().placed_steps()
+    place = places(study.plan())
+    assert [place(f"kinds/of 2 {k}/n") for k in (1, 2)] == [path, path]
+    assert place("kinds/of 3 1/n") == "kinds/of 3 1/n"
+
+
+def test_a_miner_names_what_it_returns():
+    for name, registered in registry().miners.items():
+        returned = typing.get_type_hints(registered.component.mine)["return"]
+        assert registered.component.result is returned, name
+        assert issubclass(returned, Kept), name
+    assert registry().miners["histogram"].component.result is Frequencies
