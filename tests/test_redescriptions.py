@@ -575,8 +575,11 @@ def test_plots_draw_without_warnings(result: Redescriptions) -> None:
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        axes = result.plot(figure.subplots())
+        axes, bars = figure.subplots(1, 2)
+        assert result.plot_supports(axes) is axes
+        assert result.plot(bars) is bars
         canvas.draw()
+    assert len(bars.get_yticks()) == 2 * min(len(result), 12)
     labels = set(axes.get_legend_handles_labels()[1])
     assert ("trusted" in labels, "not trusted" in labels) == (any(result.trusted), not all(result.trusted))
 
@@ -586,11 +589,29 @@ def test_plots_make_their_own_axes() -> None:
     from matplotlib import pyplot
 
     mpl.use("Agg")
-    axes = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).plot()
+    axes = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).plot_supports()
     assert axes.get_xlabel() == "noisy support (rows)"
     (points,) = axes.containers
     assert points[0].get_xydata().tolist() == [[4, 0.4]]
     pyplot.close(axes.figure)
+
+
+def test_bars_are_the_rows_of_either_side_and_of_both() -> None:
+    import matplotlib as mpl
+    from matplotlib import pyplot
+
+    mpl.use("Agg")
+    counts = {"left_only": Noisy(60, 50), "right_only": Noisy(40, 50), "rows": 1000}
+    item = Redescription(Equals("a$b$", "true"), Below("fev", 3), both=Noisy(400, 50), **counts)
+    axes = Redescriptions([item] * 14).plot()
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == [460, 400, 440, 400] * 12
+    assert [label.get_text() for label in axes.get_yticklabels()[:2]] == [r"a\$b\$ = true", "fev < 3"]
+    assert {text.get_text() for text in axes.texts} == {"0.80 *"}
+    assert "the first 12 of 14" in axes.get_xlabel()
+    with_no_sides = Redescriptions([redescription(Noisy(4, 2), Noisy(6, 2))]).plot()
+    assert [bar.get_width() for bar in with_no_sides.patches] == [4, 4]
+    pyplot.close("all")
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

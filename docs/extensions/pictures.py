@@ -1,8 +1,10 @@
-"""Make the README's pictures anew: the demo on a terminal, and the report of its run in a browser.
+"""Make the pictures of the README and of the first page anew.
 
-    python docs/extensions/pictures.py
+    python docs/extensions/pictures.py [results]
 
-Needs a pseudo-terminal and a Chromium. The run is private, so its draws differ each time.
+They are the demo on a terminal, the report of its run in a browser, and what four miners find in the synthetic clinic.
+With `results` only the last are made. The first two need a pseudo-terminal and a Chromium. The runs are private, so
+their draws differ each time.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
+
+import dpframework as dpf
+from dpframework.lab.clinic import LABS, clinic_schema, clinic_table
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 WIDTH = 110  # characters
@@ -58,8 +63,33 @@ def draw_page(page: Path, file: Path) -> None:
     subprocess.run([browser, *options, f"--screenshot={file}", page.as_uri()], check=True, capture_output=True)
 
 
+def draw_results() -> None:
+    """Draw what miners find in the clinic: redescriptions, the functions of an additive model, and distances."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    schema = clinic_schema()
+    study = dpf.Study(schema, epsilon=3)
+    starts = ["type 2 diabetes", "chronic kidney disease"]
+    study.add("redescriptions", dpf.miner("alt-mcmc", epsilon=1, starts=starts))
+    study.add("functions", dpf.miner("dp-additive", target="type 2 diabetes", attributes=["age", *LABS], epsilon=1))
+    study.add("distances", dpf.miner("dp-dilca", target="HbA1c", epsilon=1))
+    found = study.run(clinic_table())
+    drawn = {
+        "redescriptions": found["redescriptions"].plot(),
+        "supports": found["redescriptions"].plot_supports(),
+        "functions": found["functions"].plot(),
+        "distances": found["distances"]["HbA1c"].plot(),
+    }
+    for name, axes in drawn.items():
+        axes.figure.savefig(STATIC / f"{name}.png", dpi=80, metadata={"Software": None})
+
+
 def main() -> None:
-    """Make both."""
+    """Make all, or the results alone."""
+    draw_results()
+    if sys.argv[1:] == ["results"]:
+        return
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         command = [sys.executable, "-m", "dpframework", "demo", "--out", "demo"]

@@ -3,7 +3,7 @@ from .estimates import (
     QuantileEstimate as QuantileEstimate,
 )
 from .frequencies import Frequencies as Frequencies
-from .kept import Drawn as Drawn, Kept as Kept
+from .kept import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy import Noisy as Noisy
 from .patterns import Pattern as Pattern

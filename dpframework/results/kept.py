@@ -49,6 +49,21 @@ class Kept(Shown, abc.ABC):
         """Make it of the form; what a wrong form makes Python raise becomes one sentence in `from_dict`."""
 
 
+def axes_or_new(ax: Any | None, **figure: Any) -> Any:
+    """Return matplotlib axes to draw on: those that were given, else those of a new figure with these options.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
+    return pyplot.subplots(**figure)[1] if ax is None else ax
+
+
 class Drawn(Kept):
     """A result that can be drawn too."""
 
@@ -70,11 +85,7 @@ class Drawn(Kept):
         ImportError
             If matplotlib is not installed.
         """
-        try:
-            from matplotlib import pyplot
-        except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
-        axes = pyplot.subplots(**self.figure)[1] if ax is None else ax
+        axes = axes_or_new(ax, **self.figure)
         self.draw(axes)
         return axes
 

@@ -13,8 +13,8 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.results import redescription_views as views
-from dpframework.results.kept import Drawn
+from dpframework.results import redescription_bars as bars, redescription_views as views
+from dpframework.results.kept import Drawn, axes_or_new
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription, least_jaccard
 
@@ -86,6 +86,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     """
 
     called = "a list of redescriptions"
+    figure = bars.FIGURE
     items: tuple[Redescription, ...] = attrs.field(converter=_ranked)
     candidates: int = attrs.field(
         default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
@@ -180,8 +181,23 @@ class Redescriptions(Sequence[Redescription], Drawn):
             path_or_buffer.write(text)
 
     def draw(self, axes: Any) -> None:
-        """Draw noisy Jaccard index against noisy support, with intervals.
+        """Draw the first redescriptions as pairs of bars: the rows of the left description above those of the right.
+
+        The dark part of both bars is the rows that both hold for, with its 95 % interval. Beside the bars stands the
+        noisy Jaccard index, with a star where the redescription is trusted.
+        """
+        bars.draw(self.items, self.trusted, axes)
+
+    def plot_supports(self, ax: Any | None = None) -> Any:
+        """Draw noisy Jaccard index against noisy support, with intervals, and return the matplotlib axes.
 
         Filled circles are trusted, open diamonds are not; left of the dashed line is what `pruned` leaves out.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
         """
+        axes = axes_or_new(ax)
         views.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)
+        return axes

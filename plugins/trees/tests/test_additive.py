@@ -86,7 +86,13 @@ def test_a_model_is_kept_drawn_and_printed():
     model, rows = mined(1)["model"], fruits(50)[["size", "colour", "ripe"]]
     again = AdditiveModel.from_dict(json.loads(model.to_json()))
     assert again.predict_proba(rows) == pytest.approx(model.predict_proba(rows), abs=1e-4)
-    assert len(model.plot().get_yticklabels()) == 3
+    inner = model.plot().child_axes
+    assert sorted(axes.get_title() for axes in inner) == sorted(term.attribute.name for term in model.terms)
+    assert len({axes.get_ylim() for axes in inner}) == 1  # one scale, so that a flat one looks flat
+    first = max(model.terms, key=lambda term: term.importance)
+    assert inner[0].get_title() == first.attribute.name
+    drawn = [np.asarray(line.get_ydata()).tolist() for line in inner[0].lines]
+    assert first.values[:, 0].tolist() in [ys[: len(first.values)] for ys in drawn]
     axes = model.plot_term("size")
     assert [label.get_text() for label in axes.get_xticklabels()] == list(model.term("size").labels)
     assert "colour" in str(model)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, Numeric, Schema, attribute_from_dict
-from dpframework.results import Drawn
+from dpframework.results import Drawn, axes_or_new
 from dpframework.tables import Block, InMemory, Table, table_from_frame
 from dpframework_trees.additive.design import Reals, Tuned
+from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
 
-SHOWN = 12  # attributes in a drawing of all
-BAND = 2  # standard deviations
+SHOWN = 6  # attributes in a drawing of all
 DIGITS = 6
 
 
@@ -80,7 +80,7 @@ class AdditiveModel(Drawn):
     """
 
     called: ClassVar[str] = "an additive model"
-    figure: ClassVar[Mapping[str, Any]] = {"figsize": (7, 6), "layout": "constrained"}
+    figure: ClassVar[Mapping[str, Any]] = FIGURE
 
     target: Attribute
     intercept: Reals
@@ -166,39 +166,15 @@ class AdditiveModel(Drawn):
         return self.target.labels[1:] if len(self.intercept) == 1 else self.target.labels
 
     def draw(self, axes: Any) -> None:
-        """Draw the functions of the attributes that matter most: a dot a cell, with the band that noise leaves it."""
-        terms = sorted(self.terms, key=lambda term: term.importance, reverse=True)[:SHOWN]
-        for place, term in enumerate(terms):
-            for k, output in enumerate(self.outputs):
-                height = np.full(len(term.values), place + (k - (len(self.outputs) - 1) / 2) * 0.6 / len(self.outputs))
-                label = output if place == 0 else None
-                axes.errorbar(
-                    term.values[:, k],
-                    height,
-                    xerr=BAND * term.deviations,
-                    fmt="o",
-                    color=f"C{k}",
-                    alpha=0.6,
-                    label=label,
-                )
-        axes.axvline(0, color="grey", linewidth=0.8)
-        axes.set_yticks(range(len(terms)), [term.attribute.name for term in terms])
-        axes.invert_yaxis()
-        axes.set_xlabel(f"added to the log-odds of {self.target.name}" + f" (band: about {BAND} sd of noise)")
-        axes.legend()
+        """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
+        terms = sorted(self.terms, key=lambda term: term.importance, reverse=True)
+        draw_terms(terms[:SHOWN], self.outputs, self.target.name, axes)
 
     def plot_term(self, name: str, ax: Any | None = None) -> Any:
         """Draw the function of one attribute, with the band that noise leaves it, and return the matplotlib axes."""
-        from matplotlib import pyplot
-
-        term, axes = self.term(name), pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        places = np.arange(len(term.values))
-        for k, output in enumerate(self.outputs):
-            axes.errorbar(places, term.values[:, k], yerr=BAND * term.deviations, fmt="o-", capsize=3, label=output)
-        axes.axhline(0, color="grey", linewidth=0.8)
-        axes.set_xticks(places, term.labels, rotation=45, ha="right")
+        axes = axes_or_new(ax, layout="constrained")
+        draw_term(self.term(name), self.outputs, axes)
         axes.set_ylabel(f"added to the log-odds of {self.target.name}")
-        axes.set_title(name)
         axes.legend()
         return axes
 

@@ -1,0 +1,80 @@
+"""The functions of an additive model as pictures: one, or the most important ones beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpframework.facts import Numeric
+
+if TYPE_CHECKING:
+    from dpframework_trees.additive.model import Term
+
+BAND = 2  # standard deviations
+COLUMNS = 3  # of functions
+
+#: Options of a new figure for several functions: they place themselves in it.
+FIGURE = {"figsize": (10, 5.5), "gridspec_kw": {"left": 0.05, "right": 0.99, "bottom": 0.0, "top": 0.86}}
+
+_LONGEST = 14  # characters of a label
+_MOST = 8  # labels below a function
+
+
+def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
+    """Draw what one attribute adds to each output: a line over ranges of numbers, a dot a value otherwise.
+
+    The band holds `BAND` standard deviations of the noise on either side.
+    """
+    places, margin = np.arange(len(term.values)), BAND * term.deviations
+    ordered = isinstance(term.attribute, Numeric)
+    ranges = len(places) - ordered * term.attribute.missing  # missing values are no range
+    for k, output in enumerate(outputs):
+        values, color = term.values[:, k], f"C{k}"
+        if ordered:
+            axes.plot(places[:ranges], values[:ranges], "o-", color=color, markersize=3, label=output)
+            low, high = values[:ranges] - margin[:ranges], values[:ranges] + margin[:ranges]
+            axes.fill_between(places[:ranges], low, high, color=color, alpha=0.2, linewidth=0)
+        rest = slice(ranges if ordered else 0, None)
+        if len(places[rest]):
+            style = {"fmt": "o", "capsize": 3, "markersize": 4, "label": None if ordered else output}
+            axes.errorbar(places[rest], values[rest], yerr=margin[rest], color=color, **style)
+    axes.axhline(0, color="grey", linewidth=0.8)
+    every = -(-len(places) // _MOST)
+    axes.set_xticks(places[::every], [_short(label) for label in term.labels[::every]], rotation=45, ha="right")
+    axes.tick_params(labelsize=8)
+    axes.set_title(_plain(term.attribute.name), fontsize=10)
+
+
+def draw_terms(terms: Sequence[Term], outputs: Sequence[str], target: str, axes: Any) -> None:
+    """Draw several functions beside each other, on one scale: a flat one adds little to the score."""
+    axes.set_axis_off()
+    what = f"{target} = {outputs[0]}" if len(outputs) == 1 else target
+    band = f"on one scale (band: about {BAND} sd of noise, were rows spread evenly over values)"
+    axes.set_title(f"added to the log-odds of {_plain(what)}, {band}", fontsize=11, pad=24)
+    if not terms:
+        return
+    columns = min(COLUMNS, len(terms))
+    rows = -(-len(terms) // columns)
+    ends = [(term.values.min() - (b := BAND * term.deviations.max()), term.values.max() + b) for term in terms]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    room = 0.05 * max(high - low, 1e-9)
+    for place, term in enumerate(terms):
+        row, column = divmod(place, columns)
+        inner = axes.inset_axes(
+            (column / columns, 1 - (row + 0.62) / rows, 0.86 / columns, 0.54 / rows), transform=axes.transAxes
+        )
+        draw_term(term, outputs, inner)
+        inner.set_ylim(low - room, high + room)
+        if place == 0 and len(outputs) > 1:
+            inner.legend(fontsize=7)
+
+
+def _short(label: str) -> str:
+    return _plain(label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…")
+
+
+def _plain(text: str) -> str:
+    """Return a text in which matplotlib finds no formula."""
+    return text.replace("$", r"\$")
