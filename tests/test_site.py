@@ -136,10 +136,11 @@ def test_every_command_and_option_is_on_its_page(site: Path) -> None:
 def test_every_row_of_soundness_leads_to_a_test() -> None:
     page = (DOCS / "soundness.md").read_text(encoding="utf-8")
     sections = {
-        re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-"): text
-        for heading, text in re.findall(r"^### (.+)\n((?:(?!^##).*\n)*)", page, re.MULTILINE)
+        f"soundness/{below.name}#" + re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-"): text
+        for below in (DOCS / "soundness").glob("*.md")
+        for heading, text in re.findall(r"^## (.+)\n((?:(?!^##).*\n)*)", below.read_text("utf-8"), re.MULTILINE)
     }
-    rows = re.findall(r"^\|.*\]\(#([\w-]+)\) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\|.*\]\((soundness/[\w.#-]+)\) \|$", page, re.MULTILINE)
     assert sorted(set(rows)) == sorted(sections)  # a section may prove several rows
     for row in rows:
         assert re.search(r"`[\w/]+\.py::test_\w+`", sections[row]), row

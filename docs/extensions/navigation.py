@@ -33,7 +33,13 @@ ROOMS = """
     facts results tables queries mechanisms plan run accountant checks basics study ledger verify reports lab evaluation
     experiment skeleton trees greedy distance
 """
-BELOW = {"checks": ["checks/*"], "experiments/index": ["*"], "hooks": ["hooks/*"], "reference/index": ROOMS.split()}
+BELOW = {
+    "checks": ["checks/*"],
+    "experiments/index": ["*"],
+    "hooks": ["hooks/*"],
+    "soundness": ["soundness/*"],
+    "reference/index": ROOMS.split(),
+}
 
 
 def _toctree(pages: list[str], *options: str) -> str:
