@@ -13,7 +13,6 @@ import dpframework as dpf
 from dpframework.tables import engines
 from dpframework.tables.blocks import PackedIndex, packed
 from dpframework.tables.built_in import BUILT_IN
-from dpframework.tables.kernels import add_class_counts
 from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(
@@ -134,22 +133,6 @@ def test_counts_are_summed_in_64_bits(kind: str) -> None:
         answer = Narrow(kind).evaluate(engine, engine.load(table(20)))
         assert answer.dtype.itemsize == 8
         assert answer == 20
-
-
-@pytest.mark.parametrize("rows", range(10))
-def test_rows_are_counted_by_code_and_class_whatever_their_number(rows) -> None:
-    rng = np.random.default_rng(rows)
-    sizes, among = np.array([3, 2, 5]), np.array([2, 0, 1])
-    matrix = np.stack([rng.integers(0, size, 12) for size in sizes[np.argsort(among)]]).astype(np.uint8)
-    index = np.sort(rng.permutation(12)[:rows]).astype(np.int32)
-    classes = rng.integers(0, 2, rows).astype(np.uint8)
-    counts = np.ones((10, 2), dtype=np.int64)
-    add_class_counts(matrix, index, among, sizes, classes, counts)
-    expected = np.ones((10, 2), dtype=np.int64)
-    for offset, attribute in zip((0, 3, 5), among, strict=True):
-        for row, kind in zip(index, classes, strict=True):
-            expected[offset + matrix[attribute, row], kind] += 1
-    assert counts.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 64, 1000])

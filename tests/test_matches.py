@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.lab.evaluation.rows import columns_of
-from dpframework.queries import Match, MatchScores, binary_tests, choices_carried
+from dpframework.queries import Match, MatchScores, binary_tests, choices_carried, match_counts
 from dpframework.queries.matches import DISTINCT
+from dpframework.tables.engines import _Blocks
 from dpframework.verify.conformance import QueryConformance
 
 SCHEMA = dpf.Schema(
@@ -162,3 +165,66 @@ def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
     assert carried(Fraction(1, 20), max_rows=10**6) == carried(Fraction(1, 20), max_rows=10**4) == 3
     assert carried(Fraction(1, 2)) == carried(Fraction(1, 2), rows=2_500) == 9
     assert carried(Fraction(1, 4)) == carried(Fraction(1, 4), rows=2_500) == 4
+
+
+CHOICES = [[], KNOWN[:1], KNOWN, KNOWN[1:], [*KNOWN[1:], Equals("zone", "south")], []]
+
+
+@pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Threads(3), dpf.Mapped()])
+def test_scores_that_are_remembered_from_choice_to_choice_are_those_counted_anew(engine: Any) -> None:
+    query, other = MatchScores(LEFT, RIGHT, Fraction(1, 10)), MatchScores(LEFT, RIGHT, cap=2)
+    agreeing = [k for k, kind in enumerate(KINDS) for _ in range(9 - 6 * kind[0]) if kind[0] == (kind[3] in (1, 2))]
+    rows = engine.load(table_of([*agreeing, *np.random.default_rng(5).integers(0, len(KINDS), 20)]))
+    assert not np.array_equal(*(query.evaluate(dpf.InMemory(), rows, known=known) for known in CHOICES[1:3]))
+    for part in (rows, *engine.split(rows, SCHEMA["snow"])):
+        for queries in ((query,), (other, query, other)):
+            for known, asked in itertools.product(CHOICES, queries):
+                counts = engine.sum(part, functools.partial(asked.count, known=known))
+                expected = asked.answer(counts, known=known)
+                assert asked.evaluate(engine, part, known=known).tolist() == expected.tolist()
+
+
+def test_what_is_known_already_is_not_counted_again() -> None:
+    counted: list[int] = []
+
+    class Watched(_Blocks):
+        name = "watched"
+
+        def map(self, rows: Any, function: Any) -> list[Any]:
+            found = [function(block) for block in rows]
+            counted.extend(len(counts) for (counts,) in found)
+            return found
+
+    engine = Watched(1)
+    rows = engine.load(table_of(range(len(KINDS))))
+    for known in CHOICES[:4]:
+        MatchScores(LEFT, RIGHT).evaluate(engine, rows, known=known)
+    assert counted == [1, 1, 1, 2]  # everyone; then each set that is new; and other sets are counted from the start
+
+
+@given(
+    st.lists(st.integers(0, len(KINDS) - 1), max_size=70),
+    st.sampled_from([1, 63, 64, 65]),
+    st.sampled_from([0, 2, 5, 100]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_rows_in_common_are_counted_alike_as_bits_and_in_tables(kinds: Any, tile: int, bits: int, part: bool) -> None:
+    query = MatchScores(LEFT, RIGHT)
+    engine = dpf.InMemory()
+    rows = engine.load(table_of(kinds))
+    block = (engine.split(rows, SCHEMA["snow"])[1] if part else rows)[0]
+    columns = [_sets(block, side, tests) for side, tests in zip((LEFT, RIGHT), query.tests, strict=True)]
+    within = [np.ones(block.rows, dtype=bool), *(d.holds(block) for d in KNOWN)]
+    expected = [[[int((a & b & c).sum()) for b in columns[1]] for a in columns[0]] for c in within]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(match_counts, "TILE", tile)
+        patch.setattr(match_counts, "MOST_AS_BITS", bits)
+        assert query.count(block, known=KNOWN).tolist() == expected
+        assert query.count(block, known=KNOWN, everyone=False).tolist() == expected[1:]
+
+
+def _sets(block: Any, side: Any, tests: Any) -> list[Any]:
+    missing = [(a.name, a.missing_code) for a in side if a.missing_code is not None]
+    known = [block.codes(name) != code for name, code in missing]
+    return [*(test.holds(block) for test in tests), *known, np.ones(block.rows, dtype=bool)]

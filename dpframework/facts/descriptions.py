@@ -317,7 +317,7 @@ class Cases:
         """Return the cell of each row, shape (rows,), in [0, len(descriptions)], in the smallest type."""
         cells = np.full(columns.rows, len(self.descriptions), dtype=np.min_scalar_type(len(self.descriptions)))
         for k in range(len(self.descriptions) - 1, -1, -1):  # the first description that holds has the last word
-            cells[self.descriptions[k].holds(columns)] = k
+            np.copyto(cells, k, where=self.descriptions[k].holds(columns), casting="unsafe")
         return cells
 
     def to_dict(self) -> dict[str, Any]:

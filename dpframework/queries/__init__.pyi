@@ -10,6 +10,7 @@ from .counts import (
     Count as Count,
     Histogram as Histogram,
     JointHistogram as JointHistogram,
+    cell_counts as cell_counts,
     histogram_sensitivities as histogram_sensitivities,
 )
 from .entropies import entropy_change as entropy_change

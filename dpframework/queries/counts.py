@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import Description
+from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.tables.blocks import Block
+from dpframework.tables.blocks import TILE, Block
+from dpframework.tables.counting import tally
 
 
 @functools.cache
@@ -133,7 +135,7 @@ class Histogram(CellCounts):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (size,)."""
-        return np.bincount(block.codes(self.attribute.name), minlength=self.answer_length)
+        return marginal_counts(block, self.attribute)
 
 
 def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -141,12 +143,49 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 
 
 def _codes(block: Block, attribute: Attribute) -> NDArray[Any]:
+    """Return an attribute's codes for a block's rows."""
+    own = block.schema[attribute.name].size
+    if own > attribute.size:
+        raise InputError(
+            f"a query counts {attribute.size} values of '{attribute.name}', but the table's attribute has {own}; plan "
+            "it with the table's schema"
+        )
+    return block.codes(attribute.name)
+
+
+def _binned(block: Block, attribute: Attribute) -> NDArray[Any]:
     """Return an attribute's codes for a block's rows; of one with bins of its own, from the raw values."""
     if not isinstance(attribute, Numeric) or block.schema[attribute.name] == attribute:
-        return block.codes(attribute.name)
+        return _codes(block, attribute)
     values = block.values(attribute.name)
     codes = np.searchsorted(attribute.interior_cuts, values, side="right")
     return codes if attribute.missing_code is None else np.where(np.isnan(values), attribute.missing_code, codes)
+
+
+def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
+    """Count a block's rows by the codes of an attribute: a tile of rows at a time, and no column is copied."""
+    return tally((_codes(tile, attribute) for tile in block.tiles()), attribute.size)
+
+
+def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
+    """Count a block's rows in the cells of some attributes' cross table, in its shape.
+
+    A tile of rows at a time: what is kept of each row is a number of the smallest type that holds all cells.
+    """
+    shape = [a.size for a in of]
+    number = math.prod(shape)
+    kind = np.min_scalar_type(number)
+
+    def cells(tile: Block) -> NDArray[Any]:
+        cell = _binned(tile, of[0])
+        if len(of) > 1:
+            cell = cell.astype(kind)
+        for attribute in of[1:]:
+            cell *= kind.type(attribute.size)
+            np.add(cell, _binned(tile, attribute), out=cell, casting="unsafe")
+        return cell
+
+    return tally(map(cells, block.tiles(max(TILE, 4 * number))), number).reshape(shape)
 
 
 @final
@@ -203,8 +242,4 @@ class JointHistogram(CellCounts):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the shape of the cross table."""
-        shape = tuple(a.size for a in self.of)
-        cell = np.zeros(block.rows, dtype=np.int64)
-        for attribute in self.of:
-            cell = cell * attribute.size + _codes(block, attribute)
-        return np.bincount(cell, minlength=self.answer_length).reshape(shape)
+        return cell_counts(block, self.of)

@@ -18,8 +18,35 @@ Integers = NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True)
-def count_common(sets: NDArray[Any], others: NDArray[Any], within: NDArray[Any], counts: NDArray[Any]) -> None:
-    """Add to counts[k, i, j] the number of rows in sets[i], others[j] and within[k], given as words of 64 rows each."""
+def fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray[Any]) -> None:
+    """Fill in sets[t], where the code is codes[t], or that at most, in words of 64 rows.
+
+    digits[k] is where the code has a 1 in its binary digit k, the last one first.
+    """
+    words = digits.shape[1]
+    equal = np.zeros(words, dtype=np.uint64)
+    for t in range(len(codes)):
+        equal[:] = ~np.uint64(0)
+        less = sets[t]
+        less[:] = 0
+        for k in range(len(digits) - 1, -1, -1):
+            digit = digits[k]
+            if codes[t] >> k & 1:
+                for w in range(words):
+                    less[w] |= equal[w] & ~digit[w]
+                    equal[w] &= digit[w]
+            else:
+                for w in range(words):
+                    equal[w] &= ~digit[w]
+        for w in range(words):
+            less[w] = less[w] | equal[w] if below else equal[w]
+
+
+@njit(nogil=True, cache=True)
+def count_common(
+    sets: NDArray[Any], others: NDArray[Any], within: NDArray[Any], asked: NDArray[np.bool_], counts: NDArray[Any]
+) -> None:
+    """Add to counts[k, i, j] the rows in sets[i], others[j] and within[k], in words of 64 rows, where asked[i, j]."""
     words = sets.shape[1]
     some = np.zeros(words, dtype=np.uint64)
     for k in range(len(within)):
@@ -27,10 +54,11 @@ def count_common(sets: NDArray[Any], others: NDArray[Any], within: NDArray[Any],
             for w in range(words):
                 some[w] = sets[i, w] & within[k, w]
             for j in range(len(others)):
-                total = 0
-                for w in range(words):
-                    total += popcount(some[w] & others[j, w])
-                counts[k, i, j] += total
+                if asked[i, j]:
+                    total = 0
+                    for w in range(words):
+                        total += popcount(some[w] & others[j, w])
+                    counts[k, i, j] += total
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -47,35 +75,55 @@ def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tu
 
 @njit(nogil=True, cache=True)
 def match_scores(
-    counts: NDArray[Any], known_left: Integers, known_right: Integers, target: float, cap: float, most: float
-) -> Floats:
-    """Return the scores of all matches, shape (2, left tests, right tests): same orientation, then opposite.
+    counts: NDArray[Any], known_left: Integers, known_right: Integers, target: float, cap: float, scores: Floats
+) -> None:
+    """Fill in the scores of all matches, shape (2, left tests, right tests): same orientation, then opposite.
 
     Parameters
     ----------
     counts
-        Rows in common by left set and right set, shape (1 + known sets of rows, left sets, right sets): of all rows,
-        then within each known set. Sets are the tests of a view, then where attributes are known; the last is everyone.
+        Rows in common by left set and right set. Sets are the tests of a view, then where attributes are known; the
+        last is everyone.
     known_left, known_right
         For each test which set says where its attribute is known.
-    target, cap, most
-        w, c and d of the module `matches`.
+    target, cap
+        w and c of the module `matches`.
+    scores
+        Where they are filled in.
     """
-    left, right = len(known_left), len(known_right)
-    scores = np.zeros((2, left, right))
-    weight = min((1 - target) / most, target / (1 - most))
-    for i in range(left):
-        for j in range(right):
-            n11, n10, n01, n00, half = _cells(counts[0], i, j, known_left[i], known_right[j])
-            same = (1 - target) * min(n11, n00, cap) - target * (n10 + n01 + half)
-            opposite = (1 - target) * min(n10, n01, cap) - target * (n11 + n00 + half)
-            for k in range(1, len(counts)):
-                size = counts[k, -1, -1]
-                s11, s10, s01, s00, _ = _cells(counts[k], i, j, known_left[i], known_right[j])
-                # d |M or S| - |M and S|, of M the rows of both sides and those of neither
-                least = min(most * (n11 + size) - (1 + most) * s11, most * (n00 + size) - (1 + most) * s00)
-                same = min(same, weight * least)
-                least = min(most * (n10 + size) - (1 + most) * s10, most * (n01 + size) - (1 + most) * s01)
-                opposite = min(opposite, weight * least)
-            scores[0, i, j], scores[1, i, j] = same, opposite
-    return scores
+    for i in range(len(known_left)):
+        for j in range(len(known_right)):
+            n11, n10, n01, n00, half = _cells(counts, i, j, known_left[i], known_right[j])
+            scores[0, i, j] = (1 - target) * min(n11, n00, cap) - target * (n10 + n01 + half)
+            scores[1, i, j] = (1 - target) * min(n10, n01, cap) - target * (n11 + n00 + half)
+
+
+@njit(nogil=True, cache=True)
+def lower_scores(
+    counts: NDArray[Any],
+    within: NDArray[Any],
+    known_left: Integers,
+    known_right: Integers,
+    target: float,
+    most: float,
+    scores: Floats,
+) -> None:
+    """Lower the scores of all matches that are too like a known set of rows.
+
+    Parameters
+    ----------
+    counts, within
+        Rows in common, of all rows and of those in the set (see `match_scores`).
+    most
+        d of the module `matches`.
+    """
+    weight, size = min((1 - target) / most, target / (1 - most)), within[-1, -1]
+    for i in range(len(known_left)):
+        for j in range(len(known_right)):
+            n11, n10, n01, n00, _ = _cells(counts, i, j, known_left[i], known_right[j])
+            s11, s10, s01, s00, _ = _cells(within, i, j, known_left[i], known_right[j])
+            # d |M or S| - |M and S|, of M the rows of both sides and those of neither
+            least = min(most * (n11 + size) - (1 + most) * s11, most * (n00 + size) - (1 + most) * s00)
+            scores[0, i, j] = min(scores[0, i, j], weight * least)
+            least = min(most * (n10 + size) - (1 + most) * s10, most * (n01 + size) - (1 + most) * s01)
+            scores[1, i, j] = min(scores[1, i, j], weight * least)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.queries.base import Norm, Query, Sensitivity
+from dpframework.queries.counts import marginal_counts
 from dpframework.tables.blocks import Block
 
 _MOST_NAMED = 4  # in a text
@@ -75,5 +76,4 @@ class Marginals(Query):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (sum of sizes,)."""
-        counts = [np.bincount(block.codes(a.name), minlength=a.size) for a in self.of]
-        return np.concatenate(counts).astype(np.int64)
+        return np.concatenate([marginal_counts(block, a) for a in self.of])

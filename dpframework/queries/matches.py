@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, final, overload
 
@@ -44,6 +44,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
 from dpframework.facts.schema import Schema
 from dpframework.queries.base import Norm, Sensitivity
+from dpframework.queries.match_counts import Side, common_counts
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
 
@@ -211,61 +212,80 @@ class MatchScores(CandidateScores):
         """Return all matches."""
         return _Matches(*self.tests, self._allowed)
 
+    @functools.cached_property
+    def _sides(self) -> tuple[Side, Side]:
+        left, right = (Side(side, tuple(tuple(binary_tests(a)) for a in side)) for side in (self.left, self.right))
+        return left, right
+
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int32]:
         """Count this block's rows by pairs of tests and of what is known: of all rows, then within each known set."""
-        from dpframework.queries.kernels import count_common
-
-        left, right = (np.concatenate([_words(mask) for mask in _masks(block, side)]) for side in self._sides)
-        known = [np.ones(block.rows, dtype=np.bool_), *(d.holds(block) for d in inputs.get("known", ()))]
-        counts = np.zeros((len(known), len(left), len(right)), dtype=np.int32)
-        count_common(left, right, _words(np.array(known)), counts)
-        return counts
+        return common_counts(block, *self._sides, inputs.get("known", ()), everyone=inputs.get("everyone", True))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
         """Score all matches, against each set of rows that is known."""
+        counts = np.asarray(counts, dtype=np.int64)
+        return self._listed(self._lowered(counts[0], counts[1:], self._scored(counts[0])))
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Floats:
+        """Score all matches; what is known to the last choice on these rows is remembered, and not counted again.
+
+        A score is a minimum, and one more known set adds one term to it: the scores so far are enough.
+        """
+        known, kept = tuple(inputs.get("known", ())), engine.kept(rows)
+        last: _Last | None = kept.get(_Last)
+        if last is None or last.query != self or known[: len(last.known)] != last.known:
+            counts = engine.sum(rows, functools.partial(self.count, known=known))
+            scores = self._lowered(counts[0], counts[1:], self._scored(counts[0]))
+            last = _Last(self, known, counts[0].copy(), scores)
+        elif len(known) > len(last.known):
+            more = known[len(last.known) :]
+            counts = engine.sum(rows, functools.partial(self.count, known=more, everyone=False))
+            last = _Last(self, known, last.everyone, self._lowered(last.everyone, counts, last.scores.copy()))
+        kept[_Last] = last  # of one query at a time
+        return self._listed(last.scores)
+
+    def _listed(self, scores: Floats) -> Floats:
+        return np.asarray(scores.ravel()[self._allowed])
+
+    def _scored(self, counts: NDArray[Any]) -> Floats:
         from dpframework.queries.kernels import match_scores
 
         cap = math.inf if self.cap is None else float(self.cap)
-        known = [_known(side) for side in self._sides]
-        scores = match_scores(counts, *known, float(self.target), cap, float(DISTINCT))
-        return np.asarray(scores.ravel()[self._allowed])
+        known = [side.known() for side in self._sides]
+        scores = np.zeros((2, *map(len, known)))
+        match_scores(counts, *known, float(self.target), cap, scores)
+        return scores
 
-    @property
-    def _sides(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
-        return self.left, self.right
+    def _lowered(self, counts: NDArray[Any], within: NDArray[Any], scores: Floats) -> Floats:
+        from dpframework.queries.kernels import lower_scores
+
+        known = [side.known() for side in self._sides]
+        for one in within:
+            lower_scores(counts, one, *known, float(self.target), float(DISTINCT), scores)
+        return scores
 
 
-def _known(side: Sequence[Attribute]) -> NDArray[np.int64]:
-    """Return, for each test of a view, which of the view's sets says where its attribute is known.
+@final
+@attrs.frozen(eq=False)
+class _Last:
+    """What was known to the last choice on some rows, and what came of it (private).
 
-    After the tests come the sets of attributes that may be missing, one each, then everyone.
+    Attributes
+    ----------
+    query
+        What was asked.
+    known
+        The sets of rows.
+    everyone
+        Rows in common by left set and right set, of all rows.
+    scores
+        Of all matches, those of one attribute alone included.
     """
-    tests = [a for a in side for _ in binary_tests(a)]
-    nullable = [a.name for a in side if a.missing_code is not None]
-    sets = [nullable.index(a.name) if a.name in nullable else len(nullable) for a in tests]
-    return len(tests) + np.array(sets, dtype=np.int64)
 
-
-def _masks(block: Block, side: Sequence[Attribute]) -> Iterator[NDArray[np.bool_]]:
-    """Yield where each test of a view holds, where each attribute that may be missing is known, and everyone."""
-    known = []
-    for attribute in side:
-        codes = block.codes(attribute.name)
-        tests = binary_tests(attribute)
-        if isinstance(attribute, Numeric):
-            yield codes[None, :] <= np.arange(len(tests))[:, None]
-        elif tests:
-            wanted = [attribute.labels.index(test.value) for test in tests if isinstance(test, Equals)]
-            yield codes[None, :] == np.array(wanted)[:, None]
-        if attribute.missing_code is not None:
-            known.append(codes != attribute.missing_code)
-    yield np.array(known, dtype=np.bool_).reshape(len(known), block.rows)
-    yield np.ones((1, block.rows), dtype=np.bool_)
-
-
-def _words(masks: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    packed = np.packbits(masks, axis=1)
-    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+    query: MatchScores
+    known: tuple[Description, ...]
+    everyone: NDArray[np.int64]
+    scores: Floats
 
 
 def rows_meant(schema: Schema) -> int:

@@ -1,5 +1,9 @@
 from .blocks import Block as Block
 from .contributions import kept_rows as kept_rows
+from .counting import (
+    counts_by_class as counts_by_class,
+    tally as tally,
+)
 from .dask_engine import Dask as Dask
 from .engines import (
     Engine as Engine,
@@ -18,10 +22,7 @@ from .inference import (
     infer_schema as infer_schema,
     infer_two_view_schema as infer_two_view_schema,
 )
-from .kernels import (
-    add_class_counts as add_class_counts,
-    popcount as popcount,
-)
+from .kernels import popcount as popcount
 from .reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,

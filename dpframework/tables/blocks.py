@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, TypeVar, final
 
 import attrs
@@ -13,6 +13,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 
+TILE = 1 << 17  # rows: what is made of a few columns of so many stays in the processor's cache
 T = TypeVar("T", bound=np.generic)
 Codes = NDArray[np.unsignedinteger]
 
@@ -90,6 +91,11 @@ class Block:
         return self._index.rows if isinstance(self._index, PackedIndex) else len(self._index)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all rows of the arrays are this block's."""
+        return self._index is None
+
+    @property
     def index(self) -> NDArray[np.int32]:
         """See the attribute; made anew for a block of all rows, so ask for it once."""
         if self._index is None:
@@ -97,12 +103,12 @@ class Block:
         return self._index.index if isinstance(self._index, PackedIndex) else self._index
 
     def codes(self, name: str) -> Codes:
-        """Return the codes of an attribute for this block's rows, shape (rows,)."""
+        """Return the codes of an attribute for this block's rows, shape (rows,); not to be written to."""
         column = self.derived[name] if name in self.derived else self.matrix[self.schema.index(name)]
         return self._own(column)
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return the raw values of a numeric attribute for this block's rows, shape (rows,)."""
+        """Return the raw values of a numeric attribute for this block's rows, shape (rows,); not to be written to."""
         if name not in self.raw:
             raise InputError(
                 f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
@@ -114,6 +120,25 @@ class Block:
         """Return the part of this block whose rows are at some positions of the arrays."""
         return attrs.evolve(self, index=index)
 
+    def tiles(self, rows: int = TILE) -> Iterator[Block]:
+        """Yield this block in parts of so many consecutive rows, which share its arrays: one at least."""
+        if self.rows <= rows:
+            yield self
+            return
+        index = None if self._index is None else self.index
+        for start in range(0, self.rows, rows):
+            own = slice(start, start + rows)
+            yield self._slice(own) if index is None else self.at(index[own])
+
+    def _slice(self, own: slice) -> Block:
+        return Block(
+            self.schema,
+            self.matrix[:, own],
+            {name: column[own] for name, column in self.raw.items()},
+            derived={name: column[own] for name, column in self.derived.items()},
+            unit_codes=None if self.unit_codes is None else self.unit_codes[own],
+        )
+
     def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
         """Return this block with one more attribute, whose `codes` are given for this block's rows."""
         column = np.zeros(self.matrix.shape[1], dtype=np.uint32)
@@ -122,8 +147,10 @@ class Block:
         return attrs.evolve(self, schema=schema, derived={**self.derived, attribute.name: column})
 
     def _own(self, column: NDArray[T]) -> NDArray[T]:
-        """Return what a column holds of this block's rows, in an array of its own."""
-        return column.copy() if self._index is None else column[self.index]
+        """Return what a column holds of this block's rows: the column itself where it is all of them, to be read."""
+        own = column.view() if self._index is None else column.take(self.index)  # twice as fast as column[index]
+        own.flags.writeable = False
+        return own
 
     def __repr__(self) -> str:
         """Show no row and no count."""

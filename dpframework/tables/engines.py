@@ -10,7 +10,7 @@ import abc
 import functools
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -93,6 +93,21 @@ class Engine(abc.ABC):
         """Return the number of rows (private)."""
         return int(self.sum(rows, _rows_of)[0])
 
+    def kept(self, rows: Rows) -> dict[Hashable, Any]:
+        """Return what queries have kept of some rows, to count the same again no more, and may add to (private).
+
+        It goes when the rows go. By default nothing is kept: a new, empty dictionary each time.
+        """
+        return {}
+
+    def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+        """Return what is kept of the rows that these are a part of, and of its other parts (private).
+
+        What is counted of each row is then known of the last part without counting: the whole, less the others. By
+        default, and where parts leave rows out, None.
+        """
+        return None
+
     def drop(self, rows: Rows) -> None:  # noqa: B027 most engines have nothing to do
         """Forget rows, and all parts of them; the handle is not used again. By default nothing needs to be done."""
 
@@ -147,15 +162,40 @@ def _rows_of(block: Block) -> NDArray[np.int64]:
 
 
 def _parts(by: Cut, block: Block, *, packs: bool) -> list[Block]:
-    """Return the parts of a block, each in the order of its rows; one stable sort where they are many."""
-    cells, index, number = cells_of(by, block), block.index, number_of_parts(by)
+    """Return the parts of a block, each in the order of its rows; a tile of them at a time."""
+    number, length = number_of_parts(by), block.matrix.shape[1]
+    own: list[list[NDArray[np.int32]]] = [[] for _ in range(number)]
+    start = 0
+    for tile in block.tiles():
+        cells = cells_of(by, tile)
+        for part, places in zip(own, _places(cells, number), strict=True):
+            part.append((places + start).astype(np.int32) if block.is_whole else tile.index.take(places))
+        start += tile.rows
+    del tile, cells
+    parts = []
+    while own:
+        index = np.concatenate(own.pop(0))
+        parts.append(block.at(packed(index, length) if packs else index))
+    return parts
+
+
+def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
+    """Return where each of some cells is; by one stable sort where they are many."""
     if number <= FEW_PARTS:
-        own = [index[cells == k] for k in range(number)]
-    else:
-        order = np.argsort(cells, kind="stable")
-        edges = np.searchsorted(cells[order], np.arange(number + 1))
-        own = [index[order[edges[k] : edges[k + 1]]] for k in range(number)]
-    return [block.at(packed(part, block.matrix.shape[1]) if packs else part) for part in own]
+        return [np.flatnonzero(cells == k) for k in range(number)]
+    order = np.argsort(cells, kind="stable")
+    edges = np.searchsorted(cells[order], np.arange(number + 1))
+    return [order[low:high] for low, high in itertools.pairwise(edges)]
+
+
+@final
+class _Rows(list[Block]):
+    """Blocks of rows, what queries have kept of them, and of what they are a part of and its other parts."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        super().__init__(blocks)
+        self.kept: dict[Hashable, Any] = {}
+        self.around: tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None = None
 
 
 class _Blocks(Engine):
@@ -166,11 +206,11 @@ class _Blocks(Engine):
             raise InputError(f"an engine needs a positive number of blocks, not {blocks!r}")
         self._blocks = blocks
 
-    def load(self, table: Table) -> list[Block]:
+    def load(self, table: Table) -> _Rows:
         """Cut the table into blocks of consecutive rows; what is released does not depend on the cut."""
         rows = table.codes.shape[1]
         edges = np.linspace(0, rows, max(self._blocks, -(-rows // MOST_ROWS)) + 1).astype(int)
-        return [
+        return _Rows(
             Block(
                 table.schema,
                 table.codes[:, low:high],
@@ -178,16 +218,28 @@ class _Blocks(Engine):
                 unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
             )
             for low, high in itertools.pairwise(edges)
-        ]
+        )
 
-    def split(self, rows: Sequence[Block], by: Cut) -> list[list[Block]]:
+    def kept(self, rows: Sequence[Block]) -> dict[Hashable, Any]:
+        """See `Engine`."""
+        return rows.kept if isinstance(rows, _Rows) else {}
+
+    def split(self, rows: Sequence[Block], by: Cut) -> list[_Rows]:
         """See `Engine`; block by block, so that memory grows with the parts only."""
-        parts = self.map(rows, functools.partial(_parts, by, packs=self.mapped))
-        return [list(part) for part in zip(*parts, strict=True)]
+        blocks = self.map(rows, functools.partial(_parts, by, packs=self.mapped))
+        parts = [_Rows(part) for part in zip(*blocks, strict=True)]
+        if isinstance(by, Attribute | Cases):  # each row is in a part
+            for part in parts:
+                part.around = self.kept(rows), [other.kept for other in parts if other is not part]
+        return parts
+
+    def kept_around(self, rows: Sequence[Block]) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+        """See `Engine`."""
+        return rows.around if isinstance(rows, _Rows) else None
 
     def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""
-        return [block.at(block.index[drawn(block.rows)]) for block in rows]
+        return _Rows(block.at(block.index[drawn(block.rows)]) for block in rows)
 
     def sample_units(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""
@@ -196,11 +248,11 @@ class _Blocks(Engine):
             raise InputError("the table does not say whose each row is; read it with the unit's ids")
         present, unit_of = np.unique(np.concatenate(codes), return_inverse=True)
         kept = np.split(drawn(len(present))[unit_of], np.cumsum([len(own) for own in codes])[:-1])
-        return [block.at(block.index[own]) for block, own in zip(rows, kept, strict=True)]
+        return _Rows(block.at(block.index[own]) for block, own in zip(rows, kept, strict=True))
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""
-        return self.map(rows, lambda block: block.with_derived(attribute, cases.cells(block)))
+        return _Rows(self.map(rows, lambda block: block.with_derived(attribute, cases.cells(block))))
 
 
 @final

@@ -170,7 +170,7 @@ class Holder:
             step = next(one for one in lineage if number in one.made)
             source = self._made(held, step.source, lineage)
             if step.attribute is not None and isinstance(step.by, Cases):
-                parts = [self._engine.derive(source, step.attribute, step.by)]
+                parts: Sequence[Any] = [self._engine.derive(source, step.attribute, step.by)]
             else:
                 parts = self._engine.split(source, step.by)
             held.update(zip(step.made, parts, strict=True))

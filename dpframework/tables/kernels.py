@@ -15,50 +15,54 @@ from numpy.typing import NDArray
 
 @njit(nogil=True, cache=True)
 def add_class_counts(
-    matrix: NDArray[Any],
+    column: NDArray[Any],
     index: NDArray[np.int32],
-    attributes: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    whole: bool,
     classes: NDArray[Any],
     counts: NDArray[np.int64],
 ) -> None:
-    """Add each row to counts[its code of attributes[k], its class], attribute after attribute.
+    """Add each row to counts[its code, its class].
 
     Rows are dealt out to four tables: where many rows in turn fall in one cell, an addition then need not wait for the
-    one before it (twice as fast on skewed attributes).
+    one before it (twice as fast on skewed attributes). Tables larger than that is worth are not made.
 
     Parameters
     ----------
-    matrix, index
-        Those of a block (see `Block`).
-    attributes, sizes
-        The rows of the matrix that are read, and how many codes each may hold.
+    column
+        The codes of one attribute.
+    index, whole
+        Which rows of it are counted: those of an index, or all, and the index is not read.
     classes
-        The class of each row of `index`, in its order, below the number of columns of `counts`.
+        The class of each of these rows, in their order, below the number of columns of `counts`.
     counts
-        What is added to, shape (sum of sizes, classes).
+        What is added to, shape (codes, classes).
     """
-    n_classes = counts.shape[1]
-    tables = np.zeros((4, sizes.max() * n_classes if len(sizes) else 0), dtype=np.int32)
+    rows, n_classes = len(classes), counts.shape[1]
+    size = counts.shape[0] * n_classes
+    if 4 * size > rows:
+        for i in range(rows):
+            code = column[i] if whole else column[np.uint32(index[i])]
+            counts[np.uint32(code), np.uint32(classes[i])] += 1
+        return
+    tables = np.zeros((4, size), dtype=np.int32)
     first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
-    stride = np.uint32(n_classes)
-    whole = len(index) - len(index) % 4
-    offset = 0
-    for k in range(len(attributes)):
-        codes = matrix[attributes[k]]
-        tables[:] = 0
-        for i in range(0, whole, 4):
-            first[np.uint32(codes[index[i]]) * stride + classes[i]] += 1
-            second[np.uint32(codes[index[i + 1]]) * stride + classes[i + 1]] += 1
-            third[np.uint32(codes[index[i + 2]]) * stride + classes[i + 2]] += 1
-            fourth[np.uint32(codes[index[i + 3]]) * stride + classes[i + 3]] += 1
-        for i in range(whole, len(index)):
-            first[np.uint32(codes[index[i]]) * stride + classes[i]] += 1
-        for v in range(sizes[k]):
-            for c in range(n_classes):
-                cell = v * n_classes + c
-                counts[offset + v, c] += first[cell] + second[cell] + third[cell] + fourth[cell]
-        offset += sizes[k]
+    stride, four = np.uint32(n_classes), rows - rows % 4
+    if whole:
+        for i in range(0, four, 4):
+            first[np.uint32(column[i]) * stride + classes[i]] += 1
+            second[np.uint32(column[i + 1]) * stride + classes[i + 1]] += 1
+            third[np.uint32(column[i + 2]) * stride + classes[i + 2]] += 1
+            fourth[np.uint32(column[i + 3]) * stride + classes[i + 3]] += 1
+    else:
+        for i in range(0, four, 4):
+            first[np.uint32(column[np.uint32(index[i])]) * stride + classes[i]] += 1
+            second[np.uint32(column[np.uint32(index[i + 1])]) * stride + classes[i + 1]] += 1
+            third[np.uint32(column[np.uint32(index[i + 2])]) * stride + classes[i + 2]] += 1
+            fourth[np.uint32(column[np.uint32(index[i + 3])]) * stride + classes[i + 3]] += 1
+    for i in range(four, rows):
+        first[np.uint32(column[i] if whole else column[np.uint32(index[i])]) * stride + classes[i]] += 1
+    for cell in range(size):
+        counts[cell // n_classes, cell % n_classes] += first[cell] + second[cell] + third[cell] + fourth[cell]
 
 
 @intrinsic

@@ -180,6 +180,24 @@ def test_a_chosen_pair_of_attributes_is_gone_and_a_redescription_has_so_many_tur
     assert len(pool.pool[0].attributes) == 4
 
 
+def test_rows_are_counted_once_for_the_weight_and_the_scores_of_a_redescription() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    rows = engine.load(random_table())
+    given = [(language.pair(0, 0), 0.5), (language.pair(1, 1), 0.8)]
+    pool = ExtensionScores(language, SCORE, 2, 2).evaluate(engine, rows, pool=given)
+    asked, count = [], pool.counts_of
+    pool = attrs.evolve(pool, counts_of=lambda redescribed: asked.append(redescribed) or count(redescribed))
+    pool.log_weights(pool.groups(), EXACT, 1.0)
+    position = int(pool.scores(pool.groups()[0], EXACT)[0][-1])
+    after = pool.after(pool.groups()[0], position)
+    after.log_weights(after.groups(), EXACT, 1.0)
+    assert asked == [given[0][0], given[1][0], after.pool[0]]
+    assert list(after.counted) == [given[1][0], after.pool[0]]  # what has gone is forgotten
+    fresh = ExtensionScores(language, SCORE, 2, 2).evaluate(engine, rows, pool=[(after.pool[0], 0.5), given[1]])
+    for found, expected in zip(after.groups(), fresh.groups(), strict=True):
+        np.testing.assert_array_equal(after.scores(found, EXACT), fresh.scores(expected, EXACT))
+
+
 def test_blocks_with_rows_left_out_are_counted_without_them() -> None:
     language = Language.of_schema(SCHEMA)
     block = InMemory().load(random_table())[0]

@@ -20,7 +20,7 @@ from dpframework import (
     Table,
     Threads,
 )
-from dpframework.tables.engines import cells_of
+from dpframework.tables.engines import _Blocks, cells_of
 
 SCHEMA = Schema(
     [
@@ -126,6 +126,47 @@ def test_threshold_scores_are_those_of_the_split_anywhere_between_two_values(tab
     for threshold in (0.5, 1.5, 4.2, 8.0, 9.9):
         piece = int(np.searchsorted(pieces.breaks, threshold, side="right")) - 1
         assert pieces.scores[piece] == pytest.approx(plain_score(table, Below("size", threshold), "norm"))
+
+
+@pytest.mark.parametrize("engine", [InMemory(), Threads(3)], ids=["memory", "threads"])
+@pytest.mark.parametrize("cut", ["colour", Cases([Below("size", 5)]), (Below("size", 5),)], ids=["all", "two", "some"])
+def test_scores_of_parts_are_the_same_whatever_was_counted_before(table, engine, cut):
+    first, second = (Candidates.of_schema(SCHEMA, names, multiway=False, cuts=True) for names in (NAMES, NAMES[:2]))
+    query = SplitScores(CRITERIA["max"], SCHEMA["class"], KnownRows(300), len(first))
+    rows = engine.load(table)
+    query.evaluate(engine, rows, candidates=first)
+    by = SCHEMA[cut] if isinstance(cut, str) else cut
+    for turn in range(2):  # asked again, what was kept is as good
+        for k, part in enumerate(engine.split(rows, by)):
+            for candidates in (second if k == 1 - turn else first, first):
+                counts = engine.sum(part, lambda block: query.count(block, candidates=candidates))  # noqa: B023
+                expected = query.answer(counts, candidates=candidates)
+                assert query.evaluate(engine, part, candidates=candidates).tolist() == expected.tolist()
+
+
+def test_the_last_part_is_not_counted(table):
+    counted = []
+
+    class Watched(_Blocks):
+        name = "watched"
+
+        def map(self, rows, function):
+            return [function(block) for block in rows]
+
+        def counts(self, rows, functions):
+            found = super().counts(rows, functions)
+            counted.append(len(found[0]))
+            return found
+
+    candidates = Candidates.of_schema(SCHEMA, NAMES, multiway=False, cuts=True)
+    query = SplitScores(CRITERIA["max"], SCHEMA["class"], KnownRows(300), len(candidates))
+    engine = Watched(1)
+    rows = engine.load(table)
+    query.evaluate(engine, rows, candidates=candidates)
+    for part in engine.split(rows, Cases([Below("size", 5)])):
+        query.evaluate(engine, part, candidates=candidates)
+    codes = sum(SCHEMA[name].size for name in NAMES)
+    assert counted == [codes, codes, 0]
 
 
 def test_a_derived_attribute_may_be_the_class_but_not_split_on(table):

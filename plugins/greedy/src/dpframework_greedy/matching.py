@@ -23,7 +23,7 @@ from dpframework.plan import Node, repeat, sequential, step
 from dpframework.queries import CellCounts, Match, MatchScores
 from dpframework.results import CellTable, Redescription, Wanted, distinct
 from dpframework.run import PrivateTable
-from dpframework.tables import Block
+from dpframework.tables import Block, tally
 from dpframework_greedy.language import Literal, known_top
 
 TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are found, with four a tenth
@@ -67,15 +67,18 @@ class TruthCells(CellCounts):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (cells of the left view, cells of the right)."""
-        codes = []
-        for side in (inputs["left"], inputs["right"]):
-            code = np.zeros(block.rows, dtype=np.int64)
-            for k, description in enumerate(side):
-                code |= description.holds(block).astype(np.int64) << k
-            codes.append(code)
-        cells = 2 ** len(inputs["right"])
-        counts = np.bincount(codes[0] * cells + codes[1], minlength=2 ** len(inputs["left"]) * cells)
-        return counts.reshape(-1, cells)
+        left, right = inputs["left"], inputs["right"]
+        number, kind = 2 ** (len(left) + len(right)), np.min_scalar_type(2 ** (len(left) + len(right)) - 1)
+
+        def cells(tile: Block) -> NDArray[Any]:
+            cell = np.zeros(tile.rows, dtype=kind)
+            for side in (left, right):
+                cell <<= kind.type(len(side))
+                for k, description in enumerate(side):
+                    cell |= description.holds(tile).astype(kind) << kind.type(k)
+            return cell
+
+        return tally(map(cells, block.tiles()), number).reshape(-1, 2 ** len(right))
 
 
 def planned(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction) -> Node:

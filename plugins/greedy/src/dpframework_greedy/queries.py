@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.queries import CellCounts, Query, Sensitivity
-from dpframework.tables import Block
+from dpframework.tables import Block, counts_by_class, tally
 from dpframework_greedy.choices import Group, Lattice, Pool
-from dpframework_greedy.language import Integers, Language, Redescribed
+from dpframework_greedy.language import UNEXTENDED, Integers, Language, Redescribed
 from dpframework_greedy.scores import Floats, Score, Surplus
 
 if TYPE_CHECKING:
@@ -192,16 +192,12 @@ class ExtensionScores(LanguageScores):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows by code of each attribute and class of one redescription (see `CLASS_OF_CELL`)."""
-        from dpframework.tables import add_class_counts
-
         redescribed: Redescribed = inputs["redescribed"]
         left, right = redescribed.holds(block)
-        classes = (2 * left + right).astype(np.uint8)
+        classes = 2 * left.view(np.uint8) + right.view(np.uint8)
         positions = np.concatenate([_matrix_rows(block, side) for side in self.language.sides])
         sizes = np.concatenate(self.language.tops) + 1
-        counts = np.zeros((int(sizes.sum()), 4), dtype=np.int64)
-        add_class_counts(block.matrix, block.index, positions, sizes, classes, counts)
-        return counts
+        return counts_by_class(block, positions, sizes, classes, 4)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
         """Return the pool of the given redescriptions; rows are counted when it is asked for their extensions."""
@@ -213,7 +209,7 @@ class ExtensionScores(LanguageScores):
         pool = tuple(redescribed for redescribed, _ in inputs["pool"])
         parts = tuple(self.score.surpassing(float(index)).parts(number) for _, index in inputs["pool"])
         turns = (self.turns,) * len(pool)
-        return ExtensionPool(self.language, counts_of, number, parts, self.score.adds, pool, turns)
+        return ExtensionPool(self.language, counts_of, {}, number, parts, self.score.adds, pool, turns)
 
 
 @attrs.frozen(eq=False)
@@ -229,6 +225,8 @@ class ExtensionPool(Pool):
         See `ExtensionScores`.
     counts_of
         Counts the rows by code and class of a redescription.
+    counted
+        What it counted, while the redescription is in the pool: its weight and then its scores are read off the same.
     rows
         The number of rows (private).
     parts, adds
@@ -239,6 +237,7 @@ class ExtensionPool(Pool):
 
     language: Language
     counts_of: Callable[[Redescribed], Integers]
+    counted: dict[Redescribed, Integers]
     rows: int
     parts: tuple[Floats, ...]
     adds: bool
@@ -261,7 +260,9 @@ class ExtensionPool(Pool):
 
         redescribed, language = self.pool[group.number], self.language
         scoring = Scoring(self.parts[group.number], self.adds, unit)
-        counts, literals = self.counts_of(redescribed), literals_of(language)
+        if redescribed not in self.counted:
+            self.counted[redescribed] = self.counts_of(redescribed)
+        counts, literals = self.counted[redescribed], literals_of(language)
         width = int((language.tops[0] + 1).sum())
         totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
         unextended = np.array([lattice_score(totals[3], totals[1] + totals[2], scoring)])
@@ -273,6 +274,8 @@ class ExtensionPool(Pool):
     def after(self, group: Group, position: int) -> ExtensionPool:
         """Replace the chosen redescription by its extension, which has a turn less."""
         k, pool, turns = group.number, list(self.pool), list(self.turns)
+        if position != UNEXTENDED:
+            self.counted.pop(pool[k], None)
         pool[k] = self.language.extended(pool[k], position)
         turns[k] -= 1
         return attrs.evolve(self, pool=tuple(pool), turns=tuple(turns))
@@ -313,5 +316,5 @@ class Cells(CellCounts):
         """Count this block's rows, in the order of the cells."""
         redescribed: Redescribed = inputs["redescribed"]
         left, right = redescribed.holds(block)
-        classes = np.bincount(2 * left.astype(np.int64) + right, minlength=4)
+        classes = tally([2 * left.view(np.uint8) + right.view(np.uint8)], 4)
         return classes[list(CLASS_OF_CELL)]

@@ -36,9 +36,10 @@ class Weighing(NamedTuple):
 def count_classes(rows: Bits, test: Bits, starts: Integers, counts: NDArray[Any]) -> None:
     """Fill in counts[c]: rows of a set that a test holds for, where words starts[c] to starts[c + 1] hold class c."""
     for c in range(len(counts)):
+        some, held = rows[starts[c] : starts[c + 1]], test[starts[c] : starts[c + 1]]
         total = np.int64(0)
-        for w in range(starts[c], starts[c + 1]):
-            total += popcount(rows[w] & test[w])
+        for w in range(len(some)):  # from 0: an index that may be negative keeps the compiler from many words at once
+            total += popcount(some[w] & held[w])
         counts[c] = total
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, final
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores
-from dpframework.tables import Block
+from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores, cell_counts
+from dpframework.tables import Block, counts_by_class
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.splits import BELOW, EQUALS, OFF_GRID, Candidates, Split
+
+MOST_KEPT = 1 << 14  # codes, of all attributes together: what is kept of a node is then small
 
 
 @final
@@ -51,12 +54,13 @@ class SplitScores(CriterionScores, CandidateScores):
         return given
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count rows by code and class, for each attribute of the candidates, then by side of each threshold."""
-        from dpframework.tables import add_class_counts
+        """Count rows by code and class, for each attribute of the candidates, then by side of each threshold.
 
+        Of the attributes only those at some positions in `candidates.attributes`, if they are given as `only`.
+        """
         candidates: Candidates = inputs["candidates"]
         classes = block.codes(self.target.name)
-        on_grid = _attributes_on_grid(candidates)
+        on_grid = inputs.get("only", _attributes_on_grid(candidates))
         if len(on_grid) and candidates.attributes[on_grid].max() >= len(block.matrix):
             raise InputError(
                 "a derived attribute cannot be split on; derive a class, or split on the schema's attributes"
@@ -65,12 +69,28 @@ class SplitScores(CriterionScores, CandidateScores):
         width = int(sizes.sum())
         thresholds = np.flatnonzero(candidates.kinds == OFF_GRID)
         counts = np.zeros((width + 2 * len(thresholds), self.target.size), dtype=np.int64)
-        add_class_counts(block.matrix, block.index, candidates.attributes[on_grid], sizes, classes, counts)
+        counts[:width] = counts_by_class(block, candidates.attributes[on_grid], sizes, classes, self.target.size)
         for k, position in enumerate(thresholds):
             below = candidates[int(position)].holds(block)  # type: ignore[union-attr]
             for side, rows in enumerate((below, ~below)):
                 counts[width + 2 * k + side] = np.bincount(classes[rows], minlength=self.target.size)
         return counts
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> NDArray[np.float64]:
+        """Score the candidates; what is known of the node above and of the other nodes below it is not counted."""
+        candidates: Candidates = inputs["candidates"]
+        on_grid = _attributes_on_grid(candidates)
+        keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
+        known = [_of_relatives(engine.kept_around(rows), key) for key in keys]
+        only = on_grid[[table is None for table in known]]
+        counted = engine.sum(rows, functools.partial(self.count, candidates=candidates, only=only))
+        start, tables = 0, []
+        for table, size in zip(known, candidates.sizes[on_grid].tolist(), strict=True):
+            tables.append(counted[start : start + size] if table is None else table)
+            start += size if table is None else 0
+        if candidates.sizes[on_grid].sum() <= MOST_KEPT:
+            engine.kept(rows).update(zip(keys, tables, strict=True))
+        return self.answer(np.concatenate([*tables, counted[start:]]), **inputs)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
@@ -90,6 +110,13 @@ class SplitScores(CriterionScores, CandidateScores):
         scores = np.zeros(len(candidates))
         split_scores(counts, slots, widths, kinds, candidates.codes, self.criterion.code, scores)
         return scores
+
+
+def _of_relatives(around: Any, key: Any) -> NDArray[np.int64] | None:
+    """Return what the node above kept under a key, less what all other nodes below it kept; None if one has not."""
+    if around is None or not all(key in kept for kept in (around[0], *around[1])):
+        return None
+    return np.asarray(around[0][key] - sum(kept[key] for kept in around[1]))
 
 
 def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
@@ -171,8 +198,7 @@ class CodesByClass(CellCounts):
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, shape (codes, classes)."""
         attribute: Attribute = inputs["attribute"]
-        cell = block.codes(attribute.name).astype(np.int64) * self.target.size + block.codes(self.target.name)
-        return np.bincount(cell, minlength=attribute.size * self.target.size).reshape(attribute.size, -1)
+        return cell_counts(block, (attribute, self.target))
 
 
 def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criterion: Criterion) -> NDArray[np.float64]:

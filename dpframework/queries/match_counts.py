@@ -1,0 +1,178 @@
+"""Rows in common of pairs of tests, one of each view: counted as bits, or in tables where attributes have many values.
+
+Sets are made of the binary digits of codes: these are fewer than tests. Of two sets of rows as bits, 64 rows take an
+instruction or two. A pair of attributes has as many pairs of sets as pairs of tests, so where these are many, each row
+is counted once in the attributes' table instead, and sums over the table are the numbers of the sets. Which of both it
+is follows from the numbers of tests: they are public.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.descriptions import Description, Equals, Literal
+from dpframework.tables.blocks import Block
+
+TILE = 1 << 16  # rows: their bits for all tests stay in the cache
+MOST_AS_BITS = 256  # pairs of tests: from here on it takes less time to count a row in a table
+Masks = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+
+@final
+@attrs.frozen(slots=False)
+class Side:
+    """The tests of a view, and the sets of rows that are counted for it.
+
+    These are the tests, then where each attribute that may be missing is known, then everyone.
+
+    Attributes
+    ----------
+    attributes
+        Those of the view.
+    tests
+        The tests of each.
+    """
+
+    attributes: tuple[Attribute, ...]
+    tests: tuple[tuple[Literal, ...], ...]
+
+    @property
+    def number(self) -> int:
+        """The number of sets."""
+        return sum(map(len, self.tests)) + sum(a.missing_code is not None for a in self.attributes) + 1
+
+    @property
+    def spans(self) -> list[slice]:
+        """Where each attribute's tests are among the sets."""
+        ends = np.cumsum([0, *map(len, self.tests)]).tolist()
+        return [slice(low, high) for low, high in itertools.pairwise(ends)]
+
+    def known(self) -> Integers:
+        """Return, for each test, which of the sets says where its attribute is known."""
+        nullable = [a.name for a in self.attributes if a.missing_code is not None]
+        start = sum(map(len, self.tests))
+        sets = [
+            nullable.index(a.name) if a.name in nullable else len(nullable)
+            for a, tests in zip(self.attributes, self.tests, strict=True)
+            for _ in tests
+        ]
+        return start + np.array(sets, dtype=np.int64)
+
+    @functools.cached_property
+    def wanted(self) -> list[Integers]:
+        """The code that each attribute's tests ask for, or the last of them."""
+        found = []
+        for attribute, tests in zip(self.attributes, self.tests, strict=True):
+            code_of = {label: code for code, label in enumerate(attribute.labels)}
+            codes = [code_of[test.value] for test in tests if isinstance(test, Equals)]
+            found.append(np.arange(len(tests)) if isinstance(attribute, Numeric) else np.array(codes, dtype=np.int64))
+        return found
+
+    def words(self, block: Block) -> NDArray[np.uint64]:
+        """Return the sets as bits of a block's rows, shape (sets, words of 64 rows); bits of no row may be set too."""
+        from dpframework.queries.kernels import fill_sets
+
+        words = empty_words(self.number, block.rows)
+        position, nullable = 0, sum(map(len, self.tests))
+        for attribute, wanted in zip(self.attributes, self.wanted, strict=True):
+            digits = _digits(block.codes(attribute.name), attribute.size)
+            fill_sets(digits, wanted, isinstance(attribute, Numeric), words[position : position + len(wanted)])
+            position += len(wanted)
+            if attribute.missing_code is not None:
+                known = words[nullable : nullable + 1]
+                fill_sets(digits, np.array([attribute.missing_code]), False, known)
+                np.invert(known, out=known)
+                nullable += 1
+        words[-1] = ~np.uint64(0)
+        return words
+
+    def summed(self, k: int, table: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of a table's rows, by code of attribute k, over the codes of each of its tests."""
+        return np.asarray((table.cumsum(axis=0) if isinstance(self.attributes[k], Numeric) else table)[self.wanted[k]])
+
+
+def empty_words(sets: int, rows: int) -> NDArray[np.uint64]:
+    """Return the bits of so many empty sets of rows, in words of 64 rows."""
+    return np.zeros((sets, -(-rows // 64)), dtype=np.uint64)
+
+
+def _digits(codes: NDArray[Any], size: int) -> NDArray[np.uint64]:
+    """Return the binary digits of codes below `size`, the last first, each as a set of rows."""
+    number = (size - 1).bit_length()
+    digits = empty_words(number, len(codes))
+    pack(codes & (1 << np.arange(number)).astype(codes.dtype)[:, None], digits)
+    return digits
+
+
+def pack(masks: NDArray[Any], words: NDArray[np.uint64]) -> None:
+    """Fill in where masks are not 0, as bits."""
+    bits = np.packbits(masks, axis=1)
+    words.view(np.uint8)[:, : bits.shape[1]] = bits
+
+
+def common_counts(
+    block: Block, left: Side, right: Side, known: Sequence[Description], *, everyone: bool
+) -> NDArray[np.int32]:
+    """Count a block's rows in each set of either side at once: of all rows, if asked, then within each known set.
+
+    Returns
+    -------
+    NDArray[np.int32]
+        Shape (known sets, and one more for all rows, left sets, right sets).
+    """
+    from dpframework.queries.kernels import count_common
+
+    tabled = [
+        (i, j)
+        for i in range(len(left.tests))
+        for j in range(len(right.tests))
+        if len(left.tests[i]) * len(right.tests[j]) > MOST_AS_BITS
+    ]
+    as_bits = np.ones((left.number, right.number), dtype=np.bool_)
+    for i, j in tabled:
+        as_bits[left.spans[i], right.spans[j]] = False
+    within = len(known) + everyone
+    counts = np.zeros((within, left.number, right.number), dtype=np.int32)
+    tables = {pair: np.zeros((within, *_shape(left, right, pair)), dtype=np.int64) for pair in tabled}
+    for tile in block.tiles(TILE):
+        masks = [*([np.ones(tile.rows, dtype=np.bool_)] * everyone), *(d.holds(tile) for d in known)]
+        chosen = empty_words(within, tile.rows)
+        pack(np.array(masks), chosen)
+        count_common(left.words(tile), right.words(tile), chosen, as_bits, counts)
+        if tabled:
+            _add_tables(tile, left, right, masks, tables)
+    for (i, j), table in tables.items():
+        for k in range(within):
+            sums = right.summed(j, left.summed(i, table[k]).T).T
+            counts[k, left.spans[i], right.spans[j]] = sums
+    return counts
+
+
+def _shape(left: Side, right: Side, pair: tuple[int, int]) -> tuple[int, int]:
+    return left.attributes[pair[0]].size, right.attributes[pair[1]].size
+
+
+def _add_tables(
+    block: Block, left: Side, right: Side, masks: Sequence[Masks], tables: dict[tuple[int, int], NDArray[np.int64]]
+) -> None:
+    """Add a block's rows within each mask to the tables of pairs of attributes."""
+    sides = (left, 0), (right, 1)
+    columns = [{p[k]: block.codes(side.attributes[p[k]].name) for p in tables} for side, k in sides]
+    for m, mask in enumerate(masks):
+        chosen = [{k: codes.compress(mask) for k, codes in side.items()} for side in columns]
+        for (i, j), table in tables.items():
+            size = table[m].size
+            kind = np.min_scalar_type(size)
+            cell = chosen[0][i].astype(kind)
+            cell *= kind.type(table.shape[2])
+            np.add(cell, chosen[1][j], out=cell, casting="unsafe")
+            table[m] += np.bincount(cell, minlength=size).reshape(table[m].shape)
