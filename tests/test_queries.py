@@ -168,6 +168,7 @@ def test_texts_and_attributes() -> None:
     assert Count(dpf.Equals("c", "x")).text == "count of rows with c = x"
     assert Count(dpf.And([dpf.Equals("c", "x"), dpf.Equals("c", "y")])).attributes == ("c",)
     assert JointHistogram([ILL, C]).text == "joint histogram of ill, c"
+    assert JointHistogram([ILL, C]).histograms == (JointHistogram([ILL, C]).answer_length,)
     assert JointHistogram([ILL, C]).candidates()[:3] == [("false", "x"), ("false", "y"), ("true", "x")]
     assert Supports([dpf.Equals("c", "x")]).text == "supports of 1 descriptions"
     assert Histogram(ILL).candidates() == ("false", "true", "missing")

@@ -80,6 +80,20 @@ def test_scores_against_marginals_that_are_not_public_are_caught(relation: dpf.R
     assert right.tightness == pytest.approx(1)
 
 
+def test_a_score_is_the_distance_from_independence() -> None:
+    """Against sums over cells, with marginals that are not equal, and attributes of several sizes."""
+    attributes = [A, dpf.Boolean("b"), dpf.Categorical("c", list("pqrs"))]
+    schema, rng, engine = dpf.Schema(attributes), np.random.default_rng(5), dpf.InMemory()
+    codes = np.array([rng.integers(0, one.size, 40) for one in attributes])
+    marginals = [np.array([4.0, 30, 6]), np.array([25.0, 15]), np.array([1.0, 9, 10, 20])]
+    query, rows = PairDependence(attributes), engine.load(dpf.Table.from_codes(schema, codes))
+    found = query.evaluate(engine, rows, marginals=np.concatenate(marginals), chosen=())
+    for score, (a, b) in zip(found, [(0, 1), (0, 2), (1, 2)], strict=True):
+        counted = np.zeros((attributes[a].size, attributes[b].size))
+        np.add.at(counted, (codes[a], codes[b]), 1)
+        assert score == np.abs(counted - np.rint(np.outer(marginals[a], marginals[b]) / 40)).sum()
+
+
 def test_pairs_that_are_connected_are_no_candidates() -> None:
     query = PairDependence([A, B, C, dpf.Boolean("d")])
     assert len(query.candidates(chosen=())) == query.answer_length == 6
