@@ -50,6 +50,12 @@ class TestMatchScores(QueryConformance):
     pairs = 120
 
 
+@pytest.mark.parametrize(("labels", "tested"), [(["x"], []), (["x", "y"], ["y"]), (["x", "y", "z"], ["x", "y", "z"])])
+def test_no_test_holds_for_all_or_is_the_negation_of_another(labels: list[str], tested: list[str]) -> None:
+    for missing in (False, True):
+        assert binary_tests(dpf.Categorical("a", labels, missing=missing)) == [Equals("a", label) for label in tested]
+
+
 def table_of(rows: Any) -> dpf.Table:
     codes = np.array([KINDS[k] for k in rows], dtype=np.int64).reshape(len(rows), len(SCHEMA)).T
     return dpf.Table.from_codes(SCHEMA, codes)

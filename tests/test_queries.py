@@ -44,6 +44,7 @@ QUERIES: dict[str, tuple[dpf.Query, set[tuple[Norm, Relation]]]] = {
     "unknown cells": (UnknownCells(), set()),
     "joint histogram": (JointHistogram([ILL, C]), set()),
     "marginals": (Marginals([ILL, C, ONLY]), set()),
+    "marginals of one value": (Marginals([ONLY]), set()),
     "overlapping supports": (
         Supports([dpf.Equals("ill", "true"), dpf.Equals("c", "x"), dpf.Not(dpf.Equals("ill", "false"))]),
         set(),
