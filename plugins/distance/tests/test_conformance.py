@@ -58,8 +58,7 @@ class TestDPDilca(MinerConformance):
         "max-relevance-published": 0.7,
         "max-dependency-all": 0.7,
         "max-relevance-all": 0.7,
-        "common": 0.7,
-        "add-or-remove-common": 0.7,
+        **dict.fromkeys(("common", "add-or-remove-common", "add-or-remove-relevance"), 0.95),
         "each-alone": 0.7,
     }
 

@@ -178,6 +178,8 @@ class DPDilca(Miner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return each context selection, published and ours, and what else has a privacy argument of its own."""
+        from dpframework_distance.witnesses import ATTRIBUTES, FEW, MANY, of_attributes, of_common_contexts
+
         attributes = [
             Boolean("ill"),
             Categorical("town", ["A", "B", "C"]),
@@ -185,11 +187,13 @@ class DPDilca(Miner):
             Numeric("age", 0, 90, cuts=[40]),
         ]
         counted = Schema(attributes, rows=7)
-        bounded = Schema(attributes, max_rows=12)
+        bounded, many = Schema(attributes, max_rows=12), Schema(ATTRIBUTES, max_rows=MANY)
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
-        found["common"] = Example(counted, cls(2, context="common", context_size=2))
+        common = cls(10, context="common", context_size=2)
+        replaced = of_common_contexts(FEW)[1:]
+        found["common"] = Example(Schema(ATTRIBUTES, rows=FEW), common, witnesses=replaced)
         for context in [context for context in PUBLISHED if context != "common"]:
             miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
@@ -199,10 +203,9 @@ class DPDilca(Miner):
                 )
                 found[f"{context}-all"] = Example(counted, attrs.evolve(miner, target=None))
         found["add-or-remove"] = Example(bounded, cls(2, target="town", context="max-dependency", context_size=2))
-        found["add-or-remove-relevance"] = Example(
-            bounded, cls(2, target="town", context="max-relevance", context_size=2)
-        )
-        found["add-or-remove-common"] = Example(bounded, cls(2, context="common", context_size=2))
+        relevance = cls(6, target="town", context="max-relevance", context_size=2)
+        found["add-or-remove-relevance"] = Example(many, relevance, witnesses=of_attributes())
+        found["add-or-remove-common"] = Example(many, common, witnesses=of_common_contexts())
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
         found["each-alone"] = Example(counted, cls(2, context_size=1, sharing=False))
         return found
