@@ -86,6 +86,14 @@ def probabilities(rows: dpf.Table, depth: int, scale: float, criterion: str = "n
     return weights / weights.sum()
 
 
+@pytest.mark.parametrize("mechanism", [ExactTrees(1), MarkovChainTrees(1, 10)], ids=str)
+def test_what_is_no_tree_of_the_language_is_never_put_out(mechanism: dpf.Mechanism) -> None:
+    data, claimed = data_of(table(), 2), calibration(mechanism, 2)
+    assert mechanism.log_density(data, np.array([0, 1, 2]), claimed) > -math.inf
+    for output in ([0, 1], [0, 1, -1], [0, 1, len(TESTS)], [[0, 1, 2]]):
+        assert mechanism.log_density(data, np.array(output), claimed) == -math.inf
+
+
 @pytest.mark.parametrize("engine", [InMemory(), Threads(3)], ids=["memory", "threads"])
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_scores_from_bits_equal_a_recount_row_by_row(criterion, engine):
