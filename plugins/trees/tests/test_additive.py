@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveModel, DPAdditive
+from dpframework_trees.additive.bins import cumulative_shares, even_cells, merged, merged_by_counts, most_bins
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
-from dpframework_trees.additive.miner import merged, most_bins
 from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.default_estimator import DPClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -49,7 +49,7 @@ def two_grades():
 
 def test_it_learns_a_sum_of_functions_for_several_classes():
     model, rows = mined(4)["model"], fruits(seed=1)
-    assert (model.predict(rows[["size", "colour", "ripe"]]) == rows.grade).mean() > 0.8
+    assert (model.predict(rows[["size", "colour", "ripe"]]) == rows.grade).mean() > 0.75
     assert [term.attribute.name for term in sorted(model.terms, key=lambda t: -t.importance)] == [
         "size",
         "colour",
@@ -132,7 +132,7 @@ def test_bins_are_merged_by_public_facts():
 def test_a_public_number_of_rows_is_not_counted():
     frame = fruits(500)
     known = dpf.Schema(SCHEMA.attributes, rows=500)
-    for schema, steps in ((SCHEMA, ["rows", "fit"]), (known, ["fit"])):
+    for schema, steps in ((SCHEMA, ["rows", "bins", "fit"]), (known, ["bins", "fit"])):
         study = dpf.Study(schema, epsilon=1, relation="replace-one")
         study.add("model", DPAdditive("grade", 1))
         results = study.run(dpf.table_from_frame(frame, schema), seed=0)
@@ -195,3 +195,42 @@ def test_the_model_that_was_chosen_predicts():
     model = DPClassifier(1, schema=schema, random_state=0).fit(few[["size", "colour", "ripe"]], few.grade)
     assert model.kind_ == "sampled-2"
     assert set(model.predict(few[["size", "colour", "ripe"]])) <= {"bad", "fine"}
+
+
+def test_bins_of_equal_width_are_merged_by_noisy_counts():
+    """Half of the sizes are below 3: merged bins hold about a quarter of the rows each, or what comes near."""
+    rng = np.random.default_rng(0)
+    size = np.minimum(rng.exponential(4, 4_000), 100)
+    frame = pd.DataFrame({"size": size, "grade": np.where(rng.random(4_000) < size / (size + 3), "fine", "bad")})
+    schema = dpf.Schema([dpf.Numeric("size", 0, 100, bins=50), dpf.Categorical("grade", ["bad", "fine"])])
+    study = dpf.Study(schema, epsilon=1)
+    study.add("model", DPAdditive("grade", 1))
+    results = study.run(dpf.table_from_frame(frame, schema), seed=0)
+    assert [step.name.split("/")[-1] for step in results.plan.steps()] == ["rows", "bins", "fit"]
+    assert results.plan.total().epsilon == 1
+    labels = results["model"].term("size").labels
+    assert labels[0] == "[0, 2)"
+    assert float(labels[-1][1:].split(",")[0]) < 20  # parts of equal width would end with one from 76
+
+    cuts = dpf.Schema([dpf.Numeric("size", 0, 100, cuts=range(2, 100, 2)), schema["grade"]])
+    study = dpf.Study(cuts, epsilon=1)
+    study.add("model", DPAdditive("grade", 1))  # chosen by hand: nothing is counted
+    assert [step.name.split("/")[-1] for step in study.plan().steps()] == ["rows", "fit"]
+    public = dpf.Schema(schema.attributes, rows=10**7)
+    study = dpf.Study(public, epsilon=1)
+    study.add("model", DPAdditive("grade", 1))  # enough rows to keep all bins
+    assert [step.name.split("/")[-1] for step in study.plan().steps()] == ["fit"]
+
+
+def test_noisy_counts_are_weighted_by_what_they_tell():
+    counts = np.array([90.0, 5.0, 3.0, 2.0])
+    assert cumulative_shares(counts, 1e-9, 100.0) == pytest.approx([0.9, 0.95, 0.98, 1.0])
+    assert cumulative_shares(counts, 1e12, 100.0) == pytest.approx([0.25, 0.5, 0.75, 1.0], abs=1e-6)
+    # in the middle: 1/12 expected, and the noise of two of four counts whose sum is known
+    half = cumulative_shares(counts, 100.0**2 / 12, 100.0)[1]
+    assert half == pytest.approx((0.95 + 0.5) / 2)
+    assert cumulative_shares(np.array([9.0, -9.0, 0.0, 0.0]), 1e-9, 9.0)[1] == 1.0  # never decreasing, 1 at most
+    for shares in ([1, 1, 1, 1], [0, 0, 0, 1], [0.5, 0.5, 0.5, 1]):
+        assert 2 <= len(set(even_cells(np.array(shares, dtype=float), 3))) <= 3
+    missing = dpf.Numeric("size", 0, 4, bins=4, missing=True)
+    assert merged_by_counts(missing, 2, np.array([9.0, 1.0, 1.0, 1.0, 50.0]), 1e-9, 12.0) == (0, 1, 1, 1, 2)

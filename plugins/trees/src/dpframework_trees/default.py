@@ -122,7 +122,7 @@ class DPClassifierMiner(Miner):
         return sequential(count, either(*(self._branch(schema, kind, rest) for kind in self._kinds(schema))))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: bins and cuts are those of the schema."""
+        """Return none: bins and cuts are made of those of the schema."""
         return ()
 
     def mine(self, table: PrivateTable) -> ChosenModel:
@@ -170,5 +170,5 @@ class DPClassifierMiner(Miner):
 
     def _branch(self, schema: Schema, kind: str, epsilon: Fraction) -> Node:
         if kind == ADDITIVE:
-            return sequential(self._fit(schema).step(epsilon, ()), name=kind)
+            return sequential(*self._fit(schema).steps(epsilon), name=kind)
         return sequential(self._tree(kind, epsilon).plan(schema), name=kind)

@@ -283,3 +283,10 @@ class Tuned:
         """The scale of the release's noise, in steps of its lattice."""
         moved = math.ceil(self.distance / self.release_step) + self.design.columns * self.design.outputs
         return float_above(moved / (self.epsilon * BLUR))
+
+
+def probabilities(scores: Reals) -> Reals:
+    """Return probabilities of the classes; one output is the log-odds of the second of two."""
+    both = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
+    weights = np.exp(both - both.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -1,35 +1,39 @@
 """`dp-additive`: an additive classifier, one function of each attribute, fitted at once.
 
 Claim: pure epsilon under either neighbouring relation; no assumptions (see `perturbation`). What decides on bins and on
-the ridge are public facts, epsilon, and the number of rows: the schema's, or a noisy count.
+the ridge are public facts, epsilon, and releases: the number of rows, unless it is public, and the counts of bins of
+equal width, where some must be merged (see `bins`). Budgets of all releases add up to epsilon.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import final
 
 import attrs
+import numpy as np
 
 from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, list_of_names, positive
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, sequential, step
-from dpframework.queries import Count
+from dpframework.queries import Count, Marginals
 from dpframework.run import Example, Miner, PrivateTable
+from dpframework_trees.additive.bins import FEWEST_BINS, merged, merged_by_counts, most_bins, worth_counting
 from dpframework_trees.additive.design import Design, Tuned
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
+from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import class_and_attributes
 
-STEP = "fit"
+STEP, BINS = "fit", "bins"
 COUNT_SHARE = Fraction(1, 50)
+SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 20)  # for each attribute, and for all
 MORE = 1 << 10  # rows than that bound, which units of several rows may add
-FEWEST_BINS, MOST_BINS = 4, 64
-ROOT_OF_ROWS = 16  # sqrt(rows epsilon) / 16 bins: more are merged
 
 
 @final
@@ -60,23 +64,25 @@ class DPAdditive(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return two classes, and several."""
+        """Return two classes, several, and bins of equal width."""
         two, several = cls("grade", 2), cls("colour", 2)
+        even, less = SCHEMA.replace(Numeric("size", 0, 8, bins=5)), {"bins": np.array([-40, 0, 40, 0, 0])}
         return {
             "two": Example(SCHEMA, two, witnesses=[added("grade"), replaced("grade")]),
             "several": Example(SCHEMA, several, witnesses=[added("colour"), replaced("colour")]),
+            "equal width": Example(even, two, witnesses=[added("grade", **less), replaced("grade", size=4, **less)]),
         }
 
     def plan(self, schema: Schema) -> Node:
-        """Plan a count of the rows, unless it is public, and the fit."""
+        """Plan a count of the rows, unless it is public, counts of bins if they are merged by these, and the fit."""
         fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon)
         if schema.rows is not None:
-            return fit.step(self.epsilon, ())
+            return sequential(*fit.steps(self.epsilon))
         count = step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE))
-        return sequential(count, fit.step(self.epsilon * (1 - COUNT_SHARE), ["rows"]))
+        return sequential(count, *fit.steps(self.epsilon * (1 - COUNT_SHARE), uses=["rows"]))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: bins are those of the schema."""
+        """Return none: bins are made of those of the schema."""
         return ()
 
     def mine(self, table: PrivateTable) -> AdditiveModel:
@@ -121,51 +127,56 @@ class AdditiveFit:
         if not given:
             raise InputError(f"no attribute tells rows apart for target '{target}'; one with two values is needed")
         found = cls(schema, of_class, given, epsilon)
-        found.design(math.inf if schema.row_bound is None else schema.row_bound)  # refuses too many columns
+        found.design(math.inf if schema.row_bound is None else schema.row_bound, {})  # refuses too many columns
         return found
 
-    def step(self, epsilon: Fraction, uses: Iterable[str]) -> Node:
-        """Plan the fit."""
-        query = LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
-        return step(STEP, query, ObjectivePerturbation(epsilon), uses=uses)
+    @property
+    def counted(self) -> tuple[Numeric, ...]:
+        """The attributes whose bins are counted: those of equal width, more than may be kept."""
+        most = FEWEST_BINS if self.schema.rows is None else self.most(self.schema.rows)
+        return tuple(a for a in self.given if isinstance(a, Numeric) and worth_counting(a, most))
+
+    def steps(self, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
+        """Plan the counts of bins, if any, and the fit."""
+        query, counted = LogisticRows(self.target, tuple(attribute.name for attribute in self.given)), self.counted
+        if not counted:
+            return [step(STEP, query, ObjectivePerturbation(epsilon), uses=uses)]
+        share = min(SHARE_OF_BINS * len(counted), MOST_FOR_BINS)
+        bins = step(BINS, Marginals(counted), DiscreteLaplace(epsilon * share))
+        rest = ObjectivePerturbation(epsilon * (1 - share))
+        return [bins, step(STEP, query, rest, uses=[*uses, BINS])]
 
     def model(self, table: PrivateTable, rows: float) -> AdditiveModel:
         """Fit, for about so many rows: a public or noisy number."""
-        design = self.design(rows)
+        design = self.design(rows, self._by_counts(table, rows))
         coefficients = table.release(STEP, design=design)
         tuned = Tuned(design, 1 / table.calibration(STEP).scale)
         return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given)
 
-    def design(self, rows: float) -> Design:
-        """Return the columns for about so many rows."""
+    def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
+        """Release the counts of bins, if that is planned, and merge by them what has more than may be kept."""
+        counted, most = self.counted, self.most(rows)
+        if not counted:
+            return {}
+        released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
+        ends = itertools.accumulate(attribute.size for attribute in counted)
+        return {
+            a.name: merged_by_counts(a, most, released[end - a.size : end].astype(float), variance, rows)
+            for a, end in zip(counted, ends, strict=True)
+            if worth_counting(a, most)
+        }
+
+    def about(self, rows: float) -> float:
+        """Return a number of rows, within what is possible."""
         bound = self.schema.row_bound
-        about = min(max(rows, 1.0), float(MOST_ROWS if bound is None else max(bound, 1)))
-        most = most_bins(about * float(self.epsilon))
-        bins = [merged(attribute, most) for attribute in self.given]
-        return Design(bins, self.target.size, about, MOST_ROWS if bound is None else bound + MORE)
+        return min(max(rows, 1.0), float(MOST_ROWS if bound is None else max(bound, 1)))
 
+    def most(self, rows: float) -> int:
+        """Return how many bins an attribute keeps, for about so many rows."""
+        return most_bins(self.about(rows) * float(self.epsilon))
 
-def most_bins(row_budget: float) -> int:
-    """Return how many bins a numeric attribute keeps at most, for rows times epsilon.
-
-    Examples
-    --------
-    >>> most_bins(4_000), most_bins(40_000), most_bins(10**9)
-    (4, 12, 64)
-    """
-    return min(max(round(math.sqrt(row_budget) / ROOT_OF_ROWS), FEWEST_BINS), MOST_BINS)
-
-
-def merged(attribute: Attribute, most: int) -> tuple[int, ...]:
-    """Return the cell of each code: neighbouring bins of a numeric attribute are merged, as many each as can be.
-
-    Missing values keep a cell of their own.
-    """
-    codes = tuple(range(attribute.size))
-    if not isinstance(attribute, Numeric):
-        return codes
-    bins = attribute.size - attribute.missing
-    if bins <= most:
-        return codes
-    cells = tuple(code * most // bins for code in range(bins))
-    return (*cells, most) if attribute.missing else cells
+    def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]]) -> Design:
+        """Return the columns for about so many rows, some of them with bins that are merged by counts."""
+        bound, most = self.schema.row_bound, self.most(rows)
+        bins = [by_counts.get(attribute.name) or merged(attribute, most) for attribute in self.given]
+        return Design(bins, self.target.size, self.about(rows), MOST_ROWS if bound is None else bound + MORE)

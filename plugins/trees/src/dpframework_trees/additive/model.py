@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError, Numeric, Schema, attribute_from_dict
 from dpframework.results import Drawn, axes_or_new
 from dpframework.tables import Block, InMemory, Table, table_from_frame
-from dpframework_trees.additive.design import Reals, Tuned
+from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
+from dpframework_trees.additive.stretch import stretch_of
 
 SHOWN = 6  # attributes in a drawing of all
 DIGITS = 6
@@ -88,10 +89,10 @@ class AdditiveModel(Drawn):
 
     @classmethod
     def of_fit(cls, tuned: Tuned, coefficients: Reals, target: Attribute, given: list[Attribute]) -> AdditiveModel:
-        """Make a model of released coefficients; the functions are centred, which moves no score."""
-        design = tuned.design
-        values = design.of_cells.T @ coefficients
-        deviations = design.of_cells.T**2 @ coefficient_deviations(tuned)
+        """Make a model of released coefficients: they are stretched (see `stretch`), and the functions centred."""
+        design, stretch = tuned.design, stretch_of(tuned, coefficients)
+        values = stretch * (design.of_cells.T @ coefficients)
+        deviations = stretch * (design.of_cells.T**2 @ coefficient_deviations(tuned))
         intercept, terms = values[-1].copy(), []
         for j, attribute in enumerate(given):
             part = slice(design.first_cells[j], design.first_cells[j + 1])
@@ -137,7 +138,7 @@ class AdditiveModel(Drawn):
 
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
         """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
-        return _probabilities(self.scores(rows, out_of_domain=out_of_domain))
+        return probabilities(self.scores(rows, out_of_domain=out_of_domain))
 
     def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
         """Return the most probable class of each row, as text."""
@@ -147,7 +148,7 @@ class AdditiveModel(Drawn):
     def codes(self, block: Block) -> NDArray[np.int64]:
         """Return the code of the most probable class of each row of a block, shape (rows,)."""
         scores = self.intercept + self._contributions(block).sum(axis=1)
-        return np.asarray(_probabilities(scores).argmax(axis=1))
+        return np.asarray(probabilities(scores).argmax(axis=1))
 
     def term(self, name: str) -> Term:
         """Return the function of an attribute."""
@@ -222,13 +223,6 @@ def coefficient_deviations(tuned: Tuned) -> Reals:
     (`Tuned.curvatures`: rows spread evenly over cells), since the true one is private.
     """
     return np.asarray(tuned.deviations / (tuned.curvatures + tuned.ridge))
-
-
-def _probabilities(scores: Reals) -> Reals:
-    """Return probabilities of the classes; one output is the log-odds of the second of two."""
-    both = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
-    weights = np.exp(both - both.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _numbers(values: Reals) -> str:

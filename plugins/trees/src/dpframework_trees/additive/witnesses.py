@@ -35,23 +35,23 @@ def columns_of(design: Design, codes: Sequence[int]) -> Reals:
     return np.asarray(design.of_cells[:, [*cells, design.first_cells[-1]]].sum(axis=1))
 
 
-def added(target: str) -> Witness:
-    """Return the red row against none, and coefficients at which its class is impossible."""
+def added(target: str, **released: object) -> Witness:
+    """Return the red row against none, and coefficients at which its class is impossible; and what else is released."""
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
         return -FAR * np.outer(columns_of(answer.design, CODES[target][0]), _towards(answer.design))
 
-    return Witness([], None, RED, {"fit": output})
+    return Witness([], None, RED, {"fit": output, **released})
 
 
-def replaced(target: str) -> Witness:
+def replaced(target: str, size: int = 7, **released: object) -> Witness:
     """Return the red row against another one of its class, which is impossible at the coefficients for both.
 
     The noise is positive at the red row's cells, negative at the other's, and of one sign with the red row at `ripe`,
     beyond the intercept: what leaves and what comes both move its norm down, or both up.
     """
     ripe = 2 if target == "grade" else 1
-    other = {"colour": "blue" if target == "grade" else "red", "size": 7, "ripe": "false"}
+    other = {"colour": "blue" if target == "grade" else "red", "size": size, "ripe": "false"}
     other["grade"] = "bad" if target == "grade" else "good"
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
@@ -66,7 +66,7 @@ def replaced(target: str) -> Witness:
         apart[design.starts[ripe]], apart[-1] = -largest, -(others + largest)
         return np.outer(apart, _towards(design))
 
-    return Witness([], RED, other, {"fit": output})
+    return Witness([], RED, other, {"fit": output, **released})
 
 
 def _towards(design: Design) -> Reals:

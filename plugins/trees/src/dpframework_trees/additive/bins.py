@@ -1,0 +1,106 @@
+"""Which bins of numeric attributes are merged, so that few are left: by public facts, and by noisy counts.
+
+More bins need more noise, so an attribute keeps `most_bins`. Where its schema gives cut points, these are taken to be
+chosen so that bins hold about as many rows each: as many neighbours are merged everywhere. Bins of equal width say
+nothing about rows, and often a few hold nearly all. Their counts are released with noise, and merged bins hold about as
+many rows each by these (`even_cells`): post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute, Numeric
+
+Reals = NDArray[np.float64]
+
+FEWEST_BINS, MOST_BINS = 4, 64
+ROOT_OF_ROWS = 16  # sqrt(rows epsilon) / 16 bins: more are merged
+
+
+def most_bins(row_budget: float) -> int:
+    """Return how many bins a numeric attribute keeps at most, for rows times epsilon.
+
+    Examples
+    --------
+    >>> most_bins(4_000), most_bins(40_000), most_bins(10**9)
+    (4, 12, 64)
+    """
+    return min(max(round(math.sqrt(row_budget) / ROOT_OF_ROWS), FEWEST_BINS), MOST_BINS)
+
+
+def worth_counting(attribute: Attribute, most: int) -> bool:
+    """Whether an attribute has more bins of equal width than it may keep."""
+    return isinstance(attribute, Numeric) and attribute.bins is not None and attribute.bins > most
+
+
+def merged(attribute: Attribute, most: int) -> tuple[int, ...]:
+    """Return the cell of each code: neighbouring bins of a numeric attribute are merged, as many each as can be.
+
+    Missing values keep a cell of their own.
+    """
+    codes = tuple(range(attribute.size))
+    if not isinstance(attribute, Numeric):
+        return codes
+    bins = attribute.size - attribute.missing
+    if bins <= most:
+        return codes
+    cells = tuple(code * most // bins for code in range(bins))
+    return (*cells, most) if attribute.missing else cells
+
+
+def merged_by_counts(attribute: Numeric, most: int, counts: Reals, variance: float, rows: float) -> tuple[int, ...]:
+    """Return the cell of each code: merged bins hold about as many rows each, by noisy counts.
+
+    Parameters
+    ----------
+    attribute
+        One that is `worth_counting`.
+    most
+        How many cells there may be, missing's aside: 3 or more.
+    counts
+        A noisy count of each code, missing's last, shape (codes,).
+    variance
+        That of a count's noise.
+    rows
+        About how many rows there are.
+    """
+    bins = attribute.size - attribute.missing
+    cells = even_cells(cumulative_shares(counts[:bins], variance, max(rows, 1.0)), most)
+    return (*cells, max(cells) + 1) if attribute.missing else cells
+
+
+def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
+    """Return about the share of the rows that lie in the first k bins, for each k, in increasing order.
+
+    The counts, scaled to the number of rows, add up with noise of variance k (b - k) / b times that of one, b the
+    number of bins. Without them any share is as likely in the middle: a variance of 1/12, less towards the ends, around
+    k / b. What is returned is the mean of the two, weighted by the inverses of their variances.
+    """
+    b = len(counts)
+    k = np.arange(1, b + 1)
+    spread = k * (b - k) / b
+    counted = np.cumsum(counts + (rows - counts.sum()) / b) / rows
+    expected, known = 4 * spread / b / 12, spread * variance / rows**2
+    weight = np.divide(expected, expected + known, out=np.ones(b), where=spread > 0)
+    shares = weight * counted + (1 - weight) * k / b
+    return np.asarray(np.clip(np.maximum.accumulate(shares), 0, 1))
+
+
+def even_cells(shares: Reals, most: int) -> tuple[int, ...]:
+    """Return the cell of each of some bins, by where the middle of its rows lies: `most` cells, or fewer.
+
+    They are two or more: the first bin's middle is 1/2 at most, the last one's at least, and with three cells or more
+    both are in one cell only if both are at 1/2, which they are not if shares end with 1.
+
+    Examples
+    --------
+    >>> even_cells(np.array([0.7, 0.8, 0.9, 1.0]), 3), even_cells(np.array([0.25, 0.5, 0.75, 1.0]), 3)
+    ((0, 1, 1, 1), (0, 1, 1, 2))
+    """
+    middles = (np.concatenate([[0.0], shares[:-1]]) + shares) / 2
+    cells = np.unique(np.minimum((middles * most).astype(int), most - 1), return_inverse=True)[1]
+    return tuple(int(cell) for cell in cells)
