@@ -1,6 +1,7 @@
 """Results in a folder: what is read again is what was written, and what is something else is refused."""
 
 import json
+import math
 import typing
 
 import attrs
@@ -132,6 +133,10 @@ def test_a_folder_that_holds_something_is_refused(results, folder):
         (
             {"matrices": {"n": [{"title": "t", "rows": ["a"], "columns": [], "values": [[1]]}]}},
             "this is not a matrix",
+        ),
+        (
+            {"matrices": {"n": [{"title": "t", "rows": ["a"], "columns": ["b"], "values": [[math.nan]]}]}},
+            "not a matrix",
         ),
         ({"about": {"data": "x", "time": "t"}}, "field about must contain"),
         ({"about": {"schema": None, "data": [1], "time": "t", "version": "1"}}, "field about.data"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -74,9 +75,13 @@ class Matrix:
             If it is something else.
         """
         try:
-            return cls(str(form["title"]), form["rows"], form["columns"], form["values"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError("this is not a matrix that dpframework wrote") from None
+            read = cls(str(form["title"]), form["rows"], form["columns"], form["values"])
+            finite = all(math.isfinite(value) for row in read.values for value in row)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            finite = False
+        if not finite:
+            raise InputError("this is not a matrix that dpframework wrote")
+        return read
 
 
 def matrices_of(result: Any) -> Sequence[Matrix]:
