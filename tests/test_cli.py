@@ -2,16 +2,18 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import typer
 from people import SCHEMA_FILE, tree_step
 
 import dpframework as dpf
-from dpframework.cli import main
+from dpframework.cli import app, main
 from dpframework.cli.shared import json_text
 from dpframework.facts.errors import InputError, ReleaseRefused
 
@@ -561,6 +563,27 @@ def test_every_command_has_help_with_an_example(capsys, command):
     assert f"Example: dpframework {command}" in " ".join(out.split())
     assert err == ""
     assert "--json" in out
+
+
+def leaves(command, path=()):
+    """Yield each command that has none below it, with its words."""
+    below = {name: one for name, one in getattr(command, "commands", {}).items() if not one.hidden}
+    if not below:
+        yield " ".join(path), command
+    for name, one in below.items():
+        yield from leaves(one, (*path, name))
+
+
+def test_every_command_has_examples_that_it_takes():
+    """Each is parsed as the command line parses it: no word or option of an example is unknown."""
+    found = dict(leaves(typer.main.get_command(app)))
+    assert len(found) > 15
+    for name, command in found.items():
+        text = command.epilog.removeprefix("Example: ")
+        for example in text.split("; "):
+            words = shlex.split(example)
+            assert " ".join(words[: 1 + len(name.split())]) == f"dpframework {name}"
+            command.make_context(name, words[1 + len(name.split()) :])
 
 
 def test_version(capsys):
