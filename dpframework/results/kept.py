@@ -40,7 +40,7 @@ class Kept(Shown, abc.ABC):
             return cls.read(form)
         except InputError:
             raise
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        except Exception:  # what a wrong form makes `read` raise depends on the class, which may be a plugin's
             raise InputError(f"this is not {cls.called} that dpframework wrote") from None
 
     @classmethod
