@@ -176,8 +176,13 @@ def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
 CHOICES = [[], KNOWN[:1], KNOWN, KNOWN[1:], [*KNOWN[1:], Equals("zone", "south")], []]
 
 
+@pytest.mark.parametrize("most", [0, 5 * 2 * 9, 1 << 20])
 @pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Threads(3), dpf.Mapped()])
-def test_scores_that_are_remembered_from_choice_to_choice_are_those_counted_anew(engine: Any) -> None:
+def test_scores_that_are_remembered_from_choice_to_choice_are_those_counted_anew(
+    engine: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(match_counts, "MOST_KEPT", most)
+    monkeypatch.setattr(match_counts, "TILE", 64)
     query, other = MatchScores(LEFT, RIGHT, Fraction(1, 10)), MatchScores(LEFT, RIGHT, cap=2)
     agreeing = [k for k, kind in enumerate(KINDS) for _ in range(9 - 6 * kind[0]) if kind[0] == (kind[3] in (1, 2))]
     rows = engine.load(table_of([*agreeing, *np.random.default_rng(5).integers(0, len(KINDS), 20)]))

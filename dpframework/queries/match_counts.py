@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import attrs
@@ -22,8 +22,11 @@ from dpframework.facts.descriptions import Description, Equals, Literal
 from dpframework.tables.blocks import Block
 
 TILE = 1 << 16  # rows: their bits for all tests stay in the cache
+MOST_KEPT = 1 << 26  # bytes of sets that are kept from one choice to the next
 MOST_AS_BITS = 256  # pairs of tests: from here on it takes less time to count a row in a table
 Masks = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+Sets = dict[Block, list[tuple[Words, Words]]]  # of either side, for each tile of a block
 Integers = NDArray[np.int64]
 
 
@@ -120,9 +123,11 @@ def pack(masks: NDArray[Any], words: NDArray[np.uint64]) -> None:
 
 
 def common_counts(
-    block: Block, left: Side, right: Side, known: Sequence[Description], *, everyone: bool
+    block: Block, left: Side, right: Side, known: Sequence[Description], *, everyone: bool, sets: Sets | None = None
 ) -> NDArray[np.int32]:
     """Count a block's rows in each set of either side at once: of all rows, if asked, then within each known set.
+
+    Sets that are in `sets` are not made again; those that are made are added, if there is room.
 
     Returns
     -------
@@ -143,11 +148,11 @@ def common_counts(
     within = len(known) + everyone
     counts = np.zeros((within, left.number, right.number), dtype=np.int32)
     tables = {pair: np.zeros((within, *_shape(left, right, pair)), dtype=np.int64) for pair in tabled}
-    for tile in block.tiles(TILE):
+    for tile, *words in _tiles(block, left, right, sets):
         masks = [*([np.ones(tile.rows, dtype=np.bool_)] * everyone), *(d.holds(tile) for d in known)]
         chosen = empty_words(within, tile.rows)
         pack(np.array(masks), chosen)
-        count_common(left.words(tile), right.words(tile), chosen, as_bits, counts)
+        count_common(*words, chosen, as_bits, counts)
         if tabled:
             _add_tables(tile, left, right, masks, tables)
     for (i, j), table in tables.items():
@@ -155,6 +160,22 @@ def common_counts(
             sums = right.summed(j, left.summed(i, table[k]).T).T
             counts[k, left.spans[i], right.spans[j]] = sums
     return counts
+
+
+def _tiles(block: Block, left: Side, right: Side, sets: Sets | None) -> Iterator[tuple[Block, Words, Words]]:
+    """Yield a block's tiles with the sets of either side."""
+    held = None if sets is None else sets.get(block)
+    kept = [] if sets is None else list(sets.values())  # at once: another thread may add its block's
+    taken = sum(words.nbytes for tiles in kept for pair in tiles for words in pair)
+    room = taken + (left.number + right.number) * (block.rows // 8) <= MOST_KEPT
+    made = []
+    for k, tile in enumerate(block.tiles(TILE)):
+        words = (left.words(tile), right.words(tile)) if held is None else held[k]
+        yield tile, *words
+        if held is None and room:
+            made.append(words)
+    if sets is not None and room:
+        sets.setdefault(block, made)
 
 
 def _shape(left: Side, right: Side, pair: tuple[int, int]) -> tuple[int, int]:

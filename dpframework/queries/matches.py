@@ -44,7 +44,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
 from dpframework.facts.schema import Schema
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.match_counts import Side, common_counts
+from dpframework.queries.match_counts import Sets, Side, common_counts
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
 
@@ -219,7 +219,8 @@ class MatchScores(CandidateScores):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int32]:
         """Count this block's rows by pairs of tests and of what is known: of all rows, then within each known set."""
-        return common_counts(block, *self._sides, inputs.get("known", ()), everyone=inputs.get("everyone", True))
+        everyone, sets = inputs.get("everyone", True), inputs.get("sets")
+        return common_counts(block, *self._sides, inputs.get("known", ()), everyone=everyone, sets=sets)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
         """Score all matches, against each set of rows that is known."""
@@ -233,14 +234,17 @@ class MatchScores(CandidateScores):
         """
         known, kept = tuple(inputs.get("known", ())), engine.kept(rows)
         last: _Last | None = kept.get(_Last)
-        if last is None or last.query != self or known[: len(last.known)] != last.known:
-            counts = engine.sum(rows, functools.partial(self.count, known=known))
+        if last is not None and last.query != self:
+            last = None
+        sets: Sets = {} if last is None else last.sets
+        if last is None or known[: len(last.known)] != last.known:
+            counts = engine.sum(rows, functools.partial(self.count, known=known, sets=sets))
             scores = self._lowered(counts[0], counts[1:], self._scored(counts[0]))
-            last = _Last(self, known, counts[0].copy(), scores)
+            last = _Last(self, known, counts[0].copy(), scores, sets)
         elif len(known) > len(last.known):
             more = known[len(last.known) :]
-            counts = engine.sum(rows, functools.partial(self.count, known=more, everyone=False))
-            last = _Last(self, known, last.everyone, self._lowered(last.everyone, counts, last.scores.copy()))
+            counts = engine.sum(rows, functools.partial(self.count, known=more, everyone=False, sets=sets))
+            last = _Last(self, known, last.everyone, self._lowered(last.everyone, counts, last.scores.copy()), sets)
         kept[_Last] = last  # of one query at a time
         return self._listed(last.scores)
 
@@ -280,12 +284,15 @@ class _Last:
         Rows in common by left set and right set, of all rows.
     scores
         Of all matches, those of one attribute alone included.
+    sets
+        The sets of rows as bits, of blocks that there is room for.
     """
 
     query: MatchScores
     known: tuple[Description, ...]
     everyone: NDArray[np.int64]
     scores: Floats
+    sets: Sets
 
 
 def rows_meant(schema: Schema) -> int:
