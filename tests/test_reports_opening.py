@@ -293,11 +293,14 @@ def test_the_list_of_releases_has_every_step_in_both_formats(plan):
     assert next(csv.DictReader(io.StringIO(releases_csv(study.plan()))))["reads"] == "'=1+1"
 
 
-def test_a_page_of_a_thousand_steps_stays_small():
+def test_a_page_of_a_thousand_steps_or_parts_stays_small():
     part = [dpf.step(f"count {k}", Histogram(A), DiscreteLaplace("1/1000")) for k in range(100)]
     page = html_report(planned(*(dpf.sequential(*part) for _ in range(10))))
     assert len(page.encode()) < 2_000_000
     assert 'id="step-1000"' in page
+    page = html_report(planned(*(counted("count", A, "1/1000") for _ in range(1000))))
+    assert len(page.encode()) < 2_000_000
+    assert 'id="node-2000"' in page
 
 
 def test_of_many_results_the_first_are_in_the_first_table_and_all_among_the_steps():

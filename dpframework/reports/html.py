@@ -39,6 +39,8 @@ MOST_RESULTS = 100  # in the first table
 MOST_NAMES = 24  # of attributes in the first table; those of `Loss by attribute` are all there
 MOST_KINDS = 6  # of releases of one result in the first table
 MOST_CELLS = 30  # of a heat map, either way; a larger one is shown as text
+_INDENTED = re.compile(r"\n\s+")  # a tenth of a large page
+_KEPT = re.compile(r"(<(?:pre|style|script)\b.*?</(?:pre|style|script)>)", re.DOTALL)
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
@@ -289,7 +291,9 @@ def _page(template: str, **content: Any) -> str:
     styles, script = (_read(name) for name in ("page.css", "page.js"))
     page = environment.get_template(template)
     policy = f"default-src 'none'; img-src data:; style-src {_hash_source(styles)}; script-src {_hash_source(script)}"
-    return page.render(styles=_as_is(styles), script=_as_is(script), policy=policy, version=__version__, **content)
+    text = page.render(styles=_as_is(styles), script=_as_is(script), policy=policy, version=__version__, **content)
+    parts = _KEPT.split(text)  # what is kept as it stands is at the odd places
+    return "".join(part if place % 2 else _INDENTED.sub("\n", part) for place, part in enumerate(parts))
 
 
 @functools.cache
