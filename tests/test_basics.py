@@ -251,6 +251,8 @@ def test_noise_that_adds_up_to_0_makes_smaller_sums_and_no_smaller_than_they_are
     assert str(table.margin("b")).endswith("The sum of all cells is 0.")
     assert Frequencies.read(table.to_dict()) == table
     assert Frequencies.read(table.to_dict() | {"exact_total": False}).total.variance == 8 * 12
+    with pytest.raises(dpf.InputError):
+        Frequencies.from_dict(table.to_dict() | {"exact_total": "no"})
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 2, 6])

@@ -75,7 +75,7 @@ class Frequencies(Drawn):
     labels: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
     counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=float, validator=finite_from_0("the variance of a count's noise"))
-    exact_total: bool = attrs.field(default=False, kw_only=True)
+    exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
         """Refuse counts that are no numbers, or not one a cell."""
