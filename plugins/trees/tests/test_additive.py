@@ -201,8 +201,10 @@ def test_bins_of_equal_width_are_merged_by_noisy_counts():
     """Half of the sizes are below 3: merged bins hold about a quarter of the rows each, or what comes near."""
     rng = np.random.default_rng(0)
     size = np.minimum(rng.exponential(4, 4_000), 100)
-    frame = pd.DataFrame({"size": size, "grade": np.where(rng.random(4_000) < size / (size + 3), "fine", "bad")})
-    schema = dpf.Schema([dpf.Numeric("size", 0, 100, bins=50), dpf.Categorical("grade", ["bad", "fine"])])
+    grade = np.where(rng.random(4_000) < size / (size + 3), "fine", "bad")
+    frame = pd.DataFrame({"other": rng.uniform(0, 100, 4_000), "size": size, "grade": grade})
+    even = [dpf.Numeric(name, 0, 100, bins=50) for name in ("other", "size")]
+    schema = dpf.Schema([*even, dpf.Categorical("grade", ["bad", "fine"])])
     study = dpf.Study(schema, epsilon=1)
     study.add("model", DPAdditive("grade", 1))
     results = study.run(dpf.table_from_frame(frame, schema), seed=0)

@@ -4,12 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_trees.additive import Design
+from dpframework_trees.additive import AdditiveModel, Design
 from dpframework_trees.additive.design import Tuned, probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimised
+from dpframework_trees.additive.model import coefficient_deviations
 from dpframework_trees.additive.perturbation import drawn_noise
 from dpframework_trees.additive.stretch import MOST, evidence_of, stretch_of
 
+from dpframework.facts import Boolean, Categorical
 from dpframework.mechanisms.randomness import SeededRandomness
 
 ATTRIBUTES, CELLS = 6, 3
@@ -85,11 +87,23 @@ def test_scores_that_are_held_back_are_stretched():
     assert np.mean(gaps[1::2]) < np.mean(gaps[::2]) / 1.3
 
 
+def test_a_model_has_the_scores_that_were_stretched():
+    rows = rows_of(4.0)
+    tuned, w = fitted(rows, "1/2", 0)
+    factor = stretch_of(tuned, w)
+    given = [Categorical(f"a{j}", ["x", "y", "z"]) for j in range(ATTRIBUTES)]
+    model = AdditiveModel.of_fit(tuned, w, Boolean("ill"), given)
+    of_terms = [term.values[rows.cells[:, j] - CELLS * j] for j, term in enumerate(model.terms)]
+    assert model.intercept + np.sum(of_terms, axis=0) == pytest.approx(factor * scores_of(rows, w))
+    assert model.terms[0].deviations == pytest.approx(factor * coefficient_deviations(tuned)[:CELLS])
+
+
 def test_scores_that_say_enough_are_left_alone():
     """Nothing to learn, at a small epsilon: all that coefficients hold is noise, and that is taken off."""
     rows = rows_of(0.0, in_first=0.8)
     factors = [stretch_of(*fitted(rows, "1/10", seed)) for seed in range(10)]
     assert np.mean(factors) < 1.1
+    assert min(factors) == 1.0  # evidence for smaller scores is none
     tuned, w = fitted(rows, "1/10", 0)
     assert stretch_of(tuned, 0 * w) == 1.0
     assert all(1 <= stretch_of(tuned, times * w) <= MOST for times in (2, 5, 20, 1000))
