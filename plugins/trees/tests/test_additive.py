@@ -211,8 +211,8 @@ def test_bins_of_equal_width_are_merged_by_noisy_counts():
     assert [step.name.split("/")[-1] for step in results.plan.steps()] == ["rows", "bins", "fit"]
     assert results.plan.total().epsilon == 1
     labels = results["model"].term("size").labels
-    assert labels[0] == "[0, 2)"
-    assert float(labels[-1][1:].split(",")[0]) < 20  # parts of equal width would end with one from 76
+    # parts of equal width would begin with one to 24 or beyond
+    assert float(labels[0][1:-1].split(",")[1]) < 12
 
     cuts = dpf.Schema([dpf.Numeric("size", 0, 100, cuts=range(2, 100, 2)), schema["grade"]])
     study = dpf.Study(cuts, epsilon=1)
