@@ -327,7 +327,8 @@ def test_what_a_fit_found_is_drawn(estimator):
     model = estimator(epsilon=50, schema=SCHEMA, random_state=0).fit(X, y)
     axes = pyplot.subplots()[1]
     assert model.plot(axes) is axes
-    shown = " ".join(text.get_text() for text in [*axes.texts, *axes.get_yticklabels()])
+    titles = [own.get_title() for own in axes.child_axes]  # of additive functions
+    shown = " ".join([*titles, *(text.get_text() for text in axes.texts)])
     assert str(SCHEMA.names[int(model.feature_importances_.argmax())]) in shown
     pyplot.close("all")
 
