@@ -17,6 +17,7 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.unit import ROW
 from dpframework.study import load_study
 from dpframework.tables import csv_file, parquet_files, reading
+from dpframework.tables.sources import open_source
 from dpframework.tables.watching import watched
 
 SCHEMA = dpf.Schema(
@@ -141,6 +142,17 @@ def test_many_files_are_one_table(tmp_path: Path) -> None:
     )
     FRAME[:20].write_csv(tmp_path / "a.csv")
     assert same(dpf.read_table([tmp_path / "a.csv", *parts[1:]], SCHEMA), whole)
+
+
+def test_a_column_of_several_files_keeps_its_type_or_is_text(tmp_path: Path) -> None:
+    pl.DataFrame({"n": [1, 2]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"n": [3]}).write_parquet(tmp_path / "b.parquet")
+    two = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    source = open_source(two)
+    assert source.name == "a.parquet and 1 more file"
+    assert source.take(["n"])["n"].to_list() == [1, 2, 3]
+    pl.DataFrame({"n": [2.5]}).write_parquet(tmp_path / "b.parquet")
+    assert open_source(two).take(["n"])["n"].to_list() == ["1", "2", "2.5"]
 
 
 def test_files_that_are_not_there_or_lack_a_column_are_one_sentence(tmp_path: Path) -> None:

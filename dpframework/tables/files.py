@@ -13,7 +13,7 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.building import Found, TableBuilder
-from dpframework.tables.places import files_of, is_url
+from dpframework.tables.places import files_of, is_url, name_of
 from dpframework.tables.reading import read_table
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table
@@ -89,10 +89,7 @@ class TableFiles:
     @property
     def sources(self) -> dict[str, str]:
         """What errors call the table of each attribute: as they do where it is read by one process."""
-        files = self.files()
-        first = os.path.basename(self.path[0] if len(self.path) == 1 else files[0])
-        name = first if len(self.path) == 1 else f"{first} and {len(files) - 1} more files"
-        return dict.fromkeys(self.schema.names, name)
+        return dict.fromkeys(self.schema.names, name_of(self.path, self.files()))
 
     def pieces(self, number: int) -> list[Piece]:
         """Return parts of the table that can be read apart, in the order of its rows: each file, and parts of Parquet.

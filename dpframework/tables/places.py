@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from dpframework.facts.errors import InputError, NotOpened
@@ -50,6 +51,22 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     if not found:
         raise NotOpened(f"{path}: there is no such file")
     return [file for one in found for file in files_of(one)]
+
+
+def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> str:
+    """Return what errors call the table that lies in the files of some places.
+
+    Examples
+    --------
+    >>> name_of(["visits"], ["visits/a.parquet", "visits/b.parquet"])
+    'visits'
+    >>> name_of(["a.csv", "b.csv"], ["a.csv", "b.csv"])
+    'a.csv and 1 more file'
+    """
+    if len(places) == 1 < len(files):
+        return Path(places[0]).name
+    more = len(files) - 1
+    return Path(files[0]).name + (f" and {more} more file{'s' * (more > 1)}" if more else "")
 
 
 def _is_data(path: Path) -> bool:

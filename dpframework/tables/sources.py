@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.columns import as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
-from dpframework.tables.places import KINDS, files_of, is_url
+from dpframework.tables.places import KINDS, files_of, is_url, name_of
 from dpframework.tables.watching import tell
 
 if TYPE_CHECKING:
@@ -178,10 +178,7 @@ def _of_files(
         each = [source.blocks(names) for source in sources]  # before any is read: all of them have the columns
         return _in_turn(each, names)
 
-    name = first.name
-    if len(sources) > 1:
-        name = Path(os.fspath(places[0])).name if len(places) == 1 else f"{name} and {len(sources) - 1} more files"
-    return Source(name, first.columns, read)
+    return Source(name_of(places, files), first.columns, read)
 
 
 def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
