@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import holder
+from dpframework.tables import dask_engine, holder
 from dpframework.tables.files import TableFiles
 from dpframework.verify import EngineConformance
 
@@ -279,7 +279,7 @@ def test_workers_of_other_code_are_refused_before_a_file_is_read(
     engine: dpf.Dask, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = holder.versions(holder.packages_here())
-    monkeypatch.setattr(holder, "versions", lambda packages: {**ours, "polars": "0.1"})
+    monkeypatch.setattr(dask_engine, "versions", lambda packages: {**ours, "polars": "0.1"})
     engine._holders.clear()
     with pytest.raises(dpf.InputError, match=r"runs other code: polars \(.*, here 0.1\); install the same"):
         engine.open(TableFiles(place, SCHEMA))

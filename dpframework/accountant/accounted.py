@@ -68,6 +68,10 @@ class AccountedPlan(Plan):
         finite = [(loss.epsilon, name, loss) for name, loss in known if loss.epsilon is not None]
         return {name: loss for _, name, loss in sorted(finite, key=lambda one: one[0])}
 
+    def smallest_total(self) -> PrivacyLoss | None:
+        """Return the smallest valid total; None if there is none, where `total` refuses."""
+        return next(iter(self.totals().values()), None)
+
     def failures(self) -> dict[str, str]:
         """Return why each accountant that fails on the plan does, by its name."""
         return {name: total.failure for name, total in self._totals.items() if total.failure is not None}

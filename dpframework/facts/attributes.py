@@ -26,8 +26,8 @@ from dpframework.facts.values import (
 
 MISSING_LABEL = "missing"
 MOST_CODES = 1_000_000
-_MOST_SHOWN = 6  # values of an attribute, where its domain is told
 """Most codes that one attribute may have: counts over a finer grid would be all noise and no memory."""
+_MOST_SHOWN = 6  # values of an attribute, where its domain is told
 
 
 class View(Choice, what="view"):

@@ -16,7 +16,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.counting import tally
+from dpframework.tables.counting import joint_codes, tally
 
 
 @functools.cache
@@ -174,18 +174,8 @@ def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """
     shape = [a.size for a in of]
     number = math.prod(shape)
-    kind = np.min_scalar_type(number)
-
-    def cells(tile: Block) -> NDArray[Any]:
-        cell = _binned(tile, of[0])
-        if len(of) > 1:
-            cell = cell.astype(kind)
-        for attribute in of[1:]:
-            cell *= kind.type(attribute.size)
-            np.add(cell, _binned(tile, attribute), out=cell, casting="unsafe")
-        return cell
-
-    return tally(map(cells, block.tiles(max(TILE, 4 * number))), number).reshape(shape)
+    tiles = block.tiles(max(TILE, 4 * number))
+    return tally((joint_codes((_binned(tile, a) for a in of), shape) for tile in tiles), number).reshape(shape)
 
 
 @final

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import Description, Equals, Literal
 from dpframework.tables.blocks import Block
+from dpframework.tables.counting import joint_codes
 
 TILE = 1 << 16  # rows: their bits for all tests stay in the cache
 MOST_KEPT = 1 << 26  # bytes of sets that are kept from one choice to the next
@@ -191,9 +192,5 @@ def _add_tables(
     for m, mask in enumerate(masks):
         chosen = [{k: codes.compress(mask) for k, codes in side.items()} for side in columns]
         for (i, j), table in tables.items():
-            size = table[m].size
-            kind = np.min_scalar_type(size)
-            cell = chosen[0][i].astype(kind)
-            cell *= kind.type(table.shape[2])
-            np.add(cell, chosen[1][j], out=cell, casting="unsafe")
-            table[m] += np.bincount(cell, minlength=size).reshape(table[m].shape)
+            cells = joint_codes((chosen[0][i], chosen[1][j]), table.shape[1:])
+            table[m] += np.bincount(cells, minlength=table[m].size).reshape(table.shape[1:])

@@ -106,7 +106,7 @@ def approved_or_not(plan: StudyPlan, about: About) -> str:
 
 def brief(plan: StudyPlan) -> str:
     """Return in a line whom a plan protects, what it costs, and what it assumes."""
-    total = next(iter(plan.totals().values()), None)
+    total = plan.smallest_total()
     cost = "no valid total" if total is None else f"{loss_text(total)} of {readable(plan.budget.epsilon)}"
     assumed = f"assumes {', '.join(plan.assumptions)}" if plan.assumptions else "assumes nothing beyond its theorems"
     return f"Protects {plan.unit}, under {plan.relation}. Costs {cost}. It {assumed}."

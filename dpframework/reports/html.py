@@ -121,7 +121,7 @@ class Gauge:
 
 def _gauges(plan: StudyPlan, ran: Ran | None) -> list[Gauge]:
     """Return budget, plan and run as bars."""
-    total = next(iter(plan.totals().values()), None)
+    total = plan.smallest_total()
     amounts: list[tuple[str, Fraction | None]] = [("budget", plan.budget.epsilon)]
     amounts.append(("planned", None if total is None else total.epsilon))
     if ran is not None:
@@ -214,7 +214,7 @@ def _wide(ran: Ran) -> set[str]:
 
 def _opening(plan: StudyPlan, about: About) -> dict[str, Any]:
     """Return what the first screen says: what is published, from what, at which cost, and what that means."""
-    total = next(iter(plan.totals().values()), None)
+    total = plan.smallest_total()
     schema = about.known(plan)
     return {
         "brief": brief(plan),

@@ -33,6 +33,13 @@ def bound_of(node: Node, plan: Plan) -> PrivacyLoss | None:
     return accountant.loss(accountant.amount_of(node, plan))
 
 
+def share_of(loss: PrivacyLoss | None, whole: PrivacyLoss | None) -> float | None:
+    """Return which part of a whole plan's loss a loss is; None if one of the two is not known."""
+    if loss is None or whole is None or loss.epsilon is None or not whole.epsilon:
+        return None
+    return float(loss.epsilon / whole.epsilon)
+
+
 def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactly: bool = False) -> str:
     """Write what a node costs (see `loss_of`).
 

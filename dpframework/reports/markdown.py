@@ -92,16 +92,15 @@ def markdown_report(
 def _published(plan: StudyPlan) -> Iterator[str]:
     rows = []
     for row in result_rows(plan):
-        parameters = "".join(f", {name} = {value}" for name, value in row.parameters)
         reads = "any" if row.reads is None else ", ".join(row.reads) or "none"
         share = "" if row.share is None else f" ({100 * row.share:.3g} %)"
         kinds = "; ".join(kind.line for kind in row.published)
-        rows.append((row.name, f"{row.miner}{parameters}", reads, kinds, f"{row.loss}{share}"))
+        rows.append((row.name, row.made_by, reads, kinds, f"{row.loss}{share}"))
     yield from _table(("result", "miner", "may read", "what comes out, and how exact (95 %)", "loss"), rows)
 
 
 def _learned(plan: StudyPlan) -> Iterator[str]:
-    total = next(iter(plan.totals().values()), None)
+    total = plan.smallest_total()
     found = learned(total, plan.relation, plan.unit)
     if not found:
         yield "No claim is valid, so nothing bounds what somebody can learn.\n"

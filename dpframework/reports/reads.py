@@ -28,7 +28,7 @@ from dpframework.plan.nodes import (
 )
 from dpframework.plan.plan import Plan
 from dpframework.queries.counts import Count
-from dpframework.reports.losses import bound_of
+from dpframework.reports.losses import bound_of, share_of
 
 #: The names of attributes; None if it may be any.
 Reads: TypeAlias = "tuple[str, ...] | None"
@@ -140,10 +140,7 @@ def _row(
 ) -> AttributeLoss:
     kept = _only(plan.root, readers)
     loss = PrivacyLoss(0) if kept is None else bound_of(kept, plan)
-    share = None
-    if loss is not None and whole is not None and loss.epsilon is not None and whole.epsilon:
-        share = float(loss.epsilon / whole.epsilon)
-    return AttributeLoss(names, tuple(_parts_with(plan, readers)), len(readers), loss, share)
+    return AttributeLoss(names, tuple(_parts_with(plan, readers)), len(readers), loss, share_of(loss, whole))
 
 
 def _parts_with(plan: Plan, readers: frozenset[int]) -> Iterator[str]:

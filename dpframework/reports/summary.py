@@ -15,7 +15,7 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import PublicFacts
 from dpframework.queries.base import Norm
-from dpframework.reports.losses import bound_of, loss_text
+from dpframework.reports.losses import bound_of, loss_text, share_of
 from dpframework.reports.reads import Reads, joined, parts_of, reads_of_steps
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan
@@ -85,6 +85,11 @@ class ResultRow:
     loss: str
     share: float | None
 
+    @property
+    def made_by(self) -> str:
+        """The miner with its parameters."""
+        return self.miner + "".join(f", {name} = {value}" for name, value in self.parameters)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         form = attrs.asdict(self)
@@ -99,9 +104,6 @@ def result_rows(plan: StudyPlan) -> list[ResultRow]:
     for name, part in parts_of(plan):
         steps = [node for node in walk(part) if isinstance(node, Step)]
         loss = bound_of(part, plan)
-        share = None
-        if loss is not None and whole is not None and loss.epsilon is not None and whole.epsilon:
-            share = float(loss.epsilon / whole.epsilon)
         written = plan.miners.get(name, {})
         rows.append(
             ResultRow(
@@ -111,7 +113,7 @@ def result_rows(plan: StudyPlan) -> list[ResultRow]:
                 joined(*(reads[id(step)] for step in steps)),
                 tuple(_published(steps, plan)),
                 loss_text(loss),
-                share,
+                share_of(loss, whole),
             )
         )
     return rows
@@ -133,7 +135,7 @@ def _defaults(miner: str) -> Mapping[str, Any]:
     found = {}
     for field in attrs.fields(known.component):
         default = field.default
-        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type] # its stub says that it is a function
             if default.takes_self:
                 continue
             default = default.factory()

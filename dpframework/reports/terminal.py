@@ -142,9 +142,8 @@ def _published(plan: StudyPlan) -> RenderableType:
     def made(width: int | None) -> Text:
         lines: list[Text] = []
         for row in result_rows(plan):
-            parameters = "".join(f", {name} = {value}" for name, value in row.parameters)
             share = "" if row.share is None else f", {100 * row.share:.3g} % of all"
-            lines.append(_head(row.name, f": {row.miner}{parameters}, {row.loss}{share}", width))
+            lines.append(_head(row.name, f": {row.made_by}, {row.loss}{share}", width))
             reads = "any attribute" if row.reads is None else ", ".join(row.reads) or "no attribute: rows are counted"
             lines.append(Text(fit_prose(f"may read {reads}", width, INDENT), style="dim"))
             lines += [
@@ -169,7 +168,7 @@ def _head(name: str, text: str, width: int | None) -> Text:
 def _learned(plan: StudyPlan) -> RenderableType:
     from rich.text import Text
 
-    total = next(iter(plan.totals().values()), None)
+    total = plan.smallest_total()
     return Text(f"At most, from all results together: {learned_sentence(learned(total, plan.relation, plan.unit))}.")
 
 

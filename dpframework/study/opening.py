@@ -14,6 +14,7 @@ from dpframework.run.recording import Recorder
 from dpframework.study.data import grouped, require_read_for
 from dpframework.study.stopping import ended_by, told
 from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.building import require_public_counts
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
@@ -53,8 +54,6 @@ def opened(
         elif engine.reads_files:
             raise NotOpened(f"engine '{engine.name}' reads files itself; give the study dpf.TableFiles(path, schema)")
         if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
-            from dpframework.tables.building import require_public_counts
-
             require_public_counts(loaded.schema, loaded.codes.shape[1], "the table")
     except NotOpened:
         raise

@@ -120,7 +120,6 @@ class Results(Mapping[str, Any]):
         """
         import polars as pl
 
-        expected = {id(step): preview.text for step, preview in self._expected()}
         rows = [
             {
                 "release": charge.path,
@@ -129,17 +128,13 @@ class Results(Mapping[str, Any]):
                 "mechanism": charge.step.mechanism.name,
                 "epsilon": _float(charge.calibration.losses.pure.under(self.plan.relation)),
                 "rho": _float(charge.calibration.losses.zcdp.under(self.plan.relation)),
-                "expected": expected.get(id(charge.step)),
+                "expected": charge.calibration.preview.text,
             }
             for charge in self.charges
         ]
         texts, numbers = ("release", "result", "query", "mechanism"), ("epsilon", "rho")
         kinds = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Float64), "expected": pl.String}
         return pl.DataFrame(rows, schema=kinds)
-
-    def _expected(self) -> Iterator[tuple[Any, Any]]:
-        previews = self.plan.previews()
-        return ((step, previews[path]) for path, step in self.plan.placed_steps() if path in previews)
 
     def _repr_html_(self) -> str:
         """Return each result as a notebook shows it, with what was spent."""

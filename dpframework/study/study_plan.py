@@ -47,7 +47,6 @@ class StudyPlan(AccountedPlan):
 
     def _repr_html_(self) -> str:
         """Return the steps with their losses and expected errors, the total, and the findings, for a notebook."""
-        previews = self.previews()
         rows = []
         for path, step in self.placed_steps():
             found = self.calibration(step)
@@ -55,7 +54,7 @@ class StudyPlan(AccountedPlan):
             rho = None if found is None else found.losses.zcdp.under(self.relation)
             other = "no claim" if rho is None else f"rho {readable(rho)}"
             cost = other if loss is None else f"epsilon {readable(loss)}"
-            error = previews[path].text if path in previews else ""
+            error = "" if found is None else found.preview.text
             rows.append((path, step.query.facts().text, step.mechanism.name, cost, error))
         total = next((loss.epsilon for loss in self.totals().values()), None)
         cost = "no valid total" if total is None else f"total epsilon {readable(total)}"

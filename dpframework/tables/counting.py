@@ -6,7 +6,8 @@ fall in one cell wait less often for each other. Sums over either half of the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,23 @@ def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
         table = pairs.reshape(BYTE, BYTE)
         counts += (table.sum(axis=0) + table.sum(axis=1))[:number]
     return counts
+
+
+def joint_codes(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
+    """Return the cell of each row in the cross table of some columns of codes, one column at a time.
+
+    Cells are numbers of the smallest type that holds how many there are; those of one column are its codes.
+    """
+    given = iter(columns)
+    cell = next(given)
+    if len(sizes) == 1:
+        return cell
+    kind = np.min_scalar_type(math.prod(sizes))
+    cell = cell.astype(kind)
+    for codes, size in zip(given, sizes[1:], strict=True):
+        cell *= kind.type(size)
+        np.add(cell, codes, out=cell, casting="unsafe")
+    return cell
 
 
 def counts_by_class(

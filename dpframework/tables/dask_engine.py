@@ -14,7 +14,7 @@ import secrets
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import Any, NoReturn, final
 
 import attrs
 from numpy.typing import NDArray
@@ -28,11 +28,9 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import Piece, TableFiles
+from dpframework.tables.holder import Absent, Asked, Derivation, Failed, Holder, Read, packages_here, versions
 from dpframework.tables.table import Table
 from dpframework.tables.watching import tell
-
-if TYPE_CHECKING:
-    from dpframework.tables.holder import Derivation, Read
 
 PATIENCE = 120.0  # seconds for a worker to be there, and to begin
 POLL = 0.5  # seconds after which a worker that has not answered is looked for
@@ -151,25 +149,23 @@ class Dask(Engine):
         InputError
             If a function fails, or counts in no integers; only the kind of failure comes back.
         """
-        from dpframework.tables.holder import Asked
-
         table = rows.table
         dropped, table.dropped = tuple(table.dropped), []
         asked = _pickled(Asked(rows.number, rows.lineage, tuple(functions), dropped))
         totals: list[NDArray[Any]] = []
-        todo = set(table.places)
+        missing = set(table.places)
         for _ in range(MOST_LOSSES):
-            parts = {address: sorted(todo & set(table.held_by(address))) for address in set(table.places.values())}
+            parts = {address: sorted(missing & set(table.held_by(address))) for address in set(table.places.values())}
             calls = {address: ("counts", table.number, pieces, asked) for address, pieces in parts.items() if pieces}
             for address, answer in self._answers(calls):
                 if answer is None:
                     continue
                 own = _require_well(answer, "while it counted")
                 totals = own if not totals else [a + b for a, b in zip(totals, own, strict=True)]
-                todo -= set(parts[address])
-            if not todo:
+                missing -= set(parts[address])
+            if not missing:
                 return totals
-            self._place(table, sorted(todo))
+            self._place(table, sorted(missing))
         raise InputError("worker after worker was lost while it counted; give each more memory, or use more of them")
 
     def split(self, rows: ClusterRows, by: Cut) -> list[ClusterRows]:
@@ -200,8 +196,6 @@ class Dask(Engine):
 
     def _made(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
         """Return handles of what is made of some rows."""
-        from dpframework.tables.holder import Derivation
-
         numbers = tuple(itertools.islice(self._numbers, number))
         step = Derivation(rows.number, numbers, by, attribute)
         made = [ClusterRows(rows.table, number, (*rows.lineage, step)) for number in numbers]
@@ -259,14 +253,14 @@ class Dask(Engine):
         InputError
             If a piece cannot be read, or was changed since it was first read.
         """
-        todo = list(pieces)
-        for piece in todo:
+        missing = list(pieces)
+        for piece in missing:
             table.places.pop(piece, None)
         for _ in range(MOST_LOSSES):
             live = self._live()
             share = {address: len(table.held_by(address)) for address in live}
             given: dict[str, list[int]] = {address: [] for address in live}
-            for piece in todo:
+            for piece in missing:
                 least = min(live, key=lambda address: share[address])
                 share[least] += 1
                 given[least].append(piece)
@@ -283,8 +277,8 @@ class Dask(Engine):
                     self._keep(table, turn[address], _require_well(answer, "while it read its files"))
                     table.places[turn[address]] = address
                     tell(len(table.places), len(table.pieces))
-            todo = [piece for piece in todo if piece not in table.places]
-            if not todo:
+            missing = [piece for piece in missing if piece not in table.places]
+            if not missing:
                 return
         raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
 
@@ -305,7 +299,7 @@ class Dask(Engine):
         for address in calls:
             answer = self._waited(address, waiting[address]) if address in waiting else None
             found = None if answer is None else cloudpickle.loads(answer)
-            if found is None or type(found).__name__ == "Absent":
+            if found is None or isinstance(found, Absent):
                 self._holders.pop(address, None)
                 found = None
             yield address, found
@@ -324,8 +318,6 @@ class Dask(Engine):
 
     def _holder(self, address: str) -> Any:
         """Return the actor of a worker that holds rows; a new one must run the same code as this process."""
-        from dpframework.tables.holder import Holder
-
         if address not in self._holders:
             made = self._client.submit(Holder, actor=True, workers=[address], pure=False, allow_other_workers=False)
             until = time.monotonic() + PATIENCE
@@ -347,8 +339,6 @@ class Dask(Engine):
             If it does: nothing has been read there.
         """
         import cloudpickle
-
-        from dpframework.tables.holder import packages_here, versions
 
         packages = packages_here()
         answer = self._waited(address, holder.versions(packages))
@@ -389,7 +379,7 @@ def _pickled(asked: Any) -> bytes:
 
 def _require_well(answer: Any, when: str) -> Any:
     """Return an answer that is no failure; raise what may be told of one."""
-    if type(answer).__name__ != "Failed":
+    if not isinstance(answer, Failed):
         return answer
     if answer.error is not None:
         raise answer.error

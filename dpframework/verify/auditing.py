@@ -25,7 +25,7 @@ from dpframework.verify.findings import AuditReport, Violation
 from dpframework.verify.hunt import Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
-from dpframework.verify.search import MOST_SHRINKS, Found, labelled, shrunk
+from dpframework.verify.search import MOST_SHRINKS, Found, labelled_pair, shrunk
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
@@ -218,9 +218,7 @@ class _Audit:
     def _shrunk(self, what: str, found: Found, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
-        shared = labelled(found.pair.shared)
-        one = (*shared, *labelled(found.pair.one, len(shared)))
-        other = (*shared, *labelled(found.pair.other, len(shared) + len(found.pair.one)))
+        one, other = labelled_pair(found.pair)
 
         def shows(one: Rows, other: Rows) -> bool:
             return not self.subject.patience.over and enough(weigher.loss(one, other))

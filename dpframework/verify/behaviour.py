@@ -20,7 +20,7 @@ from dpframework.verify.findings import Violation
 from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
-from dpframework.verify.search import Labelled, labelled, shrunk, unlabelled
+from dpframework.verify.search import Labelled, labelled, labelled_pair, shrunk, unlabelled
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Pair, Rows, Sizes, units_of
 from dpframework.verify.transcript import Transcript
@@ -140,9 +140,7 @@ class Behaviour:
 
     def examine_pair(self, pair: Pair, transcript: Transcript) -> None:
         """Replay a transcript on both tables of a pair, miner and all, such as those on which it loses most."""
-        shared = labelled(pair.shared)
-        one = (*shared, *labelled(pair.one, len(shared)))
-        other = (*shared, *labelled(pair.other, len(shared) + len(pair.one)))
+        one, other = labelled_pair(pair)
         for here, there in ((one, other), (other, one)):
             replayed = self._replayed(transcript, unlabelled(there))
             if replayed.divergence is not None:

@@ -188,6 +188,13 @@ def labelled(rows: Rows, first: int = 0) -> Labelled:
     return tuple(enumerate(rows, start=first))
 
 
+def labelled_pair(pair: Pair) -> tuple[Labelled, Labelled]:
+    """Return both tables of a pair with labels: the rows that they share have the same."""
+    shared = labelled(pair.shared)
+    one = (*shared, *labelled(pair.one, len(shared)))
+    return one, (*shared, *labelled(pair.other, len(one)))
+
+
 def unlabelled(table: Labelled) -> Rows:
     """Return the rows without their labels."""
     return bytes(map(_KIND, table))

@@ -15,8 +15,8 @@ from dpframework.reports.difference.wording import changed, from_to, loss_words,
 
 def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
     """Say whether the total rises, falls or stays, or why that cannot be said."""
-    old = next(iter(before.totals().values()), None)
-    new = next(iter(after.totals().values()), None)
+    old = before.smallest_total()
+    new = after.smallest_total()
     if old is None and new is None:
         return "neither plan has a valid total"
     if old is None or new is None:

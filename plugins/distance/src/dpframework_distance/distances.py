@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, Schema, Shown, nearest
-from dpframework.results import Kept, Matrix
+from dpframework.results import Kept, Matrix, axes_or_new
 
 
 @final
@@ -88,14 +88,8 @@ class ValueDistances(Shown):
         ImportError
             If matplotlib is not installed.
         """
-        axes = ax
-        if axes is None:
-            try:
-                from matplotlib import pyplot
-            except ModuleNotFoundError as error:
-                raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
-            side = min(2 + 0.3 * len(self.matrix), 14)
-            axes = pyplot.figure(figsize=(side + 1, side), layout="constrained").subplots()
+        side = min(2 + 0.3 * len(self.matrix), 14)
+        axes = axes_or_new(ax, figsize=(side + 1, side), layout="constrained")
         image = axes.imshow(self.matrix, vmin=0, cmap="viridis")
         positions = range(len(self.matrix))
         axes.set_xticks(positions, self.attribute.labels, rotation=90)
