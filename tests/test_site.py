@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,7 @@ PAGES = sorted(
     for page in DOCS.rglob("*.md")
     if not any(part.startswith(".") for part in page.relative_to(DOCS).parts)
 )
+MOST_SECONDS = 600  # that a site which is being built takes
 READERS = ["Analyst", "Auditor", "Researcher"]
 
 
@@ -62,9 +64,13 @@ def public_names(module: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site, with warnings as errors, away from the checkout; or take the one that was just built so."""
+    """Build the site, with warnings as errors, away from the checkout; or take the one that is being built so."""
     if "DPFRAMEWORK_SITE" in os.environ:
-        return Path(os.environ["DPFRAMEWORK_SITE"])
+        given, end = Path(os.environ["DPFRAMEWORK_SITE"]), time.monotonic() + MOST_SECONDS
+        while not given.is_dir():
+            assert time.monotonic() < end, f"no site came to be at {given}: what builds it says why"
+            time.sleep(0.2)
+        return given
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-B", "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--nitpicky"]
     built = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import functools
 import io
 import os
 import sys
@@ -61,6 +62,11 @@ def _options(
     """Take the options that stand before a command."""
 
 
+@functools.cache  # a twentieth of a second, which a process that runs several commands pays once
+def _command() -> Any:
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 fine, 1 refused by a check, 2 wrong usage or bad input."""
     _make_printable()
@@ -72,10 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _outcome(arguments: Sequence[str] | None) -> int:
     """Run one command, say what stopped it, and return its exit code."""
-    command = typer.main.get_command(app)
     try:
         # Not standalone: errors come back here and none prints a usage text or a traceback of its own.
-        code = command.main(
+        code = _command().main(
             args=None if arguments is None else list(arguments), prog_name="dpframework", standalone_mode=False
         )
         if sys.stdout is not None:

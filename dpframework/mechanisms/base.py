@@ -113,26 +113,33 @@ class Calibration:
             wrap round or round off (see `counts.wide`); no value is shown.
         """
         array = np.asarray(answer)
-        if array.dtype.kind not in "iufb":
-            raise self._unusable(f"answered with {array.dtype}; numbers are needed")
-        if array.dtype.kind != "b":  # truth values are no counts
-            array = wide(array)
+        if array.dtype != np.int64:
+            array = self._numbers(array)
         if self.facts.answer_length is not None and array.size > self.facts.answer_length:
             raise self._unusable(
                 f"answered with more than the {self.facts.answer_length} numbers of its declared answer_length"
             )
+        if not self.facts.integer:
+            with np.errstate(over="ignore"):
+                steps = np.rint(array.astype(np.float64) / float(self.unit))
+            return np.asarray(np.minimum(np.maximum(steps, -LARGEST_REAL), LARGEST_REAL).astype(np.int64))
+        return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
+
+    def _numbers(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return an answer of another type than int64 in 64 bits: floats, or int64."""
+        if array.dtype.kind not in "iufb":
+            raise self._unusable(f"answered with {array.dtype}; numbers are needed")
+        if array.dtype.kind == "b":  # truth values are no counts
+            return array.astype(np.int64)
+        array = wide(array)
         if array.dtype.kind == "f":
             if self.facts.integer:
                 raise self._unusable("declares integer answers but answered with floats")
             if not bool(np.isfinite(array).all()):
                 raise self._unusable("answered with NaN or infinity; it must be finite on every table")
-        if not self.facts.integer:
-            with np.errstate(over="ignore"):
-                steps = np.rint(array.astype(np.float64) / float(self.unit))
-            return np.asarray(np.minimum(np.maximum(steps, -LARGEST_REAL), LARGEST_REAL).astype(np.int64))
         if array.dtype.kind == "u":
             return np.asarray(np.minimum(array, np.uint64(LARGEST_INTEGER)).astype(np.int64))
-        return np.asarray(np.minimum(np.maximum(array.astype(np.int64), -LARGEST_INTEGER), LARGEST_INTEGER))
+        return array
 
     def _unusable(self, why: str) -> InputError:
         return InputError(f"the query '{self.facts.text}' {why}")

@@ -25,7 +25,7 @@ class Patience:
     @property
     def left(self) -> float:
         """How many are left; below 0 if they have passed."""
-        return self._end - time.process_time()
+        return self._end if math.isinf(self._end) else self._end - time.process_time()
 
     @property
     def over(self) -> bool:

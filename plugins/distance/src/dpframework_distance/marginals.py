@@ -25,7 +25,6 @@ from dpframework_distance.estimates import Conditional, unsure
 Array = NDArray[np.float64]
 
 _FAR = 1e3  # standard deviations
-_HALVINGS = 80  # of the interval in which a shift is sought
 
 
 @final
@@ -123,6 +122,7 @@ def known_of(histogram: NoisyHistogram, rows: float) -> Known:
     distribution, cut off below 0, whose mean is shifted so that the means add up to `rows` (the sum is known; what is
     left of it in single numbers is small, and neglected).
     """
+    from scipy.optimize import brentq
     from scipy.special import erfcx
 
     deviation = max(histogram.variance, 1e-12) ** 0.5
@@ -139,10 +139,8 @@ def known_of(histogram: NoisyHistogram, rows: float) -> Known:
     high = float(histogram.counts.max()) + deviation * 2 * len(histogram.counts) ** 0.5 + 1
     while cut_off(high)[0].sum() > rows:
         high = 2 * high - low
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if cut_off(middle)[0].sum() > rows else (low, middle)
-    mean, variance = cut_off(high)
+    shift = brentq(lambda shift: cut_off(shift)[0].sum() - rows, low, high, xtol=1e-12 * deviation)
+    mean, variance = cut_off(shift)
     return Known(mean * (rows / max(float(mean.sum()), 1e-300)), variance)
 
 
