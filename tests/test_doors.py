@@ -155,7 +155,7 @@ def test_an_experiment_starts_no_more_processes_than_there_are_processors(folder
 @pytest.mark.parametrize("after", [0.05, 0.15, 0.3, 0.6])
 def test_ctrl_c_while_it_starts_ends_in_one_line(folder, after):
     write_study(folder)
-    code = "import sys; print(flush=True); from dpframework.__main__ import main; sys.exit(main())"
+    code = "import sys; from dpframework.__main__ import main; print(flush=True); sys.exit(main())"
     command = [sys.executable, "-c", code, "plan", "study.toml"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.readline()
