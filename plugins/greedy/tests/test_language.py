@@ -46,8 +46,8 @@ def exact_score(rows: list, redescribed, engine: InMemory, scored: Score | Surpl
     assert (found.both.value, found.apart.value) == (both, apart)
     if scored is SURPLUS:
         return (1 - INDEX) * min(both + apart, 40) - apart
-    of_both, of_either = SCORE.parts(both + apart)
-    return float(of_both[both] * of_either[both + apart] * both / (both + apart)) if both else 0.0
+    factors = SCORE.of_both(np.array([both])) * SCORE.of_either(np.array([both + apart]))
+    return float(factors[0] * both / (both + apart)) if both else 0.0
 
 
 def test_every_literal_is_another_set_of_codes_and_holds_as_its_description_does() -> None:

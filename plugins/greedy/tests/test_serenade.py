@@ -355,7 +355,7 @@ class PlantedScores(LanguageScores):
 
     def answer(self, counts, **inputs):
         right = PairPool.of(self, counts)
-        return self.pool(right.language, right.counts, right.parts, right.adds, right.open)
+        return self.pool(right.language, right.counts, right.score, right.open)
 
 
 class FromSeen(PlantedScores):

@@ -2,7 +2,7 @@
 
 Symbols: codes[a, i] is row i's code of attribute a; subsets[s] lists the attributes of subset s in increasing order;
 counts[offsets[s] : offsets[s + 1]] is its joint histogram, last attribute fastest. f(n) = n log2(n) comes as
-a table of whole numbers: see `sensitivities.terms`.
+whole numbers: see `terms.Terms`.
 """
 
 from __future__ import annotations
@@ -85,12 +85,28 @@ def gather(counts: Counts, offsets: Integers, which: Integers, gathered: Counts)
 
 
 @njit(nogil=True, cache=True)
+def _term(number: int, small: Integers, large: Integers, of_large: Integers) -> int:
+    """Return f of a number of rows."""
+    if number < len(small):
+        return int(small[number])
+    return int(of_large[np.searchsorted(large, number)])
+
+
+@njit(nogil=True, cache=True)
 def conditional_scores(
-    counts: Counts, sizes: Integers, subsets: Integers, begins: Integers, target: int, terms: Integers
+    counts: Counts,
+    sizes: Integers,
+    subsets: Integers,
+    begins: Integers,
+    target: int,
+    small: Integers,
+    large: Integers,
+    of_large: Integers,
 ) -> Integers:
     """Return, for each subset, the sum of f over its cells less that over the cells without the target.
 
-    That is -N H(target | the others). Each subset holds the target; its histogram begins at begins[s].
+    That is -N H(target | the others). Each subset holds the target; its histogram begins at begins[s]. The last three
+    are f of all numbers that occur (see `terms.Terms`).
     """
     number, order = subsets.shape
     size = sizes[target]
@@ -114,8 +130,8 @@ def conditional_scores(
                 if together == 0:
                     continue
                 for y in range(cell, cell + step, inner):
-                    score += terms[counts[y]]
-                score -= terms[together]
+                    score += _term(counts[y], small, large, of_large)
+                score -= _term(together, small, large, of_large)
         scores[s] = score
     return scores
 

@@ -14,17 +14,22 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, CellCounts, Sensitivity
 from dpframework.tables import Block
-from dpframework_distance.sensitivities import UNITS, OfEntropies, RowBounds, terms
-from dpframework_distance.subsets import Counts, Subsets, holding, joint_counts, kept_counts, subsets
+from dpframework_distance.sensitivities import OfEntropies, RowBounds
+from dpframework_distance.subsets import Counts, Integers, Subsets, holding, joint_counts, kept_counts, subsets
+from dpframework_distance.terms import UNITS, Terms, sums_over
 
 
 def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
     return tuple(given)
 
 
-def _terms(counts: Counts, layout: Subsets) -> NDArray[np.int64]:
-    """Return f(n) in units for every n up to the number of rows: the sum over any one histogram."""
-    return terms(int(counts[: layout.offsets[1]].sum()))
+def _scores(counts: Counts, layout: Subsets, which: Integers, target: int) -> Integers:
+    """Return -N H(target | the others) of some subsets, in units, from the counts of all."""
+    from dpframework_distance.kernels import conditional_scores
+
+    of = counts, layout.sizes, layout.members[which], layout.offsets[which], target
+    f = Terms.of(counts, sums_over(*of))
+    return np.asarray(conditional_scores(*of, f.small, f.large, f.of_large))
 
 
 @final
@@ -155,11 +160,8 @@ class ContextScores(_SubsetScores):
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
-        from dpframework_distance.kernels import conditional_scores
-
         layout = self._layout
-        f = _terms(counts, layout)
-        scores = conditional_scores(counts, layout.sizes, layout.members, layout.offsets[:-1], self.target, f)
+        scores = _scores(counts, layout, np.arange(len(layout.members)), self.target)
         return np.asarray(scores[self._possible(inputs)] / UNITS)
 
 
@@ -197,17 +199,14 @@ class CommonContextScores(_SubsetScores):
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (contexts,)."""
-        from dpframework_distance.kernels import conditional_scores
-
         scores = np.zeros(self.answer_length, dtype=np.int64)
         inside, outside = self._layout, self._subsets(self.context_size + 1)
-        f = _terms(counts, inside)
         end = inside.offsets[-1]
         for layout, part in ((inside, counts[:end]), (outside, counts[end:])):
             for target in range(len(self.of)):
                 which = holding(layout, target)
                 members = layout.members[which]
-                of_target = conditional_scores(part, layout.sizes, members, layout.offsets[which], target, f)
+                of_target = _scores(part, layout, which, target)
                 if layout is inside:
                     scores[which] += of_target
                 else:
@@ -269,12 +268,14 @@ class _PairEntropies(OfEntropies):
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return N H of each attribute and of each pair, in units."""
         layout = self._layout
-        f = _terms(counts, layout)
-        first = []
+        alone = []
         for k in range(len(self.of)):
             other = self.target if self.target not in (None, k) else int(k == 0)  # any that k makes a listed pair with
-            first.append(f[-1] - f[layout.histogram(counts, k, other).sum(axis=1)].sum())
-        return np.array(first), f[-1] - np.add.reduceat(f[counts], layout.offsets[:-1])
+            alone.append(layout.histogram(counts, k, other).sum(axis=1))
+        rows = alone[0].sum(keepdims=True)
+        f = Terms.of(rows, counts, *alone)
+        first = [f(rows) - f(own).sum() for own in alone]
+        return np.concatenate(first), f(rows) - np.add.reduceat(f(counts), layout.offsets[:-1])
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what is known of each pair as a symmetric matrix; infinite for pairs not asked for."""

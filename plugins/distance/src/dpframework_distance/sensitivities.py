@@ -40,8 +40,8 @@ common context's score falls, with a for the A of all its attributes, by at most
 attributes that it lacks and of min(h - a, B(v_Y)) over those that it has, 0 <= a <= h.
 
 None of what holds for one row needs more of f than that g grows. So f is kept as a sum of g rounded to multiples of
-2**-22, for which all of it holds as it stands (`terms`). For several rows, B needs f itself: the 2 k increments of f in
-it are at most k units off, by which it is raised. Sums of rounded terms are exact: what floating point rounds
+2**-22, for which all of it holds as it stands (`terms.py`). For several rows, B needs f itself: the 2 k increments of f
+in it are at most k units off, by which it is raised. Sums of rounded terms are exact: what floating point rounds
 afterwards, the last weight and division, is far below the step that every mechanism's lattice allows for.
 """
 
@@ -56,32 +56,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts import InputError, Schema
 from dpframework.queries import Norm, Query, Sensitivity, entropy_change
-
-UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
-
-
-@functools.lru_cache(maxsize=4)
-def terms(rows: int) -> NDArray[np.int64]:
-    """Return f(n) = n log2(n) for every n up to `rows`, as a whole number of units of 2**-22; read-only.
-
-    Each is the one before it plus g, rounded. Rounding keeps the order of g, which alone sensitivities stand on.
-
-    Examples
-    --------
-    >>> terms(4) / UNITS
-    array([0.        , 0.        , 2.        , 4.75488758, 8.        ])
-    """
-    before = np.arange(1, max(rows, 1), dtype=np.float64)
-    grown = np.log2(before + 1) + before * np.log1p(1 / before) / math.log(2)
-    found = np.zeros(rows + 1, dtype=np.int64)
-    found[2:] = np.cumsum(np.rint(grown * UNITS).astype(np.int64))
-    found.flags.writeable = False
-    return found
+from dpframework_distance.terms import UNITS
 
 
 def _in_units_above(value: float) -> Fraction:

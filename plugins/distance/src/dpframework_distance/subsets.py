@@ -23,6 +23,7 @@ from dpframework.tables import Block
 
 MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
 
+Integers: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = NDArray[np.integer]  # int32 over a block, which has fewer than 2**31 rows; their sum is int64
 
 

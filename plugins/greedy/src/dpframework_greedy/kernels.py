@@ -1,8 +1,9 @@
 """Numba kernels of the greedy plugin: joint histograms, and scores of pairs and extensions read off them.
 
 Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one. A literal is (position of its
-attribute, first, last, negated): a range of known codes or its complement among these. Scores are points of an integer
-lattice.
+attribute, first, last, negated): a range of known codes or its complement among these. What is read off the histograms
+are numbers of rows in both supports, and in at least one. Scores are made of these by numpy,
+at the numbers that occur (see `scores`).
 """
 
 from __future__ import annotations
@@ -43,22 +44,6 @@ class Literals(NamedTuple):
     starts: tuple[Integers, Integers]
     pairs: Integers
     offsets: Integers
-
-
-class Scoring(NamedTuple):
-    """How a score is made of numbers of rows.
-
-    Attributes
-    ----------
-    parts, adds
-        See `scores.Score.parts`.
-    unit
-        The step of the lattice.
-    """
-
-    parts: NDArray[np.float64]
-    adds: bool
-    unit: float
 
 
 @njit(nogil=True, cache=True)
@@ -106,19 +91,8 @@ def _cumulate(counts: Integers, height: int, width: int, sums: Integers) -> None
 
 
 @njit(nogil=True, cache=True)
-def lattice_score(both: int, apart: int, scoring: Scoring) -> np.int64:
-    """Return the lattice point nearest to the score."""
-    parts, either = scoring.parts, both + apart
-    if scoring.adds:
-        return np.int64(np.rint((parts[0, both] + parts[1, either]) / scoring.unit))
-    if both == 0:
-        return np.int64(0)
-    return np.int64(np.rint(parts[0, both] * parts[1, either] * both / either / scoring.unit))
-
-
-@njit(nogil=True, cache=True)
-def pair_scores(counts: Integers, of: Literals, p: int, scoring: Scoring) -> Integers:
-    """Return the score of every pair of literals of pair p of attributes, right literal fastest.
+def pair_supports(counts: Integers, of: Literals, p: int, of_both: Integers, of_either: Integers) -> None:
+    """Fill in the supports of every pair of literals of pair p of attributes, right literal fastest.
 
     `counts` are the joint histograms of all pairs of attributes.
     """
@@ -129,7 +103,6 @@ def pair_scores(counts: Integers, of: Literals, p: int, scoring: Scoring) -> Int
     sums = np.zeros((height + 1, width + 1), dtype=np.int64)
     _cumulate(counts[of.offsets[p] : of.offsets[p + 1]], height, width, sums)
     across, down = of.known[0][i], of.known[1][j]  # known codes of either attribute
-    scores = np.zeros(len(left_tests) * len(right_tests), dtype=np.int64)
     k = 0
     for a in range(len(left_tests)):
         low, high = left_tests[a, 1], left_tests[a, 2] + 1
@@ -145,9 +118,8 @@ def pair_scores(counts: Integers, of: Literals, p: int, scoring: Scoring) -> Int
                 both = sums[across, end] - sums[across, start] - both
             if right_tests[b, 3]:
                 right, both = sums[height, down] - right, known - both
-            scores[k] = lattice_score(both, left + right - 2 * both, scoring)
+            of_both[k], of_either[k] = both, left + right - both
             k += 1
-    return scores
 
 
 @njit(nogil=True, cache=True)
@@ -164,24 +136,15 @@ def log_weight(scores: Integers, scale: float) -> np.int64:
 
 
 @njit(nogil=True, cache=True)
-def pair_log_weights(counts: Integers, of: Literals, wanted: Integers, scoring: Scoring, scale: float) -> Integers:
-    """Return the log-weight of each wanted pair of attributes: of all its pairs of literals together."""
-    weights = np.zeros(len(wanted), dtype=np.int64)
-    for k in range(len(wanted)):
-        weights[k] = log_weight(pair_scores(counts, of, wanted[k], scoring), scale)
-    return weights
-
-
-@njit(nogil=True, cache=True)
-def extension_scores(counts: Integers, totals: Integers, of: Literals, side: int, scoring: Scoring) -> Integers:
-    """Return the scores of one side's extensions: first of every literal by `and`, then of every literal by `or`.
+def extension_supports(counts: Integers, totals: Integers, of: Literals, side: int) -> Integers:
+    """Return the supports of one side's extensions: first of every literal by `and`, then of every literal by `or`.
 
     `counts` are the rows by code of each attribute of that side and class, `totals` the number of rows a class. Classes
     are 2 where the left side holds, plus 1 where the right one does.
     """
     tops, tests = of.tops[side], of.tests[side]
     number = len(tests)
-    scores = np.zeros(2 * number, dtype=np.int64)
+    supports = np.zeros((2, 2 * number), dtype=np.int64)
     held = np.zeros(4, dtype=np.int64)
     starts = np.zeros(len(tops) + 1, dtype=np.int64)
     for k in range(len(tops)):
@@ -200,9 +163,7 @@ def extension_scores(counts: Integers, totals: Integers, of: Literals, side: int
             held[c] = sums[base + tests[x, 2] + 1, c] - sums[base + tests[x, 1], c]
             if tests[x, 3]:
                 held[c] = sums[base + of.known[side][k], c] - held[c]
-        both, apart = held[3], held[mine] + totals[3] - held[3] + totals[others]
-        scores[x] = lattice_score(both, apart, scoring)
-        both = totals[3] + held[others]
-        apart = totals[mine] + held[0] + totals[others] - held[others]
-        scores[number + x] = lattice_score(both, apart, scoring)
-    return scores
+        supports[0, x], supports[1, x] = held[3], held[mine] + totals[3] + totals[others]
+        supports[0, number + x] = totals[3] + held[others]
+        supports[1, number + x] = totals[3] + totals[mine] + held[0] + totals[others]
+    return supports

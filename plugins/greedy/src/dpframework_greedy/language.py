@@ -243,8 +243,13 @@ class Language:
     @functools.cached_property
     def number_of_pairs(self) -> int:
         """How many candidates for initial pairs there are."""
+        return sum(self.sizes_of_pairs)
+
+    @functools.cached_property
+    def sizes_of_pairs(self) -> list[int]:
+        """How many there are of each pair of attributes."""
         left, right = (np.diff(starts) for starts in self.starts)
-        return int((left[self.pairs[:, 0]] * right[self.pairs[:, 1]]).sum())
+        return [int(number) for number in left[self.pairs[:, 0]] * right[self.pairs[:, 1]]]
 
     @functools.cached_property
     def number_of_extensions(self) -> int:

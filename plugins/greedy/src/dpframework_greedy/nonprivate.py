@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts import InputError
 from dpframework.results import Redescription, Redescriptions
@@ -13,7 +15,7 @@ from dpframework.tables import Engine, InMemory, Rows, Table
 from dpframework_greedy.choices import Group, Pool
 from dpframework_greedy.language import Language, Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, Cells, ExtensionScores, PairScores
-from dpframework_greedy.scores import Score
+from dpframework_greedy.scores import Floats, Score, of_index
 
 FINE = 2.0**-40  # a lattice so fine that scores on it are scores
 
@@ -57,9 +59,8 @@ def greedy_without_privacy(
     engine = InMemory()
     rows = engine.load(table)
     pool = PairScores(language, Score()).evaluate(engine, rows)
-    supports = np.arange(pool.rows + 1)
-    hard = np.stack([supports >= min_support, supports <= max_support]).astype(np.float64)
-    pool = attrs.evolve(pool, parts=hard)
+    hard = _Bounded(min_support, max_support)
+    pool = attrs.evolve(pool, score=hard)
     best = [(*_best(pool, group), group.number) for group in pool.groups()]
     found = []
     for score, position, pair in sorted(best, reverse=True)[:pairs]:
@@ -67,13 +68,26 @@ def greedy_without_privacy(
             redescribed = language.pair(pair, position)
             for _ in range(extensions):
                 grown = ExtensionScores(language, Score(), 1, 1).evaluate(engine, rows, pool=[(redescribed, 0.0)])
-                grown = attrs.evolve(grown, parts=(hard,))
+                grown = attrs.evolve(grown, by=(hard,))
                 better, position = _best(grown, grown.groups()[0])
                 if better <= score:
                     break
                 score, redescribed = better, language.extended(redescribed, position)
             found.append(counted(engine, rows, redescribed))
     return Redescriptions(found)
+
+
+@attrs.frozen
+class _Bounded:
+    """The Jaccard index of redescriptions within hard bounds on the support, 0 outside."""
+
+    min_support: int
+    max_support: int
+
+    def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
+        """Return the scores of some supports."""
+        within = (both >= self.min_support) & (either <= self.max_support)
+        return of_index(within.astype(np.float64), both, either)
 
 
 def _best(pool: Pool, group: Group) -> tuple[int, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
 import attrs
 import numpy as np
@@ -21,7 +21,33 @@ if TYPE_CHECKING:
 
 BOTH, LEFT_ONLY, RIGHT_ONLY, NEITHER = range(4)
 CLASS_OF_CELL = (3, 2, 1, 0)  # in the order of the cells above: 2 where left holds, plus 1 where right does
+TOGETHER = 1 << 13  # candidates whose scores are made in one go
 EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
+
+
+class OfSupports(Protocol):
+    """What makes scores of numbers of rows."""
+
+    def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
+        """Return scores, given how many rows are in both supports and how many in at least one."""
+
+
+def _on_lattice(score: OfSupports, both: Integers, either: Integers, unit: float) -> Lattice:
+    """Return the lattice points nearest to the scores of some supports."""
+    return np.asarray(np.rint(score.of_supports(both, either) / unit).astype(np.int64))
+
+
+def _batches(groups: Sequence[Group], sizes: Sequence[int]) -> Iterator[list[Group]]:
+    """Yield the groups in order, so many at a time that what is made of them stays in the processor's cache."""
+    some: list[Group] = []
+    number = 0
+    for group in groups:
+        if number > TOGETHER:
+            yield some
+            some, number = [], 0
+        some.append(group)
+        number += sizes[group.number]
+    yield some
 
 
 def _matrix_rows(block: Block, side: Sequence[Any]) -> Integers:
@@ -115,29 +141,22 @@ class PairPool(Pool):
         See `PairScores`.
     counts
         The joint histograms.
-    parts, adds
-        What makes the scores (see `Score.parts`).
+    score
+        What is scored.
     open
         The pairs of attributes left.
     """
 
     language: Language
     counts: Integers
-    parts: Floats
-    adds: bool
+    score: OfSupports
     open: tuple[Group, ...]
 
     @classmethod
     def of(cls, query: PairScores, counts: Integers) -> PairPool:
         """Return the pool of a first round."""
-        rows = int(counts[: query.language.offsets[1]].sum())
         groups = tuple(Group(k) for k in range(len(query.language.pairs)))
-        return cls(query.language, counts, query.score.parts(rows), query.score.adds, groups)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows (private)."""
-        return int(self.parts.shape[1]) - 1
+        return cls(query.language, counts, query.score, groups)
 
     def groups(self) -> Sequence[Group]:
         """Return one group a pair of attributes."""
@@ -145,19 +164,29 @@ class PairPool(Pool):
 
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
         """Return those of all pairs of literals of each pair of attributes."""
-        from dpframework_greedy.kernels import Scoring, pair_log_weights
+        from dpframework_greedy.kernels import log_weight
 
-        numbers = np.array([group.number for group in groups], dtype=np.int64)
-        scoring = Scoring(self.parts, self.adds, unit)
-        return np.asarray(pair_log_weights(self.counts, literals_of(self.language), numbers, scoring, scale))
+        weights = []
+        for some in _batches(groups, self.language.sizes_of_pairs):
+            ends = np.cumsum([self.language.sizes_of_pairs[group.number] for group in some])[:-1]
+            weights += [log_weight(own, scale) for own in np.split(self._lattice(some, unit), ends)]
+        return np.array(weights, dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return those of one pair of attributes, right literal fastest."""
-        from dpframework_greedy.kernels import Scoring, pair_scores
-
-        scoring = Scoring(self.parts, self.adds, unit)
-        scores = np.asarray(pair_scores(self.counts, literals_of(self.language), group.number, scoring))
+        scores = self._lattice([group], unit)
         return np.arange(len(scores)), scores
+
+    def _lattice(self, groups: Sequence[Group], unit: float) -> Lattice:
+        """Return the scores of some pairs of attributes, one after another."""
+        from dpframework_greedy.kernels import pair_supports
+
+        sizes, literals, end = self.language.sizes_of_pairs, literals_of(self.language), 0
+        both, either = np.empty((2, sum(sizes[group.number] for group in groups)), dtype=np.int64)
+        for group in groups:
+            start, end = end, end + sizes[group.number]
+            pair_supports(self.counts, literals, group.number, both[start:end], either[start:end])
+        return _on_lattice(self.score, both, either, unit)
 
     def after(self, group: Group, position: int) -> PairPool:
         """Take the chosen pair of attributes away: one pair of literals a pair of attributes is enough."""
@@ -205,11 +234,10 @@ class ExtensionScores(LanguageScores):
         def counts_of(redescribed: Redescribed) -> Integers:
             return np.asarray(engine.sum(rows, functools.partial(self.count, redescribed=redescribed)))
 
-        number = int(engine.sum(rows, lambda block: np.array([block.rows]))[0])
         pool = tuple(redescribed for redescribed, _ in inputs["pool"])
-        parts = tuple(self.score.surpassing(float(index)).parts(number) for _, index in inputs["pool"])
+        by = tuple(self.score.surpassing(float(index)) for _, index in inputs["pool"])
         turns = (self.turns,) * len(pool)
-        return ExtensionPool(self.language, counts_of, {}, number, parts, self.score.adds, pool, turns)
+        return ExtensionPool(self.language, counts_of, {}, by, pool, turns)
 
 
 @attrs.frozen(eq=False)
@@ -227,10 +255,8 @@ class ExtensionPool(Pool):
         Counts the rows by code and class of a redescription.
     counted
         What it counted, while the redescription is in the pool: its weight and then its scores are read off the same.
-    rows
-        The number of rows (private).
-    parts, adds
-        What makes the scores of each redescription's extensions (see `Score.parts`).
+    by
+        What the extensions of each redescription are scored by.
     pool, turns
         The redescriptions, and how often each may still be chosen.
     """
@@ -238,9 +264,7 @@ class ExtensionPool(Pool):
     language: Language
     counts_of: Callable[[Redescribed], Integers]
     counted: dict[Redescribed, Integers]
-    rows: int
-    parts: tuple[Floats, ...]
-    adds: bool
+    by: tuple[OfSupports, ...]
     pool: tuple[Redescribed, ...]
     turns: tuple[int, ...]
 
@@ -256,20 +280,20 @@ class ExtensionPool(Pool):
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return those of a redescription's open extensions, itself first."""
-        from dpframework_greedy.kernels import Scoring, extension_scores, lattice_score
+        from dpframework_greedy.kernels import extension_supports
 
         redescribed, language = self.pool[group.number], self.language
-        scoring = Scoring(self.parts[group.number], self.adds, unit)
         if redescribed not in self.counted:
             self.counted[redescribed] = self.counts_of(redescribed)
         counts, literals = self.counted[redescribed], literals_of(language)
         width = int((language.tops[0] + 1).sum())
         totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
-        unextended = np.array([lattice_score(totals[3], totals[1] + totals[2], scoring)])
+        unextended = np.array([[totals[3]], [totals[1:].sum()]])
         sides = enumerate((counts[:width], counts[width:]))
-        of_all = [unextended, *(extension_scores(of_side, totals, literals, k, scoring) for k, of_side in sides)]
+        of_all = [unextended, *(extension_supports(of_side, totals, literals, k) for k, of_side in sides)]
         positions = np.flatnonzero(language.open_extensions(redescribed))
-        return positions, np.concatenate(of_all)[positions]
+        both, either = np.concatenate(of_all, axis=1)[:, positions]
+        return positions, _on_lattice(self.by[group.number], both, either, unit)
 
     def after(self, group: Group, position: int) -> ExtensionPool:
         """Replace the chosen redescription by its extension, which has a turn less."""

@@ -56,7 +56,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -109,7 +109,6 @@ class Score:
     0.0174
     """
 
-    adds: ClassVar[bool] = False
     min_support: int | None = None
     steepness: float = 0.0
     max_support: int | None = None
@@ -136,13 +135,9 @@ class Score:
         """Return itself: the best score is the best, whatever is known before."""
         return self
 
-    def parts(self, rows: int) -> Floats:
-        """Return g and t of every support up to a number of rows, shape (2, rows + 1).
-
-        They make a score by multiplication with I / U; `adds` tells them from parts that make it by addition.
-        """
-        supports = np.arange(rows + 1)
-        return np.stack([self.of_both(supports), self.of_either(supports)])
+    def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
+        """Return the scores of I and U, shape (redescriptions,)."""
+        return of_index(self.of_both(both) * self.of_either(either), both, either)
 
     @functools.cached_property
     def changes(self) -> Changes:
@@ -202,12 +197,10 @@ class Surplus:
 
     Examples
     --------
-    >>> both, either = Surplus(500, 0.75).parts(600)
-    >>> float(both[320] + either[400])
-    20.0
+    >>> Surplus(500, 0.75).of_supports(np.array([320]), np.array([400]))
+    array([20.])
     """
 
-    adds: ClassVar[bool] = True
     max_support: int
     index: float = LEAST_INDEX
 
@@ -215,10 +208,10 @@ class Surplus:
         """Return that of another index, moved into the range."""
         return Surplus(self.max_support, min(max(index, LEAST_INDEX), 1.0))
 
-    def parts(self, rows: int) -> Floats:
-        """Return what I and U add to the score, for every support up to a number of rows, shape (2, rows + 1)."""
-        supports = np.arange(rows + 1, dtype=np.float64)
-        return np.stack([supports, (1 - self.index) * np.minimum(supports, self.max_support) - supports])
+    def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
+        """Return the scores of I and U, shape (redescriptions,)."""
+        of_either = (1 - self.index) * np.minimum(either, self.max_support) - either
+        return np.asarray(both + of_either)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -240,6 +233,11 @@ class Surplus:
     def text(self) -> str:
         """What it is."""
         return f"rows beyond a released Jaccard index (max {self.max_support})"
+
+
+def of_index(factors: Floats, both: NDArray[Any], either: NDArray[Any]) -> Floats:
+    """Return I / U times some factors; 0 where there is no row in either support."""
+    return np.asarray(factors * both / np.maximum(either, 1))
 
 
 def spread_of(score: Score | Surplus, *, rows_public: bool) -> Fraction:

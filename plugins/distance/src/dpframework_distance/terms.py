@@ -1,0 +1,118 @@
+"""f(n) = n log2(n), as a whole number of units: at all small numbers of rows, and at the large ones that occur.
+
+Each f(n) is the one before it plus g, rounded, so that f of a large number is a sum over all numbers below it. Of
+those, sums over every so many are kept: what a table of f takes then does not grow with the rows, and a large number
+costs one of these sums and some g.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework_distance.subsets import Counts, Integers
+
+UNITS = 1 << 22  # in 1, of f: its sums stay below 2**63 for so many rows
+WHOLE = 1 << 20  # f of all numbers below this is kept in one table: 8 MiB
+STEP = 1 << 10  # above it, of each multiple of this
+
+
+def _grown(first: int, number: int) -> Integers:
+    """Return g(n) = f(n + 1) - f(n), rounded, for so many n from the first on."""
+    before = np.arange(first, first + number, dtype=np.float64)
+    before[before == 0] = np.nan  # g(0) = 0
+    grown = np.log2(before + 1) + before * np.log1p(1 / before) / math.log(2)
+    return np.asarray(np.nan_to_num(np.rint(grown * UNITS)).astype(np.int64))
+
+
+@functools.lru_cache(maxsize=4)
+def terms(rows: int) -> Integers:
+    """Return f(n) = n log2(n) for every n up to `rows`, as a whole number of units of 2**-22; read-only.
+
+    Each is the one before it plus g, rounded. Rounding keeps the order of g, which alone sensitivities stand on.
+
+    Examples
+    --------
+    >>> terms(4) / UNITS
+    array([0.        , 0.        , 2.        , 4.75488758, 8.        ])
+    """
+    found = np.concatenate([[0], np.cumsum(_grown(0, rows))])
+    found.flags.writeable = False
+    return found
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _sums(part: int) -> Integers:
+    """Return how far f grows from the first number of a part of `WHOLE` to each `STEP` of it, and to its end."""
+    steps = [_grown(part * WHOLE + start, STEP).sum() for start in range(0, WHOLE, STEP)]
+    return np.cumsum([0, *steps])
+
+
+def _at(large: Integers) -> Integers:
+    """Return f of some numbers, in increasing order."""
+    found, before, part = np.zeros(len(large), dtype=np.int64), 0, 0
+    for k, number in enumerate(large.tolist()):
+        while part < number // WHOLE:
+            before += int(_sums(part)[-1])
+            part += 1
+        step, beyond = divmod(number % WHOLE, STEP)
+        found[k] = before + _sums(part)[step] + _grown(number - beyond, beyond).sum()
+    return found
+
+
+@final
+@attrs.frozen(eq=False)
+class Terms:
+    """f of some numbers of rows.
+
+    Attributes
+    ----------
+    small
+        f of every number below its length.
+    large, of_large
+        The other numbers, in increasing order, and f of each.
+    """
+
+    small: Integers
+    large: Integers
+    of_large: Integers
+
+    @classmethod
+    def of(cls, *numbers: NDArray[np.integer]) -> Terms:
+        """Return f of the numbers in some arrays, and of all small ones up to the largest of them."""
+        largest = max(int(own.max(initial=0)) for own in numbers)
+        found = [np.unique(own[own >= WHOLE]).astype(np.int64) for own in numbers] if largest >= WHOLE else []
+        large = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+        return cls(terms(min(largest, WHOLE - 1)), large, _at(large))
+
+    def __call__(self, numbers: NDArray[np.integer]) -> Integers:
+        """Return f of numbers that it holds."""
+        found = self.small.take(numbers, mode="clip")
+        if len(self.large):
+            above = numbers >= len(self.small)
+            found[above] = self.of_large[np.searchsorted(self.large, numbers[above])]
+        return found
+
+
+def sums_over(counts: Counts, sizes: Integers, members: Integers, begins: Integers, target: int) -> Integers:
+    """Return the number of rows, and where some number may be large the counts of some subsets without the target.
+
+    Parameters
+    ----------
+    counts, sizes, members, begins, target
+        As for `kernels.conditional_scores`.
+    """
+    if not len(members):
+        return np.zeros(0, dtype=np.int64)
+    rows = counts[begins[0] : begins[0] + sizes[members[0]].prod()].sum(keepdims=True, dtype=np.int64)
+    found = [rows]
+    if rows[0] >= WHOLE:
+        for subset, begin in zip(members, begins, strict=True):
+            shape, axis = sizes[subset], int(np.flatnonzero(subset == target)[0])
+            found.append(counts[begin : begin + shape.prod()].reshape(shape).sum(axis=axis, dtype=np.int64).ravel())
+    return np.concatenate(found)

@@ -1,0 +1,83 @@
+"""f of numbers of rows: a table of the small ones, and the large ones that occur."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from dpframework_distance import terms
+from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores, Entropies
+from dpframework_distance.sensitivities import RowBounds
+from dpframework_distance.subsets import subsets
+from dpframework_distance.terms import STEP, WHOLE, Terms
+from hypothesis import given, settings, strategies as st
+
+import dpframework as dpf
+
+MANY = 3 * WHOLE + 5
+ATTRIBUTES = [dpf.Boolean("a"), dpf.Categorical("b", ["x", "y", "z"]), dpf.Boolean("c"), dpf.Boolean("d")]
+
+
+@pytest.fixture(scope="module")
+def table() -> np.ndarray:
+    return terms.terms(MANY)
+
+
+def test_large_numbers_have_what_one_table_of_all_would_have(table: np.ndarray) -> None:
+    edges = [k * STEP + d for k in (1, 1023, 1024, 1025, 2048, 3072) for d in (-1, 0, 1)]
+    numbers = np.array([0, 1, 2, *edges, MANY, *np.random.default_rng(0).integers(0, MANY, 300)])
+    f = Terms.of(numbers[:100], numbers[100:])
+    assert f(numbers).tolist() == table[numbers].tolist()
+    assert len(f.small) == WHOLE
+    assert f(np.array([WHOLE - 1])) == table[WHOLE - 1]
+
+
+@given(numbers=st.lists(st.integers(0, 5000), min_size=1))
+@settings(max_examples=30, deadline=None)
+def test_small_numbers_need_no_more_than_their_table(numbers: list[int]) -> None:
+    f = Terms.of(np.array(numbers))
+    assert f(np.array(numbers)).tolist() == terms.terms(5000)[numbers].tolist()
+    assert len(f.small) == max(numbers) + 1
+    assert len(f.large) == 0
+
+
+def queries() -> list[dpf.Query]:
+    bounds = RowBounds(2**31, None)
+    return [
+        *(ContextScores(ATTRIBUTES, size, bounds, target) for size in (1, 2) for target in (0, 1)),
+        CommonContextScores(ATTRIBUTES, 2, bounds),
+        *(kind(ATTRIBUTES, target, bounds) for kind in (Entropies, ConditionalEntropies) for target in (None, 1)),
+    ]
+
+
+def counts_of(query: dpf.Query, cells: np.ndarray) -> np.ndarray:
+    """Return what a query counts on rows of which so many are in each cell of all attributes."""
+    sizes = tuple(a.size for a in ATTRIBUTES)
+    orders = [2] if not isinstance(query, ContextScores | CommonContextScores) else [query.context_size + 1]
+    if isinstance(query, CommonContextScores):
+        orders = [2, 3]
+    layouts = [subsets(sizes, order, getattr(query, "target", None)) for order in orders]
+    others = [tuple(k for k in range(4) if k not in members) for one in layouts for members in one.members.tolist()]
+    return np.concatenate([cells.reshape(sizes).sum(axis=away).ravel() for away in others])
+
+
+@pytest.mark.parametrize("whole", [1 << 8, 1 << 12])
+def test_answers_are_the_same_whichever_numbers_are_in_the_table(whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = np.random.default_rng(whole).integers(0, 2000, 24)
+    expected = [query.answer(counts_of(query, cells)).tolist() for query in queries()]
+    monkeypatch.setattr(terms, "WHOLE", whole)
+    monkeypatch.setattr(terms, "STEP", 1 << 4)
+    monkeypatch.setattr(terms, "_sums", terms._sums.__wrapped__)
+    assert [query.answer(counts_of(query, cells)).tolist() for query in queries()] == expected
+
+
+def test_memory_does_not_grow_with_the_rows() -> None:
+    """Entropies of 10^7 rows: 8 MiB for small numbers, where a table of all took 80 MB, and more to make."""
+    query = Entropies(ATTRIBUTES, None, RowBounds(2**31, None))
+    counts = counts_of(query, np.random.default_rng(0).integers(0, 8 * 10**5, 24))
+    assert 9 * 10**6 < counts[:6].sum() < 11 * 10**6
+    terms.terms(WHOLE - 1)  # it is made once for all tables of so many rows
+    tracemalloc.start()
+    query.answer(counts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
