@@ -4,6 +4,7 @@ import itertools
 import math
 from typing import ClassVar
 
+import attrs
 import numpy as np
 import pytest
 from dpframework_trees.complete import CompleteTree
@@ -12,14 +13,17 @@ from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import LeavesByClass, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
+from dpframework_trees.tree_counts import TreeCounts
 from dpframework_trees.tree_data import TreeData
 from dpframework_trees.weights import MOST_WORK, Weights, exact_work, require_feasible
+from hypothesis import given, settings, strategies as st
 from scipy.stats import chisquare
 
 import dpframework as dpf
 from dpframework import InMemory, Relation, Threads
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
+from dpframework.tables import Block
 from dpframework.tables.engines import cells_of
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.samplers import Probe
@@ -347,20 +351,58 @@ class TestQueries(QueryConformance):
     }
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+def counts_and_rows(depth: int) -> list[TreeScores]:
+    """Return the query whose answer is counts, and the one whose answer is rows."""
+    return [TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, depth, counted) for counted in (True, False)]
+
+
+def same_trees(counts: TreeCounts, data: TreeData, depth: int) -> None:
+    """Compare log-weights to the last bit, at the root and below: so the exact sampler draws the same trees."""
+    parts = [(counts.whole(3.0, 1), Weights(data, 3.0).whole)]
+    for left in range(depth, 0, -1):
+        for of_counts, of_rows in parts:
+            assert of_counts.log_weights(left).tolist() == of_rows.log_weights(left).tolist()
+        parts = [
+            (of_counts.side(t, holds), of_rows.side(t, holds))
+            for of_counts, of_rows in parts
+            for t, holds in itertools.product(range(len(TESTS)), (True, False))
+        ]
+    for tree in trees(depth)[:: 4 ** (3 * depth - 5)] if depth > 1 else trees(1):
+        assert counts.leaf_scores(np.array(tree)) == data.leaf_scores(np.array(tree))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("engine", [InMemory(), Threads(3)], ids=["one block", "three blocks"])
-@pytest.mark.parametrize("rows", [0, 1, 150, 64])
-def test_counts_of_pairs_weigh_trees_as_their_rows_do(depth: int, engine: dpf.Engine, rows: int) -> None:
-    """To the last bit, at the root and on both sides of each test: so the exact sampler draws the same trees."""
-    data, given = data_of(table(rows), depth), table(rows)
-    query = TreeScores(CRITERIA["norm"], CLASS, KnownRows(200), TESTS, depth, counted=True)
-    assert not query.gathers
-    counts = query.evaluate(engine, engine.load(given))
-    weights = Weights(data, 3.0)
-    assert counts.whole(3.0, 1).log_weights(depth).tolist() == weights.whole.log_weights(depth).tolist()
-    for tests in itertools.product(range(len(TESTS)), repeat=2**depth - 1):
-        assert counts.leaf_scores(np.array(tests)) == data.leaf_scores(np.array(tests))
-    if depth == 2:
-        for test, holds in itertools.product(range(len(TESTS)), (True, False)):
-            of_counts, of_rows = counts.whole(3.0, 1).side(test, holds), weights.whole.side(test, holds)
-            assert of_counts.log_weights(1).tolist() == of_rows.log_weights(1).tolist()
+@pytest.mark.parametrize("rows", [0, 150])
+def test_counts_of_sets_of_tests_weigh_trees_as_their_rows_do(depth: int, engine: dpf.Engine, rows: int) -> None:
+    given = engine.load(table(rows))
+    counted, gathered = counts_and_rows(depth)
+    assert gathered.gathers
+    assert not counted.gathers
+    same_trees(counted.evaluate(engine, given), gathered.evaluate(engine, given), depth)
+
+
+@given(
+    codes=st.lists(st.tuples(*(st.integers(0, a.size - 1) for a in SCHEMA)), min_size=1, max_size=70),
+    kind=st.sampled_from([np.uint8, np.uint16, np.uint32]),
+    kept=st.lists(st.booleans(), min_size=70, max_size=70),
+    depth=st.sampled_from([1, 2, 3]),
+)
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_random_tables_and_parts_of_them_are_counted_as_their_rows(codes, kind, kept, depth) -> None:
+    """All types of codes, missing values, parts without rows, one row."""
+    whole = Block(SCHEMA, np.ascontiguousarray(np.array(codes, dtype=kind).T), {})
+    part = whole.at(np.flatnonzero(kept[: len(codes)]).astype(np.int32))
+    counted, gathered = counts_and_rows(depth)
+    for block in (whole, part):
+        words = gathered.count(block)
+        data = TreeData(words[: len(TESTS)], words[len(TESTS) :], depth, CRITERIA["norm"].code)
+        same_trees(TreeCounts(counted.count(block), depth, CRITERIA["norm"].code), data, depth)
+        given = dpf.Table.from_codes(SCHEMA, block.matrix[:, block.index])
+        for tree in ((0,), (3, 1, 2), (2, 0, 1, 3, 0, 2, 1)):
+            leaves = plain_leaves(given, tree)
+            code = CRITERIA["norm"].code
+            below = attrs.evolve(data, depth=(len(tree) + 1).bit_length() - 1)
+            assert below.leaf_scores(np.array(tree)) == [child_score(leaf, code) for leaf in leaves]
+            grown = CompleteTree(TESTS, np.array(tree))
+            assert np.bincount(grown.leaf_codes(block), minlength=len(leaves)).tolist() == leaves.sum(axis=1).tolist()

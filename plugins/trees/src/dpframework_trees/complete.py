@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import And, Description, Literal, otherwise
 from dpframework.tables import Block
-from dpframework_trees.splits import Candidates
+from dpframework_trees.splits import BELOW, Candidates
 
 
 @attrs.frozen(eq=False)
@@ -66,18 +66,20 @@ class CompleteTree:
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
         """Return the leaf that each row falls in, shape (rows,)."""
-        from dpframework_trees.kernels import add_leaf_codes
-
-        leaves = np.zeros(block.rows, dtype=np.int64)
         chosen = self.candidates
         owner = chosen.owner[self.tests]
-        add_leaf_codes(
-            block.matrix,
-            block.index,
-            chosen.attributes[owner],
-            chosen.kinds[self.tests],
-            chosen.codes[self.tests],
-            self.depth,
-            leaves,
-        )
-        return leaves
+        attributes, codes, below = chosen.attributes[owner], chosen.codes[self.tests], chosen.kinds[self.tests] == BELOW
+        found = [_leaves(tile, attributes, codes, below, self.depth) for tile in block.tiles()]
+        return np.concatenate(found)
+
+
+def _leaves(
+    block: Block, attributes: NDArray[np.int64], codes: NDArray[np.int64], below: NDArray[np.bool_], depth: int
+) -> NDArray[np.int64]:
+    """Return the leaf of each row: node k asks attributes[k] for codes[k], or for those at most."""
+    node = np.zeros(block.rows, dtype=np.int64)
+    rows = np.arange(block.rows) if block.is_whole else block.index
+    for _ in range(depth):
+        values, asked = block.matrix[attributes[node], rows], codes[node]
+        node = 2 * node + 2 - np.where(below[node], values <= asked, values == asked)
+    return np.asarray(node - (2**depth - 1))

@@ -39,7 +39,7 @@ from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of, names_in
 from dpframework_trees.tree import TreeResult
-from dpframework_trees.tree_counts import MOST_LEVELS
+from dpframework_trees.tree_counts import enough
 from dpframework_trees.weights import require_feasible
 
 SAMPLERS = ("exact", "mcmc", "greedy")
@@ -164,7 +164,7 @@ class _Resolved:
         miner = self.miner
         epsilon = miner.epsilon * (1 - miner.counts_share)
         if miner.sampler != "greedy":
-            counted = miner.sampler == "exact" and miner.max_depth <= MOST_LEVELS
+            counted = miner.sampler == "exact" and enough(len(self.tests), self.target.size, miner.max_depth)
             of = (self.criterion, self.target, self.rows, self.tests, miner.max_depth, counted)
             scores = TreeScores(*of, among=self.read)
             sampler = ExactTrees(epsilon) if miner.sampler == "exact" else MarkovChainTrees(epsilon, miner.iterations)

@@ -133,13 +133,11 @@ def extract(
     constraints
         What they must fulfil.
     """
-    from dpframework_trees.kernels import grow_unions
-
     left, right = LeafUnions(trees[View.LEFT]), LeafUnions(trees[View.RIGHT])
     table = counts[np.ix_(left.possible, right.possible)].astype(np.float64)
     n_left, n_right = table.shape
     unions = np.zeros((4 * table.size, n_left + n_right), dtype=np.bool_)
-    looked_at = grow_unions(table, variance, MOST_ADDED, unions)
+    looked_at = _grow(table, variance, unions)
     of_left, of_right = np.split(_distinct(unions), [n_left], axis=1)
     total, left_rows, right_rows = table.sum(), of_left @ table.sum(axis=1), of_right @ table.sum(axis=0)
     both = ((of_left @ table) * of_right).sum(axis=1)
@@ -159,6 +157,27 @@ def extract(
         )
         found.append(redescription)
     return found, looked_at
+
+
+def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]) -> int:
+    """Fill in the unions that grow from each start; return how many were looked at (see `kernels.grow_unions`)."""
+    from dpframework_trees.kernels import Unions, grow_unions
+
+    leaves = np.array(table.shape, dtype=np.int64)
+    whole = np.zeros((2, leaves.max()))
+    whole[0, : leaves[0]], whole[1, : leaves[1]] = table.sum(axis=1), table.sum(axis=0)
+    pair = Unions(
+        table,
+        leaves,
+        whole,
+        float(table.sum()),
+        member=np.zeros(whole.shape, dtype=np.bool_),
+        inside=np.zeros(whole.shape),
+        sizes=np.zeros(2, dtype=np.int64),
+        added=np.zeros(2, dtype=np.int64),
+        rows=np.zeros(3),
+    )
+    return int(grow_unions(pair, variance, MOST_ADDED, unions))
 
 
 def _distinct(unions: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -179,15 +179,16 @@ class PairData(OfClasses):
         return round(self._whole(first, second) / (unit * self.unit))
 
     def _whole(self, first: Tests, second: Tests) -> float:
-        from dpframework_trees.kernels import common, leaf_counts, pair_score
+        from dpframework_trees.kernels import count_common, pair_score
 
         inner = len(first)
-        of_first, of_second = (placed(b, t, self.rows)[0][0] for b, t in self._sides(first, second))
+        of_first, of_second = (placed(b, t, self.rows)[inner:] for b, t in self._sides(first, second))
         counts = np.zeros((inner + 1, len(self.class_bits)), dtype=np.int64)
-        leaf_counts(np.stack([of_first, of_first]), np.zeros(2 * inner + 1, dtype=np.int8), self.class_bits, counts)
-        joint = np.array([[common(a, b) for a in of_first[inner:]] for b in of_second[inner:]], dtype=np.int64)
-        together = self.pair_score
-        return float(pair_score(counts, joint, together.criterion.code, together.product))
+        joint = np.zeros((inner + 1, inner + 1), dtype=np.int64)
+        count_common(of_first, self.class_bits, counts)
+        count_common(of_second, of_first, joint)
+        together, sizes = self.pair_score, np.zeros(inner + 1, dtype=np.int64)
+        return float(pair_score(counts, joint, sizes, together.criterion.code, together.product))
 
     def _sides(self, first: Tests, second: Tests) -> tuple[tuple[Bits, Tests], tuple[Bits, Tests]]:
         return (self.first_bits, first), (self.second_bits, second)
@@ -216,14 +217,23 @@ class MarkovChainPairs(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
         """Walk; return the tests of both trees, shape (2, nodes)."""
-        from dpframework_trees.kernels import PairTarget, Routed, walk_pairs
+        from dpframework_trees.kernels import PairTarget, Routed, WalkedPair, walk_pairs
 
         data = _pair_data(answer, calibration)
-        nodes = 2**data.depth - 1
+        nodes, leaves, classes = 2**data.depth - 1, 2**data.depth, len(data.class_bits)
         sides = (data.first_bits, data.second_bits)
         trees = np.stack([randomness.integers(len(bits), nodes) for bits in sides])
         first, second = (
-            Routed(bits, tests, *placed(bits, tests, data.rows)) for bits, tests in zip(sides, trees, strict=True)
+            Routed(bits, tests, placed(bits, tests, data.rows)) for bits, tests in zip(sides, trees, strict=True)
+        )
+        pair = WalkedPair(
+            first,
+            second,
+            data.class_bits,
+            counts=np.zeros((2, leaves, classes), dtype=np.int64),
+            joint=np.zeros((2, leaves, leaves), dtype=np.int64),
+            sizes=np.zeros(leaves, dtype=np.int64),
+            spare=np.zeros_like(first.members),
         )
         score = data.pair_score
         unit = float(calibration.unit) * data.unit
@@ -235,7 +245,7 @@ class MarkovChainPairs(WholeTrees):
             return chosen, randomness.integers(tests, steps)
 
         walk(
-            lambda steps, begin: walk_pairs(first, second, data.class_bits, target, steps, begin),
+            lambda steps, begin: walk_pairs(pair, target, steps, begin),
             proposed,
             self.iterations,
             calibration,

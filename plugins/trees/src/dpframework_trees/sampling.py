@@ -60,6 +60,7 @@ from dpframework_trees.weights import Weights, require_feasible
 Tests: TypeAlias = NDArray[np.int64]
 Lattice: TypeAlias = NDArray[np.int64]
 FEWEST_OF_THREAD = 16  # tests for which a thread is worth while
+WORDS_AT_ONCE = 1 << 8  # of the sets of a tree's nodes, which stay in the processor's cache
 STEPS_AT_ONCE = 1 << 13  # of a walk, whose proposals are drawn together
 FINER = 2**8  # than the core's lattice, since many nodes or leaves are rounded
 LOGARITHMS = Fraction(1, 2**24)  # what a tree's log-probabilities may be off, whatever the scale (see the module)
@@ -234,19 +235,27 @@ class MarkovChainTrees(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
         """Walk."""
-        from dpframework_trees.kernels import Routed, TreeTarget, walk_trees
+        from dpframework_trees.kernels import TreeTarget, WalkedTree, walk_trees
 
         data = _tree_data(answer, calibration)
-        nodes = 2**data.depth - 1
+        nodes, classes = 2**data.depth - 1, len(data.class_bits)
         tests = randomness.integers(len(data.bits), nodes)
-        tree = Routed(data.bits, tests, *placed(data.bits, tests, data.rows))
+        tree = WalkedTree(
+            data.bits,
+            data.starts,
+            tests,
+            placed(data.bits, tests, data.rows, leaves=False),
+            room=np.zeros((nodes, WORDS_AT_ONCE), dtype=np.uint64),
+            counts=np.zeros((nodes + 1, classes), dtype=np.int64),
+            scores=np.zeros((2, nodes + 1), dtype=np.int64),
+        )
         target = TreeTarget(data.criterion, float(calibration.unit), calibration.lattice_scale)
 
         def proposed(steps: int) -> tuple[Tests, Tests]:
             return randomness.integers(nodes, steps), randomness.integers(len(data.bits), steps)
 
         walk(
-            lambda steps, first: walk_trees(tree, data.class_bits, target, steps, first),
+            lambda steps, first: walk_trees(tree, target, steps, first),
             proposed,
             self.iterations,
             calibration,

@@ -1,21 +1,37 @@
-"""Trees of one or two levels need no rows: counts of pairs of tests say what every leaf of every such tree holds.
+"""Trees of up to three levels need no rows: counts of sets of tests say what every leaf of every such tree holds.
 
 Let n_tu be the number of rows of a class that tests t and u both hold for, n_t that of t, and n that of all. With t at
 the root and u below it, the four leaves hold n_tu, n_t - n_tu, n_u - n_tu and n - n_t - n_u + n_tu rows: those where t
-holds first. These counts add up over blocks of rows, so that no row needs to be gathered.
+holds first. With a third level, the same is said of the rows that t holds for by n_tuv in the place of n_uv, and of the
+others by n_uv - n_tuv. A set of tests is counted once, for all trees that ask them in any order. These counts add up
+over blocks of rows, so that no row needs to be gathered.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_trees.tree_data import Bits
+from dpframework_trees.weights import in_threads, log_sum, log_weights_of_stumps, log_weights_of_two
 
-MOST_LEVELS = 2  # that counts of pairs are enough for
+MOST_COUNTS = 1 << 22  # of sets of tests: 16 MiB
+TILE = 1 << 17  # rows, whose sets for a hundred tests stay in the processor's cache
+
+
+def enough(tests: int, classes: int, depth: int) -> bool:
+    """Return whether counts are to be used: they are enough for three levels, and memory must hold them.
+
+    Examples
+    --------
+    >>> enough(100, 2, 3), enough(1000, 2, 3), enough(1000, 2, 2), enough(2, 2, 4)
+    (True, False, True, False)
+    """
+    return depth <= 2 or (depth == 3 and tests**3 * classes <= MOST_COUNTS)
 
 
 @attrs.frozen(eq=False)
@@ -24,28 +40,32 @@ class TreeCounts:
 
     Attributes
     ----------
-    pairs
-        Numbers of rows by class, shape (tests + 1, tests, classes): at [t, u], t <= u < tests, those that both hold
-        for; at [tests, 0] those of all rows; else 0.
+    cells
+        Numbers of rows by class: at [t, u], t <= u < tests, those that both tests hold for, shape (tests + 1, tests,
+        classes); for three levels at [t, u, v], t <= u <= v; where the first is `tests`, and others 0, those of all
+        rows; else 0.
     depth
         Of the trees.
     criterion
         The number of the criterion that scores a leaf.
     """
 
-    pairs: NDArray[np.int64]
+    cells: NDArray[np.int32]
     depth: int
     criterion: int
 
     @property
     def tests(self) -> int:
         """The number of tests."""
-        return len(self.pairs) - 1
+        return len(self.cells) - 1
 
     def whole(self, scale: float, threads: int) -> Below:
-        """Return all rows, as what can be below a node; one thread is enough."""
-        counts = np.vstack([self.pairs[np.arange(self.tests), np.arange(self.tests)], self.pairs[-1, :1]])
-        return Below(counts, self.pairs, self.criterion, scale)
+        """Return all rows, as what can be below a node."""
+        t = np.arange(self.tests)
+        alone = (t,) * (self.cells.ndim - 1)
+        everyone = self.cells[(-1, *(0,) * (self.cells.ndim - 2))]
+        counts = np.vstack([self.cells[alone], everyone]).astype(np.int64)
+        return Below(counts, self.cells[:-1], self.criterion, scale, threads)
 
     def score(self, tests: NDArray[np.int64]) -> float:
         """Return a tree's score."""
@@ -64,49 +84,105 @@ class TreeCounts:
 
 @attrs.frozen(eq=False)
 class Below:
-    """The rows below a node: how many of them each test holds for, by class, and in the last row all of them."""
+    """The rows below a node, as numbers by class.
+
+    Attributes
+    ----------
+    counts
+        Those that each test holds for, and in the last row all, shape (tests + 1, classes).
+    sets
+        Those that two or three tests hold for, as in `TreeCounts`; None where they are not known.
+    criterion, scale
+        What weighs leaves.
+    threads
+        How many to use.
+    """
 
     counts: NDArray[np.int64]
-    pairs: NDArray[np.int64] | None
+    sets: NDArray[np.integer] | None
     criterion: int
     scale: float
+    threads: int
 
     def log_weights(self, depth: int) -> NDArray[np.float64]:
         """Return the log of the sum of weights of all trees of that depth, for each test at the root."""
-        from dpframework_trees.kernels import Weighing, log_weights_of_pairs, log_weights_of_stumps
-        from dpframework_trees.weights import empty_sums, log_products
-
-        weighing = Weighing(self.counts.astype(np.int32), self.criterion, self.scale)
         if depth == 1:
-            weights = np.zeros(len(self.counts) - 1)
-            log_weights_of_stumps(weighing, weights)
-            return weights
-        assert self.pairs is not None
-        top, total = empty_sums(len(self.counts) - 1)
-        log_weights_of_pairs(self.pairs[:-1].astype(np.int32), weighing, top, total)
-        return log_products(top, total)
+            return log_weights_of_stumps(self.counts, self.criterion, self.scale)
+        assert self.sets is not None
+        if depth == 2:
+            return log_weights_of_two(self.counts, self._pairs, self.criterion, self.scale)
+        pairs = self._pairs
+
+        def of_test(t: int) -> float:
+            held = self.side(t, True)
+            of_held = held.log_weights(2)
+            held_pairs = held._pairs
+            rest = log_weights_of_two(self.counts - held.counts, pairs - held_pairs, self.criterion, self.scale)
+            return log_sum(of_held) + log_sum(rest)
+
+        return np.array(in_threads(of_test, range(len(pairs)), self.threads))
+
+    @property
+    def _pairs(self) -> NDArray[np.int64]:
+        """Those that tests t <= u both hold for."""
+        assert self.sets is not None
+        sets = self.sets
+        if sets.ndim == 4:
+            t = np.arange(len(sets))
+            sets = sets[t, t]  # with t twice, any u above it
+        return sets.astype(np.int64)
 
     def side(self, test: int, holds: bool) -> Below:
-        """Return the rows on one side of a test; of these, pairs are not known, but for the test's own."""
-        if self.pairs is None:  # only the number of rows is asked of them
+        """Return the rows on one side of a test."""
+        if self.sets is None:  # only the number of rows is asked of them
             held = self.counts[test] if holds else self.counts[-1] - self.counts[test]
             return attrs.evolve(self, counts=held[np.newaxis])
-        tests = len(self.counts) - 1
-        k = np.arange(tests)
-        held = np.vstack([self.pairs[np.minimum(k, test), np.maximum(k, test)], self.counts[test]])
-        return attrs.evolve(self, counts=held if holds else self.counts - held, pairs=None)
+        held_sets = _with(self.sets, test)
+        if held_sets.ndim == 2:
+            counts, sets = held_sets, None
+        else:
+            t = np.arange(len(held_sets))
+            counts, sets = held_sets[t, t], held_sets if holds else self._pairs - held_sets
+        held = np.vstack([counts, self.counts[test]]).astype(np.int64)
+        return attrs.evolve(self, counts=held if holds else self.counts - held, sets=sets)
 
 
-def counted_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return `TreeCounts.pairs` of rows sorted by class: those of class c are in words starts[c] to starts[c + 1]."""
-    from dpframework_trees.kernels import count_pairs, count_tests
+def _with(sets: NDArray[np.integer], test: int) -> NDArray[np.integer]:
+    """Return the rows that one test holds for, by all other tests, from those of sets of tests in increasing order."""
+    held = np.zeros(sets.shape[1:], dtype=sets.dtype)
+    if sets.ndim == 3:
+        held[:test], held[test:] = sets[:test, test], sets[test, test:]
+    else:
+        held[test:, test:] = sets[test, test:, test:]
+        held[:test, test:] = sets[:test, test, test:]
+        held[:test, :test] = sets[:test, :test, test]
+    return held
 
-    tests, classes = len(bits), len(starts) - 1
-    found = np.zeros((tests + 1, tests, classes), dtype=np.int64)
-    pairs, counts = np.zeros((tests, tests, classes), np.int32), np.zeros((tests + 1, classes), np.int32)
-    count_pairs(bits, rows, starts, pairs)
-    count_tests(bits, rows, starts, counts)
-    found[:-1] = pairs
-    found[np.arange(tests), np.arange(tests)] = counts[:-1]
-    found[-1, 0] = counts[-1]
-    return found
+
+def counted(tiles: Iterable[tuple[Bits, list[int]]], tests: int, classes: int, depth: int) -> NDArray[np.int32]:
+    """Return `TreeCounts.cells`.
+
+    Parameters
+    ----------
+    tiles
+        One bit a row for each test, rows sorted by class, each class starting with a word; and how many rows are of
+        each class.
+    tests, classes
+        Their numbers.
+    depth
+        The levels of the trees.
+    """
+    from dpframework_trees.kernels import add_pairs
+
+    cells = np.zeros((tests + 1, *(tests,) * (2 if depth == 3 else 1), classes), dtype=np.int32)
+    for bits, rows in tiles:
+        starts = np.concatenate([[0], np.cumsum([-(-number // 64) for number in rows])]).astype(np.int64)
+        both = np.zeros(starts[-1], dtype=np.uint64)
+        if depth == 3:
+            for t in range(tests):
+                add_pairs(bits, bits[t], starts, t, both, cells[t, t:])
+            cells[-1, 0, 0] += np.array(rows, dtype=np.int32)
+        else:
+            add_pairs(bits, np.full_like(both, ~np.uint64(0)), starts, 0, both, cells[:-1])
+            cells[-1, 0] += np.array(rows, dtype=np.int32)
+    return cells

@@ -25,7 +25,9 @@ class OfClasses:
 
 @attrs.frozen(eq=False)
 class TreeData(OfClasses):
-    """The rows as a tree sampler reads them: the answer of a `TreeScores` query.
+    """The rows as a tree sampler reads them, sorted by class: the answer of a `TreeScores` query.
+
+    Each class starts with a word of its own, so that one pass over the words counts all classes.
 
     Attributes
     ----------
@@ -49,23 +51,10 @@ class TreeData(OfClasses):
         """The number of tests."""
         return len(self.bits)
 
-    def by_class(self) -> tuple[TreeData, NDArray[np.int64]]:
-        """Return the rows sorted by class, each class from a word of its own on, and where each class starts."""
-        from dpframework_trees.kernels import arrange
-
-        of_classes = [
-            np.flatnonzero(np.unpackbits(of_class.astype("<u8").view(np.uint8), bitorder="little"))
-            for of_class in self.class_bits
-        ]
-        words = [(len(of_class) + 63) // 64 for of_class in of_classes]
-        starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        source = np.full(64 * starts[-1], -1, dtype=np.int64)
-        for of_class, start in zip(of_classes, 64 * starts, strict=False):
-            source[start : start + len(of_class)] = of_class
-        arranged = [np.zeros((len(bits), starts[-1]), dtype=np.uint64) for bits in (self.bits, self.class_bits)]
-        for bits, sorted_bits in zip((self.bits, self.class_bits), arranged, strict=True):
-            arrange(bits, source, sorted_bits)
-        return attrs.evolve(self, bits=arranged[0], class_bits=arranged[1]), starts
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the words of each class start, and the end."""
+        return np.concatenate([[0], np.cumsum((self.class_bits != 0).sum(axis=1))]).astype(np.int64)
 
     def score(self, tests: NDArray[np.int64]) -> float:
         """Return a tree's score."""
@@ -73,20 +62,18 @@ class TreeData(OfClasses):
 
     def leaf_scores(self, tests: NDArray[np.int64]) -> list[float]:
         """Return the score of each leaf of a tree."""
-        from dpframework_trees.kernels import child_score, leaf_counts
+        from dpframework_trees.kernels import child_score, count_common
 
-        members, which = placed(self.bits, tests, self.rows)
         counts = np.zeros((len(tests) + 1, len(self.class_bits)), dtype=np.int64)
-        leaf_counts(members, which, self.class_bits, counts)
+        count_common(placed(self.bits, tests, self.rows)[len(tests) :], self.class_bits, counts)
         return [child_score(of_leaf, self.criterion) for of_leaf in counts]
 
 
-def placed(bits: Bits, tests: NDArray[np.int64], rows: Bits) -> tuple[Bits, NDArray[np.int8]]:
-    """Return the rows of every node of a tree, twice (a spare set each, for walks), and which of the two is its own."""
-    from dpframework_trees.kernels import place_rows
+def placed(bits: Bits, tests: NDArray[np.int64], rows: Bits, *, leaves: bool = True) -> Bits:
+    """Return the rows of every node of a tree, or of those with tests only, shape (nodes, words)."""
+    from dpframework_trees.kernels import route
 
-    nodes = 2 * len(tests) + 1
-    members, which = np.zeros((2, nodes, len(rows)), dtype=np.uint64), np.zeros(nodes, dtype=np.int8)
-    members[:, 0] = rows
-    place_rows(bits, tests, members, which)
-    return members, which
+    members = np.zeros((2 * len(tests) + 1 if leaves else len(tests), len(rows)), dtype=np.uint64)
+    members[0] = rows
+    route(bits, tests, 0, rows, members)
+    return members

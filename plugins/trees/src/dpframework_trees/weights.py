@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import attrs
 import numpy as np
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from dpframework.facts import InputError
 from dpframework_trees.tree_data import Bits, TreeData
 
-Counts: TypeAlias = NDArray[np.int32]
+Counts: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 MOST_WORK = 4 * 10**8  # pairs of tests that the exact sampler may look at: minutes
 
@@ -87,7 +87,7 @@ class Weights:
     Parameters
     ----------
     data
-        The rows; `data` keeps them sorted by class, so that one pass over the words counts all classes.
+        The rows.
     scale
         Of the exponential mechanism.
     threads
@@ -95,7 +95,7 @@ class Weights:
     """
 
     def __init__(self, data: TreeData, scale: float, *, threads: int = 1) -> None:
-        self.data, self._starts = data.by_class()
+        self.data, self._starts = data, data.starts
         self._scale, self._threads = scale, threads
 
     @property
@@ -106,15 +106,11 @@ class Weights:
     def of_tests(self, rows: Bits, depth: int) -> NDArray[np.float64]:
         """Return, for each test, the log of the sum of weights of all trees of that depth with that test at the root.
 
-        `rows` is a set of rows of `data` as it is kept here.
+        `rows` is a set of rows of `data`.
         """
-        from dpframework_trees.kernels import Weighing, log_weights_of_stumps
-
         counts = self._counts(rows)
         if depth == 1:
-            weights = np.zeros(len(self.data.bits))
-            log_weights_of_stumps(Weighing(counts, self.data.criterion, self._scale), weights)
-            return weights
+            return log_weights_of_stumps(counts, self.data.criterion, self._scale)
         if depth == 2:
             return self._roots_of_two(rows, counts)
         return self._roots(rows, depth, counts, self._pairs(rows), self._threads)
@@ -126,25 +122,17 @@ class Weights:
     def _counts(self, rows: Bits) -> Counts:
         from dpframework_trees.kernels import count_tests
 
-        counts = np.zeros((len(self.data.bits) + 1, len(self.data.class_bits)), dtype=np.int32)
+        counts = np.zeros((len(self.data.bits) + 1, len(self.data.class_bits)), dtype=np.int64)
         count_tests(self.data.bits, rows, self._starts, counts)
         return counts
 
     def _pairs(self, rows: Bits) -> Counts:
-        from dpframework_trees.kernels import count_pairs
-
-        pairs = np.zeros((len(self.data.bits), len(self.data.bits), len(self.data.class_bits)), dtype=np.int32)
-        count_pairs(self.data.bits, rows, self._starts, pairs)
-        return pairs
+        return counted_pairs(self.data.bits, rows, self._starts)
 
     def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts, threads: int = 1) -> NDArray[np.float64]:
         """Do `of_tests` for a depth of two or more, from what has been counted for `rows`."""
-        from dpframework_trees.kernels import Weighing, log_weights_of_pairs
-
         if depth == 2:
-            top, total = empty_sums(len(pairs))
-            log_weights_of_pairs(pairs, Weighing(counts, self.data.criterion, self._scale), top, total)
-            return log_products(top, total)
+            return log_weights_of_two(counts, pairs, self.data.criterion, self._scale)
 
         def of_test(t: int) -> float:
             held = rows & self.data.bits[t]
@@ -154,38 +142,83 @@ class Weights:
             rest = self._roots(rows & ~held, depth - 1, counts - held_counts, pairs - held_pairs)
             return log_sum(of_held) + log_sum(rest)
 
-        return np.array(_in_threads(of_test, range(len(pairs)), threads))
+        return np.array(in_threads(of_test, range(len(pairs)), threads))
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
-        """Count no pair twice, and keep none."""
-        from dpframework_trees.kernels import Weighing, log_weights_of_rows
+        """Count no pair twice, and keep none: memory grows with the tests, not with their pairs."""
+        from dpframework_trees.kernels import add_log_weights, add_pairs
 
         data, threads = self.data, self._threads
-        weighing = Weighing(counts, data.criterion, self._scale)
 
         def share(first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            sums = empty_sums(len(data.bits))
-            log_weights_of_rows(data.bits, rows, self._starts, weighing, first, threads, *sums)
-            return sums
+            top, total = _empty_sums(data.tests)
+            weighing, both = _weighing(counts, data.criterion, self._scale), np.zeros_like(rows)
+            pairs = np.zeros((1, *counts[:-1].shape), dtype=np.int64)
+            for t in range(first, data.tests, threads):
+                pairs[:] = 0
+                add_pairs(data.bits, rows, self._starts, t, both, pairs)
+                add_log_weights(pairs, t, weighing, top, total)
+            return top, total
 
-        tops, totals = (np.stack(each) for each in zip(*_in_threads(share, range(threads), threads), strict=True))
+        tops, totals = (np.stack(each) for each in zip(*in_threads(share, range(threads), threads), strict=True))
         top = tops.max(axis=0)
-        return log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
+        return _log_products(top, (totals * np.exp(tops - top)).sum(axis=0))
 
 
-def _in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
+def counted_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
+    """Return, for each class, the rows of a set that tests t <= u both hold for, shape (tests, tests, classes)."""
+    from dpframework_trees.kernels import add_pairs
+
+    pairs = np.zeros((len(bits), len(bits), len(starts) - 1), dtype=np.int64)
+    add_pairs(bits, rows, starts, 0, np.zeros_like(rows), pairs)
+    return pairs
+
+
+def _weighing(counts: Counts, criterion: int, scale: float) -> Any:
+    from dpframework_trees.kernels import Weighing, side_scores
+
+    scores, leaves = np.zeros((2, len(counts) - 1)), np.zeros((4, counts.shape[1]), dtype=np.int64)
+    side_scores(counts, leaves[0], criterion, scores)
+    return Weighing(counts, scores, leaves, criterion, scale)
+
+
+def log_weights_of_stumps(counts: Counts, criterion: int, scale: float) -> NDArray[np.float64]:
+    """Return the log-weight of each tree of one test."""
+    scores = _weighing(counts, criterion, scale).scores
+    return np.asarray((scores[0] + scores[1]) / scale)
+
+
+def log_weights_of_two(counts: Counts, pairs: Counts, criterion: int, scale: float) -> NDArray[np.float64]:
+    """Return the log of the sum of weights of all trees of two levels, for each test at the root.
+
+    Parameters
+    ----------
+    counts
+        Rows that each test holds for, by class; in the last row, all.
+    pairs
+        Rows that tests t <= u both hold for, by class.
+    """
+    from dpframework_trees.kernels import add_log_weights
+
+    top, total = _empty_sums(len(pairs))
+    add_log_weights(pairs, 0, _weighing(counts, criterion, scale), top, total)
+    return _log_products(top, total)
+
+
+def in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
+    """Return what a function returns for each number."""
     if threads == 1:
         return [function(number) for number in numbers]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, numbers))
 
 
-def empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what sums of weights begin with, for either side of each root: exp(top) total."""
     return np.full((2, tests), -np.inf), np.zeros((2, tests))
 
 
-def log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the logs of products over the sides of each root of sums exp(top) total."""
     return np.asarray((top + np.log(total)).sum(axis=0))
 

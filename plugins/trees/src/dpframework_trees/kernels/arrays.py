@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
-#: Numbers of rows.
-Counts: TypeAlias = "NDArray[np.int32]"
 #: Sets of rows, in words of 64 rows.
 Bits: TypeAlias = "NDArray[np.uint64]"
-#: The rows of a block, as positions in its matrix.
-Index: TypeAlias = "NDArray[np.int32]"
 #: What tests ask: EQUALS, BELOW or MULTIWAY.
 Kinds: TypeAlias = "NDArray[np.int8]"

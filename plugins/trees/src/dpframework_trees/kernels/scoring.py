@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dpframework_trees.criteria import GINI, MAX, NORM
 from dpframework_trees.kernels.arrays import Floats, Integers, Kinds
@@ -19,40 +17,49 @@ def child_score(counts: Integers, criterion: int) -> float:
     """Return f of one child's class counts, shape (classes,)."""
     total = 0.0
     largest = 0.0
-    for n in counts:
+    for c in range(len(counts)):
+        n = float(counts[c])
         total += n
-        largest = max(largest, n)
+        if n > largest:
+            largest = n
     if total == 0:
         return 0.0
     if criterion == MAX:
         return largest
     score = 0.0
     if criterion == NORM:
-        for n in counts:
-            score += (n / largest) ** 3
+        for c in range(len(counts)):
+            share = counts[c] / largest
+            score += share * (share * share)
         return largest * math.exp(math.log(score) / 3)
-    if criterion == GINI:
-        for n in counts:
+    for c in range(len(counts)):
+        n = counts[c]
+        if criterion == GINI:
             score += n * (n / total)
-        return score
-    for n in counts:
-        if n > 0:
+        elif n > 0:
             score += n * math.log2(n / total)
     return score
 
 
 @njit(nogil=True, cache=True)
 def split_scores(
-    counts: Integers, slots: Integers, widths: Integers, kinds: Kinds, codes: Integers, criterion: int, scores: Floats
+    counts: Integers,
+    slots: Integers,
+    widths: Integers,
+    kinds: Kinds,
+    codes: Integers,
+    criterion: int,
+    sides: Integers,
+    scores: Floats,
 ) -> None:
     """Fill in the score of every candidate.
 
     Candidate i splits on the attribute whose codes are counts[slots[i] : slots[i] + widths[i]]. Off-grid candidates
-    have their true side's counts in counts[slots[i]] and their false side's in counts[slots[i] + 1].
+    have their true side's counts in counts[slots[i]] and their false side's in counts[slots[i] + 1]. `sides` is room
+    for the counts of two sides, shape (2, classes).
     """
     n_classes = counts.shape[1]
-    held = np.zeros(n_classes, dtype=np.int64)
-    rest = np.zeros(n_classes, dtype=np.int64)
+    held, rest = sides[0], sides[1]
     for i in range(len(slots)):
         first, width = slots[i], widths[i]
         if kinds[i] == MULTIWAY:
@@ -74,37 +81,37 @@ def split_scores(
 
 
 @njit(nogil=True, cache=True)
-def threshold_scores(values: Floats, classes: NDArray[Any], missing: Integers, criterion: int, scores: Floats) -> None:
+def threshold_scores(classes: Integers, below: Integers, above: Integers, criterion: int, scores: Floats) -> None:
     """Fill in the score of a threshold between each two neighbours of sorted values, and at both ends.
 
-    scores[i] belongs to a threshold with the first i values below it; missing values are never below.
+    scores[i] belongs to a threshold with the first i values below it. The classes are those of sorted values; `below`
+    and `above` count rows by class on either side, first all of them above.
     """
-    n_classes = len(missing)
-    below = np.zeros(n_classes, dtype=np.int64)
-    above = missing.copy()
-    for c in classes:
-        above[c] += 1
     scores[0] = child_score(below, criterion) + child_score(above, criterion)
-    for i in range(len(values)):
+    for i in range(len(classes)):
         below[classes[i]] += 1
         above[classes[i]] -= 1
         scores[i + 1] = child_score(below, criterion) + child_score(above, criterion)
 
 
 @njit(nogil=True, cache=True)
-def pair_score(target_counts: Integers, joint: Integers, criterion: int, product: bool) -> float:
+def pair_score(target_counts: Integers, joint: Integers, sizes: Integers, criterion: int, product: bool) -> Any:
     """Return the score of a pair of trees, from counts by class in leaves of the first, and in pairs of leaves.
 
     The first tree is scored by the target's classes, the second by the leaves of the first, which are the columns of
     `joint`. The score is half of the first's and of what the second gains over no tree at all; or, as published, the
-    first's times half of one plus the second's share of the rows.
+    first's times half of one plus the second's share of the rows. `sizes` is room for a number a leaf of the first.
     """
     first = second = 0.0
+    rows = 0
     for leaf in range(len(target_counts)):
         first += child_score(target_counts[leaf], criterion)
-    for leaf in range(len(joint)):
-        second += child_score(joint[leaf], criterion)
+        sizes[leaf] = 0
+        for beside in range(len(joint)):
+            sizes[leaf] += joint[beside, leaf]
+        rows += sizes[leaf]
+    for beside in range(len(joint)):
+        second += child_score(joint[beside], criterion)
     if product:
-        rows = joint.sum()
-        return float(first * (1 + second / rows) / 2) if rows else 0.0
-    return float((first + second - child_score(joint.sum(axis=0), criterion)) / 2)
+        return first * (1 + second / rows) / 2 if rows else 0.0
+    return (first + second - child_score(sizes, criterion)) / 2

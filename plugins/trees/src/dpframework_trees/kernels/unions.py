@@ -51,49 +51,44 @@ class Unions(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def grow_unions(table: Floats, variance: float, most_added: int, unions: NDArray[np.bool_]) -> int:
+def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[np.bool_]) -> int:
     """Fill in a union of leaves of the left and one of the right tree, side by side, for each start.
 
     A start is a leaf or all but one on either side; leaves, or all but one, are joined to either side, `most_added`
     times a side at most, while the cautious Jaccard index grows. Returns how many pairs of unions were looked at.
     """
-    pair = _empty_unions(table)
-    left, right = table.shape
+    left, right = pair.table.shape
     looked_at = 0
     for start in range(len(unions)):
-        negated, cell = start // table.size, start % table.size
-        pair.member[:], pair.inside[:] = False, 0.0
-        pair.sizes[:], pair.added[:], pair.rows[:] = 0, 0, 0.0
-        _join(pair, 0, cell // right, negated >= 2)
-        _join(pair, 1, cell % right, negated % 2 == 1)
-        looked_at += _grow(pair, variance, most_added)
-        unions[start, :left] = pair.member[0, :left]
-        unions[start, left:] = pair.member[1, :right]
+        negated, cell = start // (left * right), start % (left * right)
+        for side in range(2):
+            pair.sizes[side] = pair.added[side] = 0
+            pair.rows[side] = 0.0
+            for k in range(pair.leaves[side]):
+                pair.member[side, k], pair.inside[side, k] = False, 0.0
+        pair.rows[BOTH] = 0.0
+        score, step = 0.0, 0
+        while True:
+            if step < 2:  # the start
+                side, leaf = step, cell // right if step == 0 else cell % right
+                rest = negated >= 2 if step == 0 else negated % 2 == 1
+            else:
+                if step == 2:
+                    both, support, size = pair.rows[BOTH], pair.rows[0], pair.sizes[0]
+                    score = _cautious_jaccard(size, pair.sizes[1], left, right, both, support, pair.rows[1], variance)
+                    looked_at += 1
+                score, side, leaf, rest, looked = _best_addition(pair, score, variance, most_added)
+                looked_at += looked
+                if side < 0:
+                    break
+                pair.added[side] += 1
+            _join(pair, side, leaf, rest)
+            step += 1
+        for k in range(left):
+            unions[start, k] = pair.member[0, k]
+        for k in range(right):
+            unions[start, left + k] = pair.member[1, k]
     return looked_at
-
-
-@njit(nogil=True, cache=True)
-def _empty_unions(table: Floats) -> Unions:
-    leaves = np.array(table.shape)
-    whole = np.zeros((2, leaves.max()))
-    whole[0, : leaves[0]], whole[1, : leaves[1]] = table.sum(axis=1), table.sum(axis=0)
-    sizes, added = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
-    member, inside = np.zeros(whole.shape, dtype=np.bool_), np.zeros(whole.shape)
-    return Unions(table, leaves, whole, table.sum(), member, inside, sizes, added, np.zeros(3))
-
-
-@njit(nogil=True, cache=True)
-def _grow(pair: Unions, variance: float, most_added: int) -> int:
-    """Join what raises the index most, until nothing does; return how many pairs of unions were looked at."""
-    best = _cautious_jaccard(pair, 0, pair.rows[BOTH], pair.rows[0], pair.sizes[0], variance)
-    looked_at = 1
-    while True:
-        best, side, leaf, rest, looked = _best_addition(pair, best, variance, most_added)
-        looked_at += looked
-        if side < 0:
-            return int(looked_at)
-        _join(pair, side, leaf, rest)
-        pair.added[side] += 1
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -106,11 +101,21 @@ def _best_addition(pair: Unions, score: float, variance: float, most_added: int)
     for own in range(2):
         if pair.added[own] >= most_added:
             continue
+        other = 1 - own
         for k in range(pair.leaves[own]):
             for negated in range(pair.member[own, k], 2):  # a leaf that is in the union adds nothing, its rest does
                 both, support, size = _joined(pair, own, k, negated == 1)
                 looked_at += 1
-                reached = _cautious_jaccard(pair, own, both, support, size, variance)
+                reached = _cautious_jaccard(
+                    size,
+                    pair.sizes[other],
+                    pair.leaves[own],
+                    pair.leaves[other],
+                    both,
+                    support,
+                    pair.rows[other],
+                    variance,
+                )
                 if reached > score + 1e-12:
                     score, side, leaf, rest = reached, own, k, negated == 1
     return score, side, leaf, rest, looked_at
@@ -137,24 +142,31 @@ def _joined(pair: Unions, side: int, leaf: int, rest: bool) -> tuple[float, floa
     )
 
 
-@njit(nogil=True, cache=True, inline="always")
-def _cautious_jaccard(pair: Unions, side: int, both: float, support: float, size: int, variance: float) -> float:
+@njit(nogil=True, cache=True)
+def _cautious_jaccard(
+    size: int,
+    other_size: int,
+    leaves: int,
+    other_leaves: int,
+    both: float,
+    support: float,
+    other_support: float,
+    variance: float,
+) -> float:
     """Return the Jaccard index of two unions less two standard deviations of its noise, to first order.
 
-    One side has a support and size that are given, and shares `both` rows with the other; that is as it is in `pair`.
+    One of them has `size` of its side's leaves, the other `other_size`; they share `both` rows.
     """
-    other = 1 - side
-    other_size = pair.sizes[other]
     both_cells = size * other_size
-    apart_cells = size * pair.leaves[other] + other_size * pair.leaves[side] - 2 * both_cells
-    apart = max(support + pair.rows[other] - 2 * both, 0.0)
+    apart_cells = size * other_leaves + other_size * leaves - 2 * both_cells
+    apart = max(support + other_support - 2 * both, 0.0)
     both = max(both, 0.0)
     either = both + apart
     if either <= 0:
         return -1.0
     jaccard = both / either
     noise = (1 - jaccard) ** 2 * both_cells + jaccard**2 * apart_cells
-    return float(jaccard - 2 * math.sqrt(noise * variance) / either)
+    return jaccard - 2 * math.sqrt(noise * variance) / either
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -164,7 +176,8 @@ def _join(pair: Unions, side: int, leaf: int, rest: bool) -> None:
     held = pair.member[side, leaf]
     pair.rows[BOTH], pair.rows[side], pair.sizes[side] = _joined(pair, side, leaf, rest)
     if rest:
-        pair.member[side, : pair.leaves[side]] = True
+        for k in range(pair.leaves[side]):
+            pair.member[side, k] = True
     pair.member[side, leaf] = held or not rest
     for k in range(pair.leaves[other]):
         cell = pair.table[leaf, k] if side == 0 else pair.table[k, leaf]

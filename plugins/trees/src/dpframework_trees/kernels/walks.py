@@ -3,18 +3,86 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from dpframework.tables import popcount
 from dpframework_trees.kernels.arrays import Bits, Integers, Kinds
 from dpframework_trees.kernels.bits import common
-from dpframework_trees.kernels.routing import Routed, keep, leaf_counts, leaves_below, own_rows, reroute, spare_rows
+from dpframework_trees.kernels.routing import route
 from dpframework_trees.kernels.scoring import child_score, pair_score
 
 UNDECIDED = -1
 CLOSE = 2.0**-40  # a share that two numbers must differ by, to be told apart in floating point
+
+
+class WalkedTree(NamedTuple):
+    """A complete tree that a walk changes.
+
+    Attributes
+    ----------
+    bits
+        The tests that it may ask, shape (tests, words).
+    starts
+        Words starts[c] to starts[c + 1] hold the rows of class c.
+    tests
+        What each node but the leaves asks.
+    members
+        The rows of each of these nodes, shape (nodes, words).
+    room
+        Room for as many parts of sets, of so many words as are counted at once.
+    counts
+        Room for the rows of each leaf by class, shape (leaves, classes).
+    scores
+        Room for the score of each leaf, and of each that is proposed, in lattice steps, shape (2, leaves).
+    """
+
+    bits: Bits
+    starts: Integers
+    tests: Integers
+    members: Bits
+    room: Bits
+    counts: Integers
+    scores: Integers
+
+
+class Routed(NamedTuple):
+    """One of two trees that a walk changes: `bits` and `tests` as above, `members` of leaves too."""
+
+    bits: Bits
+    tests: Integers
+    members: Bits
+
+
+class WalkedPair(NamedTuple):
+    """A pair of trees that a walk changes.
+
+    Attributes
+    ----------
+    first, second
+        The trees.
+    class_bits
+        The rows of each class, shape (classes, words).
+    counts
+        Room for rows by class in leaves of the first tree, shape (2, leaves, classes): of the pair where the walk is,
+        and of the one that is proposed.
+    joint
+        Room for rows in pairs of a leaf of the second tree and one of the first, shape (2, leaves, leaves).
+    sizes
+        Room for a number a leaf of the first tree.
+    spare
+        Room for the rows of each node of a tree that is proposed.
+    """
+
+    first: Routed
+    second: Routed
+    class_bits: Bits
+    counts: Integers
+    joint: Integers
+    sizes: Integers
+    spare: Bits
 
 
 class TreeTarget(NamedTuple):
@@ -98,111 +166,135 @@ def _accepts(change: int, scale: float, word: int, decided: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def walk_trees(tree: Routed, class_bits: Bits, target: TreeTarget, steps: Steps, begin: int) -> tuple[int, int]:
+def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
+    """Fill in counts[leaf, class] of the leaves below a node; return the first of them, and the one after the last.
+
+    Rows are taken some words at a time, for all levels: so much stays in the processor's cache. Sets are kept for nodes
+    with tests only: of a leaf, it is enough to count.
+    """
+    bits, starts, tests, members, room, counts, _ = tree
+    inner = len(tests)
+    begin, end = node, node + 1
+    while begin < inner:
+        begin, end = 2 * begin + 1, 2 * end + 1
+    for leaf in range(begin - inner, end - inner):
+        for c in range(counts.shape[1]):
+            counts[leaf, c] = 0
+    for c in range(counts.shape[1]):
+        for start in range(starts[c], starts[c + 1], room.shape[1]):
+            stop = min(start + room.shape[1], starts[c + 1])
+            first = last = node
+            while first < inner:
+                for k in range(first, last + 1):
+                    some = members[k][start:stop] if k == node else room[k][: stop - start]
+                    test = bits[tests[k]][start:stop]
+                    if 2 * k + 1 < inner:
+                        held, rest = room[2 * k + 1], room[2 * k + 2]
+                        for w in range(len(some)):
+                            held[w] = some[w] & test[w]
+                            rest[w] = some[w] & ~test[w]
+                    else:
+                        left = right = 0
+                        for w in range(len(some)):
+                            left += popcount(some[w] & test[w])
+                            right += popcount(some[w] & ~test[w])
+                        counts[2 * k + 1 - inner, c] += left
+                        counts[2 * k + 2 - inner, c] += right
+                first, last = 2 * first + 1, 2 * last + 2
+    return begin - inner, end - inner
+
+
+@njit(nogil=True, cache=True)
+def walk_trees(tree: WalkedTree, target: TreeTarget, steps: Steps, begin: int) -> tuple[int, Any]:
     """Walk over trees by Metropolis and Hastings: step i gives node nodes[i] the test proposals[i], or does not.
 
     A proposal is as likely as its reverse, so it is accepted with probability min(1, exp((new - old) / scale)) of the
     scores, in lattice steps. The walk begins with step `begin`, and stops before one that cannot be decided in floating
     point: returns which, and by how much it would change the score; or the number of steps, and 0.
     """
-    leaves = len(tree.tests) + 1
-    counts = np.zeros(len(class_bits), dtype=np.int64)
-    scores, proposed = np.zeros(leaves, dtype=np.int64), np.zeros(leaves, dtype=np.int64)
-    for leaf in range(leaves):
-        for c in range(len(class_bits)):
-            counts[c] = common(own_rows(tree, leaf), class_bits[c])
-        scores[leaf] = _rounded(child_score(counts, target.criterion), target.unit)
-    for i in range(begin, len(steps.nodes)):
-        reroute(tree, steps.nodes[i], steps.proposals[i])
-        first, end = leaves_below(tree, steps.nodes[i])
-        change = 0
+    tests, scores = tree.tests, tree.scores
+    for i in range(begin - 1, len(steps.nodes)):  # before the first step all leaves are counted
+        node = steps.nodes[i] if i >= begin else np.int64(0)
+        before = tests[node]
+        if i >= begin:
+            tests[node] = steps.proposals[i]
+        first, end = _count_below(tree, node)
+        change = np.int64(0)
         for leaf in range(first, end):
-            rows = spare_rows(tree, leaf)
-            for c in range(len(class_bits)):
-                counts[c] = common(rows, class_bits[c])
-            proposed[leaf] = _rounded(child_score(counts, target.criterion), target.unit)
-            change += proposed[leaf] - scores[leaf]
-        accepted = _accepts(change, target.scale, steps.words[i], steps.decided[i])
+            scores[1, leaf] = np.int64(np.rint(child_score(tree.counts[leaf], target.criterion) / target.unit))
+            change += scores[1, leaf] - scores[0, leaf]
+        accepted = _accepts(change, target.scale, steps.words[i], steps.decided[i]) if i >= begin else 1
+        if accepted != 1:
+            tests[node] = before
         if accepted == UNDECIDED:
             return i, change
-        if accepted:
-            keep(tree, steps.nodes[i], steps.proposals[i])
-            scores[first:end] = proposed[first:end]
-    return len(steps.nodes), 0
+        if accepted == 1:
+            route(tree.bits, tests, node, tree.members[node], tree.members)
+            for leaf in range(first, end):
+                scores[0, leaf] = scores[1, leaf]
+    return len(steps.nodes), np.int64(0)
 
 
 @njit(nogil=True, cache=True)
-def _rounded(score: float, unit: float) -> int:
-    return int(np.rint(score / unit))
+def _count_pairs(pair: WalkedPair, side: int, first: int, end: int) -> None:
+    """Count the rows of some leaves that are proposed for the tree on one side, in counts[1] and joint[1]."""
+    one, other = (pair.first, pair.second) if side == 0 else (pair.second, pair.first)
+    inner, inner_of_other = len(one.tests), len(other.tests)
+    for leaf in range(first, end):
+        rows = pair.spare[inner + leaf]
+        if side == 0:
+            for c in range(pair.counts.shape[2]):
+                pair.counts[1, leaf, c] = common(rows, pair.class_bits[c])
+        for beside in range(inner_of_other + 1):
+            number = common(rows, other.members[inner_of_other + beside])
+            if side == 0:
+                pair.joint[1, beside, leaf] = number
+            else:
+                pair.joint[1, leaf, beside] = number
 
 
 @njit(nogil=True, cache=True)
-def walk_pairs(
-    first: Routed, second: Routed, class_bits: Bits, target: PairTarget, steps: Steps, begin: int
-) -> tuple[int, int]:
-    """Walk over pairs of trees as `walk_trees` does over trees; nodes from len(first.tests) on are the second's.
-
-    counts[0] and joint[0] are of the pair where the walk is, counts[1] and joint[1] of the one that is proposed: rows
-    by class in leaves of the first tree, and rows in pairs of a leaf of the second and one of the first.
-    """
-    inner = len(first.tests)
-    counts = np.zeros((2, inner + 1, len(class_bits)), dtype=np.int64)
-    joint = np.zeros((2, len(second.tests) + 1, inner + 1), dtype=np.int64)
-    leaf_counts(first.members, first.which, class_bits, counts[0])
-    for leaf in range(joint.shape[2]):
-        for beside in range(joint.shape[1]):
-            joint[0, beside, leaf] = common(own_rows(first, leaf), own_rows(second, beside))
-    counts[1], joint[1] = counts[0], joint[0]
-    score = _rounded(pair_score(counts[0], joint[0], target.criterion, target.product), target.unit)
-    for i in range(begin, len(steps.nodes)):
-        of_first = steps.nodes[i] < inner
-        tree = first if of_first else second
-        node = steps.nodes[i] if of_first else steps.nodes[i] - inner
-        reroute(tree, node, steps.proposals[i])
-        start, end = leaves_below(tree, node)
-        if of_first:
-            _count_first(first, second, class_bits, start, end, counts[1], joint[1])
+def _copy_counts(pair: WalkedPair, side: int, first: int, end: int, source: int) -> None:
+    """Copy what is counted of some leaves of the tree on one side to the other place of two."""
+    counts, joint, sink = pair.counts, pair.joint, 1 - source
+    for leaf in range(first, end):
+        if side == 0:
+            for c in range(counts.shape[2]):
+                counts[sink, leaf, c] = counts[source, leaf, c]
+            for beside in range(joint.shape[1]):
+                joint[sink, beside, leaf] = joint[source, beside, leaf]
         else:
-            _count_second(first, second, start, end, joint[1])
-        reached = _rounded(pair_score(counts[1], joint[1], target.criterion, target.product), target.unit)
-        kept = _accepts(reached - score, target.scale, steps.words[i], steps.decided[i])
-        if kept == UNDECIDED:
-            return i, reached - score
-        if kept:
-            score = reached
-            keep(tree, node, steps.proposals[i])
-        source, sink = (1, 0) if kept else (0, 1)
-        if of_first:
-            counts[sink, start:end] = counts[source, start:end]
-            joint[sink, :, start:end] = joint[source, :, start:end]
-        else:
-            joint[sink, start:end] = joint[source, start:end]
-    return len(steps.nodes), 0
+            for beside in range(joint.shape[2]):
+                joint[sink, leaf, beside] = joint[source, leaf, beside]
 
 
 @njit(nogil=True, cache=True)
-def _count_first(
-    first: Routed,
-    second: Routed,
-    class_bits: Bits,
-    start: int,
-    end: int,
-    counts: Integers,
-    joint: Integers,
-) -> None:
-    """Count the rows of some leaves that are proposed for the first tree: by class, and by leaf of the second."""
-    for leaf in range(start, end):
-        rows = spare_rows(first, leaf)
-        for c in range(len(class_bits)):
-            counts[leaf, c] = common(rows, class_bits[c])
-        for beside in range(len(joint)):
-            joint[beside, leaf] = common(rows, own_rows(second, beside))
-
-
-@njit(nogil=True, cache=True)
-def _count_second(first: Routed, second: Routed, start: int, end: int, joint: Integers) -> None:
-    """Count the rows of some leaves that are proposed for the second tree, by leaf of the first."""
-    for beside in range(start, end):
-        rows = spare_rows(second, beside)
-        for leaf in range(joint.shape[1]):
-            joint[beside, leaf] = common(rows, own_rows(first, leaf))
+def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -> tuple[int, Any]:
+    """Walk over pairs of trees as `walk_trees` does over trees; nodes from len(first.tests) on are the second's."""
+    inner = len(pair.first.tests)
+    score = np.int64(0)
+    for i in range(begin - 1, len(steps.nodes)):  # before the first step all leaves are counted
+        side = 0 if i < begin or steps.nodes[i] < inner else 1
+        tree = pair.first if side == 0 else pair.second
+        node = steps.nodes[i] - side * inner if i >= begin else np.int64(0)
+        before = tree.tests[node]
+        if i >= begin:
+            tree.tests[node] = steps.proposals[i]
+        route(tree.bits, tree.tests, node, tree.members[node], pair.spare)
+        first, end = node, node + 1
+        while first < len(tree.tests):
+            first, end = 2 * first + 1, 2 * end + 1
+        first, end = first - len(tree.tests), end - len(tree.tests)
+        _count_pairs(pair, side, first, end)
+        reached = pair_score(pair.counts[1], pair.joint[1], pair.sizes, target.criterion, target.product)
+        change = np.int64(np.rint(reached / target.unit)) - score
+        accepted = _accepts(change, target.scale, steps.words[i], steps.decided[i]) if i >= begin else 1
+        if accepted != 1:
+            tree.tests[node] = before
+        if accepted == UNDECIDED:
+            return i, change
+        if accepted == 1:
+            score += change
+            route(tree.bits, tree.tests, node, tree.members[node], tree.members)
+        _copy_counts(pair, side, first, end, accepted)
+    return len(steps.nodes), np.int64(0)

@@ -108,7 +108,8 @@ class SplitScores(CriterionScores, CandidateScores):
         widths[off_grid] = 2
         kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # their true side is the first of two codes
         scores = np.zeros(len(candidates))
-        split_scores(counts, slots, widths, kinds, candidates.codes, self.criterion.code, scores)
+        sides = np.zeros((2, self.target.size), dtype=np.int64)
+        split_scores(counts, slots, widths, kinds, candidates.codes, self.criterion.code, sides, scores)
         return scores
 
 
@@ -168,11 +169,12 @@ class ThresholdScores(CriterionScores):
         values, codes = np.concatenate(engine.map(rows, self.count), axis=1)
         classes = codes.astype(np.int64)
         known = ~np.isnan(values)
-        missing = np.bincount(classes[~known], minlength=self.target.size)
         order = np.argsort(values[known], kind="stable")
         ordered = np.clip(values[known][order], inputs["lower"], inputs["upper"])
         scores = np.zeros(len(ordered) + 1)
-        threshold_scores(ordered, classes[known][order], missing, self.criterion.code, scores)
+        below, above = np.zeros((2, self.target.size), dtype=np.int64)
+        above += np.bincount(classes, minlength=self.target.size)  # missing values are never below
+        threshold_scores(classes[known][order], below, above, self.criterion.code, scores)
         return PiecewiseScores(np.concatenate([[inputs["lower"]], ordered, [inputs["upper"]]]), scores)
 
 

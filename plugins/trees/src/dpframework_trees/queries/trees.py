@@ -16,30 +16,46 @@ from dpframework.queries import CellCounts
 from dpframework.tables import Block
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.queries.criterion import CriterionScores
-from dpframework_trees.splits import Candidates
-from dpframework_trees.tree_counts import TreeCounts, counted_pairs
+from dpframework_trees.splits import BELOW, Candidates
+from dpframework_trees.tree_counts import TILE, TreeCounts, counted
 from dpframework_trees.tree_data import TreeData
 
 
-def packed(block: Block, candidates: Candidates, target: Attribute | None) -> NDArray[np.uint64]:
-    """Return one bit a row for each test that holds, then for each class, shape (tests + classes, words)."""
-    from dpframework_trees.kernels import pack_classes, pack_tests
+def packed(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
+    """Return one bit a row for each test that holds, shape (tests, words)."""
+    bits = _bytes(len(candidates), block.rows)
+    names = [candidates.schema.attributes[k].name for k in candidates.attributes]
+    asked = list(zip(candidates.owner.tolist(), candidates.kinds.tolist(), candidates.codes.tolist(), strict=True))
+    begin = 0
+    for tile in block.tiles():
+        end, read = begin + (tile.rows + 7) // 8, None
+        for t, (owner, kind, code) in enumerate(asked):
+            if owner != read:
+                codes, read = tile.codes(names[owner]), owner
+            bits[t, begin:end] = np.packbits(codes <= code if kind == BELOW else codes == code, bitorder="little")
+        begin = end
+    return _words(bits)
 
-    classes = 0 if target is None else target.size
-    words = np.zeros((len(candidates) + classes, (block.rows + 63) // 64), dtype=np.uint64)
-    attributes = candidates.attributes[candidates.owner]
-    pack_tests(block.matrix, block.index, attributes, candidates.kinds, candidates.codes, words[: len(candidates)])
-    if target is not None:
-        pack_classes(block.codes(target.name), words[len(candidates) :])
-    return words
+
+def packed_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
+    """Return one bit a row for each class, shape (classes, words)."""
+    bits = _bytes(number, len(classes))
+    for c in range(number):
+        bits[c, : (len(classes) + 7) // 8] = np.packbits(classes == c, bitorder="little")
+    return _words(bits)
 
 
 def all_of(rows: int) -> NDArray[np.uint64]:
     """Return the set of so many rows."""
-    full = np.full((rows + 63) // 64, ~np.uint64(0))
-    if rows % 64:
-        full[-1] = (1 << rows % 64) - 1
-    return full
+    return packed_classes(np.zeros(rows, dtype=np.uint8), 1)[0]
+
+
+def _bytes(sets: int, rows: int) -> NDArray[np.uint8]:
+    return np.zeros((sets, 8 * ((rows + 63) // 64)), dtype=np.uint8)
+
+
+def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    return np.asarray(bits.view("<u8"), dtype=np.uint64)
 
 
 @final
@@ -56,7 +72,7 @@ class TreeScores(CriterionScores):
     depth
         The number of levels.
     counted
-        Whether its answer is `TreeCounts`, which the exact sampler reads: for trees of two levels at most.
+        Whether its answer is `TreeCounts`, which the exact sampler reads: see `tree_counts.enough`.
     """
 
     name = "tree-scores"
@@ -92,20 +108,33 @@ class TreeScores(CriterionScores):
         return np.array([answer.score(tests) for tests in trees])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits (see `packed`), or counts of pairs of tests by class."""
-        if not self.counted:
-            return packed(block, self.tests, self.target)
+        """Return this block's rows as bits, sorted by class: tests, then classes; or the cells of `TreeCounts`."""
+        if self.counted:
+            tiles = (self._packed(tile) for tile in block.tiles(TILE))
+            return counted(tiles, len(self.tests), self.target.size, self.depth)
+        bits, rows = self._packed(block)
+        classes, start = np.zeros((len(rows), bits.shape[1]), dtype=np.uint64), 0
+        for c, number in enumerate(rows):
+            of_class = all_of(number)
+            classes[c, start : start + len(of_class)] = of_class
+            start += len(of_class)
+        return np.concatenate([bits, classes])
+
+    def _packed(self, block: Block) -> tuple[NDArray[np.uint64], list[int]]:
+        """Return one bit a row for each test, rows sorted by class, and how many rows are of each class."""
         index, classes = block.index, block.codes(self.target.name)
-        of_classes = [block.at(index[classes == c]) for c in range(self.target.size)]
-        starts = np.cumsum([0, *((one.rows + 63) // 64 for one in of_classes)])
-        bits = np.concatenate([packed(one, self.tests, None) for one in of_classes], axis=1)
-        return counted_pairs(bits, np.concatenate([all_of(one.rows) for one in of_classes]), starts)
+        parts = [block.at(index[classes == c]) for c in range(self.target.size)]
+        return np.concatenate([packed(part, self.tests) for part in parts], axis=1), [part.rows for part in parts]
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
         """Add up counts, or put the blocks' bits side by side."""
         if self.counted:
             return TreeCounts(engine.sum(rows, self.count), self.depth, self.criterion.code)
-        words = np.concatenate(engine.map(rows, self.count), axis=1)
+        blocks = engine.map(rows, self.count)
+        words = blocks[0]
+        if len(blocks) > 1:
+            words = np.concatenate(blocks, axis=1)
+            words = words[:, np.argsort((words[len(self.tests) :] != 0).argmax(axis=0), kind="stable")]
         return TreeData(words[: len(self.tests)], words[len(self.tests) :], self.depth, self.criterion.code)
 
 

@@ -14,7 +14,7 @@ from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, Norm, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.pairing import PairData, PairScore
-from dpframework_trees.queries.trees import all_of, packed
+from dpframework_trees.queries.trees import all_of, packed, packed_classes
 from dpframework_trees.splits import Candidates, Split, names_in
 
 
@@ -81,7 +81,7 @@ class Associations(CandidateScores):
 
         given: Candidates = inputs["candidates"]
         everyone = all_of(block.rows)[np.newaxis]
-        bits = [np.concatenate([packed(block, tests, None), everyone]) for tests in (given, self.others)]
+        bits = [np.concatenate([packed(block, tests), everyone]) for tests in (given, self.others)]
         counts = np.zeros((len(given) + 1, len(self.others) + 1), dtype=np.int64)
         count_common(*bits, counts)
         return counts
@@ -162,7 +162,8 @@ class TreePairScores(Query):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
         """Return this block's rows as bits: the tests of both trees, then the classes."""
-        return np.concatenate([packed(block, self.first, None), packed(block, self.second, self.target)])
+        classes = packed_classes(block.codes(self.target.name), self.target.size)
+        return np.concatenate([packed(block, self.first), packed(block, self.second), classes])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData:
         """Put the blocks' bits side by side."""

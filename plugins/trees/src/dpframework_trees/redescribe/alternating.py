@@ -30,7 +30,7 @@ from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, cut_of
-from dpframework_trees.tree_counts import MOST_LEVELS
+from dpframework_trees.tree_counts import enough
 from dpframework_trees.weights import require_feasible
 
 
@@ -211,7 +211,7 @@ class AltMCMC(_Alternating):
         read: tuple[str, ...],
     ) -> Node:
         """Plan one release of a whole tree."""
-        counted = self.sampler == "exact" and self.max_depth <= MOST_LEVELS
+        counted = self.sampler == "exact" and enough(len(tests), target.size, self.max_depth)
         scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, counted, among=read)
         if self.sampler == "exact":
             require_feasible(len(tests), self.max_depth)
