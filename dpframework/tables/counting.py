@@ -93,7 +93,9 @@ def counts_by_class(
     start = 0
     for attribute, size in zip(attributes, sizes, strict=True):
         end = start + int(size)
-        add_class_counts(_to_read(block.matrix[attribute]), index, whole, of_rows, counts[start:end])
+        cells = int(size) * number
+        tables = np.zeros((4, cells if 4 * cells <= len(classes) else 0), dtype=np.int32)
+        add_class_counts(_to_read(block.matrix[attribute]), index, whole, of_rows, tables, counts[start:end])
         start = end
     return counts
 

@@ -19,12 +19,13 @@ def add_class_counts(
     index: NDArray[np.int32],
     whole: bool,
     classes: NDArray[Any],
+    tables: NDArray[np.int32],
     counts: NDArray[np.int64],
 ) -> None:
     """Add each row to counts[its code, its class].
 
     Rows are dealt out to four tables: where many rows in turn fall in one cell, an addition then need not wait for the
-    one before it (twice as fast on skewed attributes). Tables larger than that is worth are not made.
+    one before it (twice as fast on skewed attributes).
 
     Parameters
     ----------
@@ -34,17 +35,18 @@ def add_class_counts(
         Which rows of it are counted: those of an index, or all, and the index is not read.
     classes
         The class of each of these rows, in their order, below the number of columns of `counts`.
+    tables
+        Four tables of the size of `counts`, all 0; or of none, where they are larger than that is worth.
     counts
         What is added to, shape (codes, classes).
     """
     rows, n_classes = len(classes), counts.shape[1]
-    size = counts.shape[0] * n_classes
-    if 4 * size > rows:
+    size = tables.shape[1]
+    if size == 0:
         for i in range(rows):
             code = column[i] if whole else column[np.uint32(index[i])]
             counts[np.uint32(code), np.uint32(classes[i])] += 1
         return
-    tables = np.zeros((4, size), dtype=np.int32)
     first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
     stride, four = np.uint32(n_classes), rows - rows % 4
     if whole:

@@ -7,7 +7,7 @@ whole numbers: see `terms.Terms`.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -18,9 +18,27 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Counts: TypeAlias = "NDArray[np.int32]"
 
 
+class Room(NamedTuple):
+    """What `add_joint_counts` writes to: arrays that come with the call are not made, and not compiled, in it.
+
+    Attributes
+    ----------
+    prefix
+        The cell of each row among the first attributes of a subset, shape (order - 1, rows).
+    known
+        Which attributes these are, shape (order,); none (-1) where nothing is known.
+    tables
+        Four tables of as many cells as a joint histogram may have to be counted in them; all 0.
+    """
+
+    prefix: NDArray[np.uint32]
+    known: Integers
+    tables: Counts
+
+
 @njit(nogil=True, cache=True)
 def add_joint_counts(
-    codes: NDArray[Any], sizes: Integers, subsets: Integers, offsets: Integers, counts: Counts
+    codes: NDArray[Any], sizes: Integers, subsets: Integers, offsets: Integers, room: Room, counts: Counts
 ) -> None:
     """Add each row to its cell of every subset's joint histogram.
 
@@ -31,12 +49,7 @@ def add_joint_counts(
     number, order = subsets.shape
     rows = codes.shape[1]
     whole = rows - rows % 4
-    prefix = np.zeros((max(order - 1, 1), rows), dtype=np.uint32)
-    known = np.full(order, -1, dtype=np.int64)
-    largest = 0
-    for s in range(number):
-        largest = max(largest, offsets[s + 1] - offsets[s])
-    tables = np.zeros((4, min(largest, 4096)), dtype=np.int32)
+    prefix, known, tables = room
     first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
     for s in range(number):
         fresh = False
@@ -46,21 +59,16 @@ def add_joint_counts(
                 continue
             fresh = True
             known[level] = attribute
-            here, column = prefix[level], codes[attribute]
-            if level == 0:
-                for i in range(rows):
-                    here[i] = column[i]
-            else:
-                before, size = prefix[level - 1], np.uint32(sizes[attribute])
-                for i in range(rows):
-                    here[i] = before[i] * size + column[i]
-        cells = offsets[s + 1] - offsets[s]
-        table = counts[offsets[s] : offsets[s + 1]]
+            here, column, before = prefix[level], codes[attribute], prefix[max(level - 1, 0)]
+            size = np.uint32(sizes[attribute])
+            for i in range(rows):
+                here[i] = np.uint32(column[i]) if level == 0 else before[i] * size + np.uint32(column[i])
+        cells, begin = offsets[s + 1] - offsets[s], offsets[s]
         last = subsets[s, order - 1]
         here, column, size = prefix[order - 2], codes[last], np.uint32(sizes[last])
-        if cells > 4096 or cells > rows:
+        if cells > len(first) or cells > rows:
             for i in range(rows):
-                table[here[i] * size + column[i]] += 1
+                counts[begin + here[i] * size + column[i]] += 1
             continue
         for i in range(0, whole, 4):
             first[here[i] * size + column[i]] += 1
@@ -70,7 +78,7 @@ def add_joint_counts(
         for i in range(whole, rows):
             first[here[i] * size + column[i]] += 1
         for c in range(cells):
-            table[c] += first[c] + second[c] + third[c] + fourth[c]
+            counts[begin + c] += first[c] + second[c] + third[c] + fourth[c]
             first[c] = second[c] = third[c] = fourth[c] = 0
 
 
@@ -79,17 +87,24 @@ def gather(counts: Counts, offsets: Integers, which: Integers, gathered: Counts)
     """Copy the histograms of some subsets, one after another."""
     to = 0
     for k in range(len(which)):
-        cells = offsets[which[k] + 1] - offsets[which[k]]
-        gathered[to : to + cells] = counts[offsets[which[k]] : offsets[which[k] + 1]]
-        to += cells
+        for cell in range(offsets[which[k]], offsets[which[k] + 1]):
+            gathered[to] = counts[cell]
+            to += 1
 
 
 @njit(nogil=True, cache=True)
-def _term(number: int, small: Integers, large: Integers, of_large: Integers) -> int:
+def _term(number: int, small: Integers, large: Integers, of_large: Integers) -> Any:
     """Return f of a number of rows."""
     if number < len(small):
-        return int(small[number])
-    return int(of_large[np.searchsorted(large, number)])
+        return small[number]
+    low, high = 0, len(large) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if large[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return of_large[low]
 
 
 @njit(nogil=True, cache=True)
@@ -102,15 +117,15 @@ def conditional_scores(
     small: Integers,
     large: Integers,
     of_large: Integers,
-) -> Integers:
-    """Return, for each subset, the sum of f over its cells less that over the cells without the target.
+    scores: Integers,
+) -> None:
+    """Fill in, for each subset, the sum of f over its cells less that over the cells without the target.
 
-    That is -N H(target | the others). Each subset holds the target; its histogram begins at begins[s]. The last three
-    are f of all numbers that occur (see `terms.Terms`).
+    That is -N H(target | the others). Each subset holds the target; its histogram begins at begins[s]. `small`, `large`
+    and `of_large` are f of all numbers that occur (see `terms.Terms`).
     """
     number, order = subsets.shape
     size = sizes[target]
-    scores = np.zeros(number, dtype=np.int64)
     for s in range(number):
         inner = 1
         for level in range(order - 1, -1, -1):
@@ -133,7 +148,6 @@ def conditional_scores(
                     score += _term(counts[y], small, large, of_large)
                 score -= _term(together, small, large, of_large)
         scores[s] = score
-    return scores
 
 
 @njit(nogil=True, cache=True)

@@ -27,9 +27,13 @@ def _scores(counts: Counts, layout: Subsets, which: Integers, target: int) -> In
     """Return -N H(target | the others) of some subsets, in units, from the counts of all."""
     from dpframework_distance.kernels import conditional_scores
 
+    counts = counts.view()
+    counts.flags.writeable = False  # a kernel is compiled for each kind of array
     of = counts, layout.sizes, layout.members[which], layout.offsets[which], target
     f = Terms.of(counts, sums_over(*of))
-    return np.asarray(conditional_scores(*of, f.small, f.large, f.of_large))
+    scores = np.zeros(len(which), dtype=np.int64)
+    conditional_scores(*of, f.small, f.large, f.of_large, scores)
+    return scores
 
 
 @final

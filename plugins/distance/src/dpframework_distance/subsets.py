@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError
 from dpframework.tables import Block
 
+TILE = 1 << 16  # rows: what is made of their codes stays in the processor's cache
+MOST_IN_TABLES = 1 << 12  # cells of a joint histogram that is counted in four tables
 MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -154,17 +156,28 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
         kept = _COUNTED.setdefault(block, {})
         if key in kept:
             return kept[key]
-    from dpframework_distance.kernels import add_joint_counts
-
     layout = subsets(tuple(a.size for a in attributes), order, containing)
-    codes = np.stack([block.codes(attribute.name) for attribute in attributes])
-    counts = np.zeros(layout.offsets[-1], dtype=np.int32)
-    add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, counts)
-    counts.flags.writeable = False
+    counts = _counted(block, [attribute.name for attribute in attributes], layout, order)
     with _LOCK:
         for other in [other for other in kept if containing is not None and other[2] not in (None, containing)]:
             del kept[other]
         kept[key] = counts
+    return counts
+
+
+def _counted(block: Block, names: Sequence[str], layout: Subsets, order: int) -> Counts:
+    """Count a block's rows, a tile after the other."""
+    from dpframework_distance.kernels import Room, add_joint_counts
+
+    counts = np.zeros(layout.offsets[-1], dtype=np.int32)
+    largest = int(np.diff(layout.offsets).max(initial=0))
+    tables = np.zeros((4, min(largest, MOST_IN_TABLES)), dtype=np.int32)
+    prefix = np.zeros((max(order - 1, 1), min(block.rows, TILE)), dtype=np.uint32)
+    for tile in block.tiles(TILE):
+        codes = np.stack([tile.codes(name) for name in names])
+        room = Room(prefix, np.full(order, -1), tables)
+        add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, room, counts)
+    counts.flags.writeable = False
     return counts
 
 

@@ -1,4 +1,4 @@
-"""Numba kernels of the greedy plugin: joint histograms, and scores of pairs and extensions read off them.
+"""Numba kernels of the greedy plugin: numbers of rows of pairs and extensions, read off joint histograms.
 
 Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one. A literal is (position of its
 attribute, first, last, negated): a range of known codes or its complement among these. What is read off the histograms
@@ -9,7 +9,7 @@ at the numbers that occur (see `scores`).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -47,61 +47,23 @@ class Literals(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def add_pair_counts(
-    matrix: NDArray[Any], index: NDArray[np.int32], sides: tuple[Integers, Integers], of: Literals, counts: Integers
+def pair_supports(
+    counts: Integers, of: Literals, p: int, sums: Integers, of_both: Integers, of_either: Integers
 ) -> None:
-    """Add each row to the joint histogram of each pair of attributes; sides[0][i] and sides[1][j] are their codes."""
-    rows = len(index)
-    left_tops, right_tops = of.tops
-    first = np.zeros(rows, dtype=np.uint32)
-    table = np.zeros((2, 1), dtype=np.int32)
-    before = -1
-    for p in range(len(of.pairs)):
-        i, j = of.pairs[p]
-        width = np.uint32(right_tops[j] + 1)
-        size = (left_tops[i] + 1) * (right_tops[j] + 1)
-        if table.shape[1] < size:
-            table = np.zeros((2, size), dtype=np.int32)
-        table[:] = 0
-        if i != before:
-            column = matrix[sides[0][i]]
-            for r in range(rows):
-                first[r] = column[index[r]]
-            before = i
-        other = matrix[sides[1][j]]
-        # two tables: an addition need not wait for the one before it where rows in turn fall in one cell
-        for r in range(0, rows - 1, 2):
-            table[0, first[r] * width + np.uint32(other[index[r]])] += 1
-            table[1, first[r + 1] * width + np.uint32(other[index[r + 1]])] += 1
-        if rows % 2:
-            r = rows - 1
-            table[0, first[r] * width + np.uint32(other[index[r]])] += 1
-        for cell in range(size):
-            counts[of.offsets[p] + cell] += table[0, cell] + table[1, cell]
+    """Fill in the supports of every pair of literals of pair p of attributes, right literal fastest.
 
-
-@njit(nogil=True, cache=True)
-def _cumulate(counts: Integers, height: int, width: int, sums: Integers) -> None:
-    """Fill in sums[v, w], the number of rows with codes below v and w."""
+    `counts` are the joint histograms of all pairs of attributes. `sums` is room for the numbers of rows with codes
+    below two others, whose first row and column are 0.
+    """
+    i, j = of.pairs[p, 0], of.pairs[p, 1]
+    left_tests = of.tests[0][of.starts[0][i] : of.starts[0][i + 1]]
+    right_tests = of.tests[1][of.starts[1][j] : of.starts[1][j + 1]]
+    height, width, begin = of.tops[0][i] + 1, of.tops[1][j] + 1, of.offsets[p]
     for v in range(height):
         along = 0
         for w in range(width):
-            along += counts[v * width + w]
+            along += counts[begin + v * width + w]
             sums[v + 1, w + 1] = sums[v, w + 1] + along
-
-
-@njit(nogil=True, cache=True)
-def pair_supports(counts: Integers, of: Literals, p: int, of_both: Integers, of_either: Integers) -> None:
-    """Fill in the supports of every pair of literals of pair p of attributes, right literal fastest.
-
-    `counts` are the joint histograms of all pairs of attributes.
-    """
-    i, j = of.pairs[p]
-    left_tests = of.tests[0][of.starts[0][i] : of.starts[0][i + 1]]
-    right_tests = of.tests[1][of.starts[1][j] : of.starts[1][j + 1]]
-    height, width = of.tops[0][i] + 1, of.tops[1][j] + 1
-    sums = np.zeros((height + 1, width + 1), dtype=np.int64)
-    _cumulate(counts[of.offsets[p] : of.offsets[p + 1]], height, width, sums)
     across, down = of.known[0][i], of.known[1][j]  # known codes of either attribute
     k = 0
     for a in range(len(left_tests)):
@@ -125,10 +87,13 @@ def pair_supports(counts: Integers, of: Literals, p: int, of_both: Integers, of_
 @njit(nogil=True, cache=True)
 def log_weight(scores: Integers, scale: float) -> np.int64:
     """Return scale ln(sum of exp(score / scale)), rounded to the lattice."""
-    top = scores.max()
+    top = scores[0]
+    for k in range(len(scores)):
+        if scores[k] > top:
+            top = scores[k]
     total = lost = 0.0
-    for score in scores:  # a compensated sum: its error does not grow with the number of scores
-        term = math.exp((score - top) / scale) - lost
+    for k in range(len(scores)):  # a compensated sum: its error does not grow with the number of scores
+        term = math.exp((scores[k] - top) / scale) - lost
         more = total + term
         lost = (more - total) - term
         total = more
@@ -136,34 +101,26 @@ def log_weight(scores: Integers, scale: float) -> np.int64:
 
 
 @njit(nogil=True, cache=True)
-def extension_supports(counts: Integers, totals: Integers, of: Literals, side: int) -> Integers:
-    """Return the supports of one side's extensions: first of every literal by `and`, then of every literal by `or`.
+def extension_supports(
+    sums: Integers, begins: Integers, totals: Integers, of: Literals, side: int, supports: Integers
+) -> None:
+    """Fill in the supports of one side's extensions: first of every literal by `and`, then of every literal by `or`.
 
-    `counts` are the rows by code of each attribute of that side and class, `totals` the number of rows a class. Classes
-    are 2 where the left side holds, plus 1 where the right one does.
+    sums[begins[k] + v] are the rows with codes below v of attribute k of that side, by class; `totals` the number of
+    rows a class. Classes are 2 where the left side holds, plus 1 where the right one does.
     """
-    tops, tests = of.tops[side], of.tests[side]
+    tests = of.tests[side]
     number = len(tests)
-    supports = np.zeros((2, 2 * number), dtype=np.int64)
-    held = np.zeros(4, dtype=np.int64)
-    starts = np.zeros(len(tops) + 1, dtype=np.int64)
-    for k in range(len(tops)):
-        starts[k + 1] = starts[k] + tops[k] + 1
-    sums = np.zeros((starts[len(tops)] + len(tops), 4), dtype=np.int64)
-    for k in range(len(tops)):
-        for v in range(tops[k] + 1):
-            for c in range(4):
-                sums[starts[k] + k + v + 1, c] = sums[starts[k] + k + v, c] + counts[starts[k] + v, c]
     # classes as this side sees them: both sides hold, this one only, the other only, neither
     mine, others = (2, 1) if side == 0 else (1, 2)
     for x in range(number):
         k = tests[x, 0]
-        base = starts[k] + k
-        for c in range(4):
-            held[c] = sums[base + tests[x, 2] + 1, c] - sums[base + tests[x, 1], c]
-            if tests[x, 3]:
-                held[c] = sums[base + of.known[side][k], c] - held[c]
-        supports[0, x], supports[1, x] = held[3], held[mine] + totals[3] + totals[others]
-        supports[0, number + x] = totals[3] + held[others]
-        supports[1, number + x] = totals[3] + totals[mine] + held[0] + totals[others]
-    return supports
+        low, high, known = begins[k] + tests[x, 1], begins[k] + tests[x, 2] + 1, begins[k] + of.known[side][k]
+        neither, mine_held = sums[high, 0] - sums[low, 0], sums[high, mine] - sums[low, mine]
+        others_held, both_held = sums[high, others] - sums[low, others], sums[high, 3] - sums[low, 3]
+        if tests[x, 3]:
+            neither, mine_held = sums[known, 0] - neither, sums[known, mine] - mine_held
+            others_held, both_held = sums[known, others] - others_held, sums[known, 3] - both_held
+        supports[0, x], supports[1, x] = both_held, mine_held + totals[3] + totals[others]
+        supports[0, number + x] = totals[3] + others_held
+        supports[1, number + x] = totals[3] + totals[mine] + neither + totals[others]

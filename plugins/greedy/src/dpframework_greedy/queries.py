@@ -118,12 +118,16 @@ class PairScores(LanguageScores):
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
         """Count this block's rows, in the joint histograms of all pairs of attributes in one line."""
-        from dpframework_greedy.kernels import add_pair_counts
-
         language = self.language
         counts = np.zeros(language.offsets[-1], dtype=np.int64)
-        left, right = (_matrix_rows(block, side) for side in language.sides)
-        add_pair_counts(block.matrix, block.index, (left, right), literals_of(language), counts)
+        positions, sizes = _matrix_rows(block, language.sides[0]), language.tops[0] + 1
+        for j, (attribute, top) in enumerate(zip(language.sides[1], language.tops[1].tolist(), strict=True)):
+            with_it = np.flatnonzero(language.pairs[:, 1] == j)
+            of_left = language.pairs[with_it, 0]
+            found = counts_by_class(block, positions[of_left], sizes[of_left], block.codes(attribute.name), top + 1)
+            ends = np.cumsum(sizes[of_left])
+            for p, end, size in zip(with_it.tolist(), ends.tolist(), sizes[of_left].tolist(), strict=True):
+                counts[language.offsets[p] : language.offsets[p + 1]] = found[end - size : end].ravel()
         return counts
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> PairPool:
@@ -183,9 +187,10 @@ class PairPool(Pool):
 
         sizes, literals, end = self.language.sizes_of_pairs, literals_of(self.language), 0
         both, either = np.empty((2, sum(sizes[group.number] for group in groups)), dtype=np.int64)
+        sums = np.zeros([int(tops.max(initial=0)) + 2 for tops in self.language.tops], dtype=np.int64)
         for group in groups:
             start, end = end, end + sizes[group.number]
-            pair_supports(self.counts, literals, group.number, both[start:end], either[start:end])
+            pair_supports(self.counts, literals, group.number, sums, both[start:end], either[start:end])
         return _on_lattice(self.score, both, either, unit)
 
     def after(self, group: Group, position: int) -> PairPool:
@@ -280,20 +285,33 @@ class ExtensionPool(Pool):
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return those of a redescription's open extensions, itself first."""
-        from dpframework_greedy.kernels import extension_supports
-
         redescribed, language = self.pool[group.number], self.language
         if redescribed not in self.counted:
             self.counted[redescribed] = self.counts_of(redescribed)
-        counts, literals = self.counted[redescribed], literals_of(language)
+        counts = self.counted[redescribed]
         width = int((language.tops[0] + 1).sum())
         totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
         unextended = np.array([[totals[3]], [totals[1:].sum()]])
         sides = enumerate((counts[:width], counts[width:]))
-        of_all = [unextended, *(extension_supports(of_side, totals, literals, k) for k, of_side in sides)]
+        of_all = [unextended, *(self._side_supports(of_side, totals, k) for k, of_side in sides)]
         positions = np.flatnonzero(language.open_extensions(redescribed))
         both, either = np.concatenate(of_all, axis=1)[:, positions]
         return positions, _on_lattice(self.by[group.number], both, either, unit)
+
+    def _side_supports(self, counts: Integers, totals: Integers, side: int) -> Integers:
+        """Return the supports of one side's extensions, from its rows by code and class."""
+        from dpframework_greedy.kernels import extension_supports
+
+        sizes = self.language.tops[side] + 1
+        begins = np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
+        sums = np.zeros((begins[-1], 4), dtype=np.int64)
+        end = 0
+        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=False):
+            np.cumsum(counts[end : end + size], axis=0, out=sums[begin + 1 : begin + 1 + size])
+            end += size
+        supports = np.zeros((2, 2 * len(self.language.tests[side])), dtype=np.int64)
+        extension_supports(sums, begins, totals, literals_of(self.language), side, supports)
+        return supports
 
     def after(self, group: Group, position: int) -> ExtensionPool:
         """Replace the chosen redescription by its extension, which has a turn less."""
