@@ -47,7 +47,7 @@ def packed_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
 
 def all_of(rows: int) -> NDArray[np.uint64]:
     """Return the set of so many rows."""
-    return packed_classes(np.zeros(rows, dtype=np.uint8), 1)[0]
+    return np.asarray(packed_classes(np.zeros(rows, dtype=np.uint8), 1)[0])
 
 
 def _bytes(sets: int, rows: int) -> NDArray[np.uint8]:
@@ -55,7 +55,8 @@ def _bytes(sets: int, rows: int) -> NDArray[np.uint8]:
 
 
 def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    return np.asarray(bits.view("<u8"), dtype=np.uint64)
+    words: NDArray[np.uint64] = np.asarray(bits.view("<u8"), dtype=np.uint64)
+    return words
 
 
 @final
