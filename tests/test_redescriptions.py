@@ -55,6 +55,7 @@ def redescriptions(draw: st.DrawFn) -> Redescription:
     if draw(st.booleans()):
         sides = {"apart": draw(counts)}
     rows = draw(st.none() | counts | st.integers(0, 9999))
+    sides["shown_from"] = draw(st.sampled_from([0.0, 0.1, 0.62]))
     return Redescription(draw(descriptions), draw(descriptions), both=draw(counts), rows=rows, **sides)
 
 
@@ -315,6 +316,7 @@ def test_p_values_of_many_are_those_of_each(sizes: list[tuple[int, int, int]], r
 @given(redescriptions(), st.integers(1, 10**6))
 @patient
 def test_trust_is_the_lower_end_of_the_interval(found: Redescription, candidates: int) -> None:
+    found = attrs.evolve(found, shown_from=0.0)  # the interval of each that was looked at
     low, _ = found.jaccard_interval(1 - 0.05 / candidates)
     if found.apart.value >= 0 and found.both.variance > 0 and abs(low - found.jaccard / 2) > 1e-6:
         assert found.trusted(candidates) is (low > found.jaccard / 2)

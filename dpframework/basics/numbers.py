@@ -191,8 +191,8 @@ def _of_distances(table: PrivateTable) -> tuple[float, float, float]:
 
     Counted in steps of the noise's lattice, as counts are in rows.
     """
+    from dpframework.results.jaccard import least_jaccard
     from dpframework.results.noisy import CONFIDENCE, Noisy, error_of, quantile
-    from dpframework.results.redescription import least_jaccard
 
     calibration = table.calibration("distances")
     unit = float(calibration.unit)

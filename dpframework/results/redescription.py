@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
+from dpframework.results.jaccard import least_jaccard, least_jaccard_if_shown, noise_at
 from dpframework.results.kept import Kept
-from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, heavy_deviation, quantile
+from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, quantile
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
 SIGNIFICANT = 0.01  # the largest p-value of what is starred, beyond the noise
-_STEPS = 60  # of Newton, more than are ever needed
-_GRID = 2**50  # ends of intervals are multiples of 1 / _GRID: digits beyond are rounding
 
 
 def _optional(number: Noisy | float | None) -> Noisy | None:
@@ -57,6 +56,10 @@ class Redescription(Kept):
         `both`.
     rows
         All rows: a noisy count, a public number, or None where unknown.
+    shown_from
+        The noisy Jaccard index from which a miner shows a redescription with this noise; 0 if it shows all.
+    among
+        If so, how many were looked at, this one included.
 
     Examples
     --------
@@ -74,6 +77,8 @@ class Redescription(Kept):
     right_only: Noisy | None = attrs.field(kw_only=True, default=None, converter=_optional)
     apart: Noisy = attrs.field(kw_only=True, default=attrs.Factory(_apart, takes_self=True), converter=as_noisy)
     rows: Noisy | None = attrs.field(kw_only=True, default=None, converter=_optional)
+    shown_from: float = attrs.field(kw_only=True, default=0.0)
+    among: int = attrs.field(kw_only=True, default=1)
 
     @property
     def support(self) -> Noisy:
@@ -104,9 +109,9 @@ class Redescription(Kept):
     def jaccard_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval that holds the exact Jaccard index with at least this probability.
 
-        The probability is that of one redescription that is fixed before the noise is drawn. Those that a miner shows
-        are chosen by their noisy counts: where noise is large, fewer of their intervals hold (see
-        `docs/redescriptions.md`).
+        It allows for the choice if this one is shown since its noisy index is above `shown_from`
+        (`dpframework.results.jaccard` has the derivation). Otherwise the probability is that of a redescription that is
+        fixed before the noise is drawn.
 
         By Fieller's inversion: the exact index J solves (1 - J) both - J apart = 0, whose noise is known. The interval
         ends at the first j, from either side, at which that difference is within its noise.
@@ -116,9 +121,17 @@ class Redescription(Kept):
         InputError
             If the level is not between 0 and 1.
         """
-        most = quantile(error_of(level))
-        low, high = least_jaccard(self.both, self.apart, most), 1 - least_jaccard(self.apart, self.both, most)
-        return min(low, self.jaccard), max(high, self.jaccard)  # equal up to rounding where the counts are exact
+        error = error_of(level)
+        low, high = self.least_jaccard(error), 1 - least_jaccard(self.apart, self.both, quantile(error))
+        return low, max(high, self.jaccard)  # equal up to rounding where the counts are exact
+
+    def least_jaccard(self, error: float) -> float:
+        """Return the lower end of the `jaccard_interval` that misses the exact index with at most this probability."""
+        if self.shown_from > 0:
+            low = least_jaccard_if_shown(self.both, self.apart, error, self.shown_from, self.among)
+        else:
+            low = least_jaccard(self.both, self.apart, quantile(error))
+        return min(low, self.jaccard)
 
     @property
     def p_value(self) -> float | None:
@@ -173,8 +186,8 @@ class Redescription(Kept):
     def trusted(self, candidates: int = 1) -> bool:
         """Tell whether, in spite of the noise, the exact Jaccard index is known to be at least half of the one shown.
 
-        That is so if the lower end of its interval is, at the level 1 - 0.05 / candidates. Of all that were looked
-        at, none is then trusted wrongly with probability 0.95.
+        That is so if the lower end of its interval is, at the level 1 - 0.05 / candidates: that of all that were looked
+        at, whichever is shown (without `shown_from`). Of these none is then trusted wrongly with probability 0.95.
 
         Parameters
         ----------
@@ -190,7 +203,7 @@ class Redescription(Kept):
         """
         if self.both.value <= 0:
             return -math.inf
-        deviation, step = _noise(self.both, self.apart, self.jaccard / 2)
+        deviation, step = noise_at(self.both, self.apart, self.jaccard / 2)
         return (self.both.value / 2 - step) / deviation if deviation > 0 else math.inf
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,6 +213,8 @@ class Redescription(Kept):
             "right": self.right.to_dict(),
             "text": [str(self.left), str(self.right)],
             **{name: _form(getattr(self, name)) for name in ("both", "left_only", "right_only", "apart", "rows")},
+            "shown_from": self.shown_from,
+            "among": self.among,
             "jaccard": self.jaccard,
             "jaccard_interval": list(self.jaccard_interval()),
             "support_interval": list(self.support_interval()),
@@ -212,7 +227,8 @@ class Redescription(Kept):
         """See `Kept`."""
         known = {name: form[name] for name in ("both", "left_only", "right_only", "apart", "rows")}
         counts: dict[str, Any] = {n: None if c is None else Noisy.from_dict(c) for n, c in known.items()}
-        return cls(description_from_dict(form["left"]), description_from_dict(form["right"]), **counts)
+        chosen = {name: form[name] for name in ("shown_from", "among") if name in form}
+        return cls(description_from_dict(form["left"]), description_from_dict(form["right"]), **counts, **chosen)
 
     def __str__(self) -> str:
         """Write both descriptions, the Jaccard index with its interval, and the support."""
@@ -249,39 +265,3 @@ def p_values(
 
 def _form(count: Noisy | None) -> dict[str, float] | None:
     return None if count is None else count.to_dict()
-
-
-def _noise(both: Noisy, apart: Noisy, j: float) -> tuple[float, float]:
-    """Return the deviation of the noise of (1 - j) both - j apart, and half of its larger step: noise is whole rows."""
-    return _mixed(heavy_deviation(both.variance), heavy_deviation(apart.variance), j)
-
-
-def _mixed(first: float, second: float, j: float) -> tuple[float, float]:
-    """See `_noise`; the deviations of both counts are given."""
-    step = max((1 - j) * (first > 0), j * (second > 0)) / 2
-    return math.hypot((1 - j) * first, j * second), step
-
-
-def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
-    """Return the first j in [0, 1] at which (1 - j) both - j apart is within reach of noise; 1 if it is nowhere.
-
-    Of exact counts this difference is positive just if the Jaccard index is above j. It is linear in j and the reach
-    of noise convex: before the first such j it is beyond that reach, and nowhere after. Newton's steps from 1 come
-    down to it and never below, since what lies beyond is concave.
-    """
-    first, second = heavy_deviation(both.variance), heavy_deviation(apart.variance)
-    j = 1.0
-    if not both.value > most * first + 0.5 * (first > 0):
-        return 0.0
-    for _ in range(_STEPS):
-        deviation, step = _mixed(first, second, j)
-        beyond = (1 - j) * both.value - j * apart.value - most * deviation - step
-        if beyond >= 0:
-            break
-        growth = (j * second**2 - (1 - j) * first**2) / deviation if deviation > 0 else 0.0
-        more = 0.5 * (second > 0) if j * (second > 0) >= (1 - j) * (first > 0) else -0.5
-        closer = j + beyond / (both.value + apart.value + most * growth + more)
-        if not closer < j:
-            break
-        j = max(closer, 0.0)
-    return math.floor(j * _GRID) / _GRID

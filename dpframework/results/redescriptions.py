@@ -16,15 +16,14 @@ from dpframework.facts.files import write_whole
 from dpframework.results import redescription_bars as bars, redescription_views as views
 from dpframework.results.kept import Drawn, axes_or_new
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
-from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription, least_jaccard
+from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
 
 
 def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
     """Sort by the lower end of the Jaccard interval, then by support; only ties are told apart by their texts."""
-    most = quantile(error_of(CONFIDENCE))
 
     def of_counts(item: Redescription) -> tuple[float, float]:
-        return -min(least_jaccard(item.both, item.apart, most), item.jaccard), -item.both.value
+        return -item.least_jaccard(error_of(CONFIDENCE)), -item.both.value
 
     keyed = sorted(((of_counts(item), item) for item in redescriptions), key=lambda pair: pair[0])
     ranked: list[Redescription] = []
@@ -33,13 +32,19 @@ def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...
     return tuple(ranked)
 
 
+def _in_order_of_arrival(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
+    return tuple(redescriptions)
+
+
 def _count_all(found: Any, _: Any, candidates: int) -> None:
     if candidates < len(found.items):
         raise InputError(f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count them in")
 
 
 def _starred_first(found: Any) -> None:
-    """Put what is starred before the rest; either keeps its order."""
+    """Tell each how many were looked at, rank them, and put what is starred before the rest."""
+    told = [attrs.evolve(item, among=found.candidates) if item.shown_from > 0 else item for item in found.items]
+    object.__setattr__(found, "items", _ranked(told))
     marked = sorted(zip(found.trusted, found.items, strict=True), key=lambda pair: not pair[0])
     object.__setattr__(found, "items", tuple(item for _, item in marked))
 
@@ -87,7 +92,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     called = "a list of redescriptions"
     figure = bars.FIGURE
-    items: tuple[Redescription, ...] = attrs.field(converter=_ranked)
+    items: tuple[Redescription, ...] = attrs.field(converter=_in_order_of_arrival)
     candidates: int = attrs.field(
         default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
     )

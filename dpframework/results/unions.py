@@ -6,9 +6,10 @@ redescription, and all its counts are sums of the table's: post-processing of on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.results.noisy import Noisy
 from dpframework.results.redescription import Redescription
 
+FIXED = 6  # rounds: each divides the error by five or more, as supports are four deviations at least
 DEVIATIONS = 4  # of its noise: a support is at least so large
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # of the rows
 OVERLAP = 0.75  # the Jaccard index of supports from which the second of two redescriptions is no news
@@ -73,12 +75,24 @@ class CellTable:
             return Noisy(self.rows, 0)
         return Noisy(float(self.counts.sum()), self.variance * self.counts.size)
 
-    def redescription(self, sides: tuple[Description, Description], left: Masks, right: Masks) -> Redescription:
-        """Return a redescription whose sides hold in these cells and nowhere else."""
+    def redescription(
+        self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
+    ) -> Redescription:
+        """Return a redescription whose sides hold in these cells and nowhere else, `reported` if above an index."""
         inside, outside = self.counts[left], self.counts[~left]
-        both, left_only, right_only = inside[:, right], inside[:, ~right], outside[:, right]
-        counts = [Noisy(float(part.sum()), self.variance * part.size) for part in (both, left_only, right_only)]
-        return Redescription(*sides, both=counts[0], left_only=counts[1], right_only=counts[2], rows=self.total)
+        parts = inside[:, right], inside[:, ~right], outside[:, right]
+        both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
+        floor = self.shown_from(both, left_only + right_only, min_jaccard)
+        only: dict[str, Any] = {"left_only": left_only, "right_only": right_only}
+        return Redescription(*sides, both=both, **only, rows=self.total, shown_from=floor)
+
+    def shown_from(self, both: Noisy, apart: Noisy, min_jaccard: float) -> float:
+        """Return the noisy index from which one with this noise is `reported`: less its deviation it is the least."""
+        either = max(max(both.value, 0.0) + max(apart.value, 0.0), 1.0)
+        floor = min_jaccard
+        for _ in range(FIXED):
+            floor = min_jaccard + math.sqrt((1 - floor) ** 2 * both.variance + floor**2 * apart.variance) / either
+        return floor
 
     def reported(self, left: Masks, right: Masks, wanted: Wanted) -> list[int]:
         """Return the positions of the unions that are wanted and tell different rows, best first.

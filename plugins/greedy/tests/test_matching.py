@@ -90,7 +90,7 @@ def test_counts_read_off_an_exact_table_are_those_of_the_rows() -> None:
 def test_noise_of_a_count_is_that_of_its_cells() -> None:
     cells = CellTable(counts_of(rows_of()), 2.0, None)
     single = _combinations(GROUP, SCHEMA)[0]
-    one = cells.redescription(GROUP[0].sides, single.mask, single.mask)
+    one = cells.redescription(GROUP[0].sides, single.mask, single.mask, 0.5)
     assert (one.both.variance, one.left_only.variance, one.rows.variance) == (32, 32, 128)
     assert one.rows.value == 300
 

@@ -129,7 +129,7 @@ def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wante
     for k in cells.reported(masks, masks, wanted):
         left, right = (shortened(combinations[k].of([m.sides[side] for m in group]), schema) for side in (0, 1))
         if left.literals() and right.literals():  # neither always nor never
-            found.append(cells.redescription((left, right), masks[k], masks[k]))
+            found.append(cells.redescription((left, right), masks[k], masks[k], wanted.min_jaccard))
     return found, len(combinations)
 
 

@@ -155,7 +155,8 @@ class MatchedTrees(Miner):
         for k in cells.reported(*masks, wanted):
             sides = left.description(masks[0][k]), right.description(masks[1][k])
             if sides[0] is not None and sides[1] is not None:
-                found.append(cells.redescription((sides[0], sides[1]), masks[0][k], masks[1][k]))
+                both = masks[0][k], masks[1][k]
+                found.append(cells.redescription((sides[0], sides[1]), *both, wanted.min_jaccard))
         return found, len(pairs)
 
     @classmethod

@@ -1,0 +1,136 @@
+"""Intervals of what is shown because of its noisy index: they hold as often as they say, and are not far too wide.
+
+Noise is drawn for tables whose exact index is known, what is not above the floor is dropped, and the rest is counted.
+Each simulation allows so many failures that it fails wrongly with probability 1e-9 at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpframework.facts.descriptions import Equals
+from dpframework.results.jaccard import OF_ALL, OF_FLOOR, least_jaccard, least_jaccard_if_shown, so_far_above
+from dpframework.results.noisy import Noisy, quantile
+from dpframework.results.redescription import Redescription
+from dpframework.results.redescriptions import Redescriptions
+from dpframework.results.unions import CellTable, Wanted
+
+SIDE = Equals("a", "b")
+LEAST = 0.58
+SHOWN = 300  # of those that are drawn: enough to tell
+ERROR = 0.05
+
+
+def noise(rng: np.random.Generator, scale: float, cells: int, size: int) -> NDArray[np.float64]:
+    """Draw sums of discrete Laplace noise."""
+    p = -math.expm1(-1 / scale)
+    draws = rng.geometric(p, (2, cells, size))
+    return np.asarray((draws[0] - draws[1]).sum(axis=0), dtype=np.float64)
+
+
+def shown(index: float, scale: float, cells: tuple[int, int]) -> list[Redescription]:
+    """Return what a table of 600 rows on either side shows of an index: it is the least one, less its deviation."""
+    rng, either, size = np.random.default_rng(1), 600, 60_000 if index < LEAST else 6_000
+    of_both, of_apart = (round(either * index), either - round(either * index))
+    both, apart = of_both + noise(rng, scale, cells[0], size), of_apart + noise(rng, scale, cells[1], size)
+    variance = Noisy.laplace(0, scale).variance
+    j = np.maximum(both, 0) / np.maximum(np.maximum(both, 0) + np.maximum(apart, 0), 1)
+    deviation = np.sqrt(variance * ((1 - j) ** 2 * cells[0] + j**2 * cells[1])) / np.maximum(both + apart, 1)
+    kept = np.flatnonzero((j - deviation >= LEAST) & (both > 4 * math.sqrt(variance * cells[0])))[:SHOWN]
+    table = CellTable(np.zeros((2, 2)), variance, 10_000)
+    found = []
+    for k in kept:
+        counts = Noisy(both[k], variance * cells[0]), Noisy(apart[k], variance * cells[1])
+        floor = table.shown_from(*counts, LEAST)
+        assert floor <= j[k] + 1e-3
+        found.append(Redescription(SIDE, SIDE, both=counts[0], apart=counts[1], shown_from=floor, among=1000))
+    return found
+
+
+@pytest.mark.parametrize("cells", [(1, 6), (4, 8)])
+@pytest.mark.parametrize(("index", "scale"), [(0.5, 16), (0.58, 16), (0.66, 16), (0.8, 16), (0.6, 4)])
+def test_intervals_of_what_is_shown_hold(index: float, scale: float, cells: tuple[int, int]) -> None:
+    found = shown(index, scale, cells)
+    assert len(found) > 100
+    exact = round(600 * index) / 600
+    ends = np.array([one.jaccard_interval() for one in found])
+    missed = int(((exact < ends[:, 0]) | (exact > ends[:, 1])).sum())
+    assert missed <= binom.isf(1e-9, len(found), ERROR)
+    if index < LEAST:  # without the choice they would not hold
+        naive = np.array([attrs.evolve(one, shown_from=0.0).jaccard_interval() for one in found])
+        assert (exact < naive[:, 0]).sum() > binom.isf(1e-9, len(found), 2 * ERROR)
+
+
+def test_far_above_the_floor_an_interval_is_as_wide_as_its_noise() -> None:
+    counts = Noisy(4000, 200), Noisy(400, 800)
+    lower = least_jaccard_if_shown(*counts, ERROR, 0.6, 1000)
+    assert lower == pytest.approx(least_jaccard(*counts, quantile(2 * OF_FLOOR * ERROR)), abs=1e-6)
+
+
+def test_just_above_the_floor_it_is_that_of_all_at_once() -> None:
+    counts = Noisy(600, 800), Noisy(350, 800)
+    lower = least_jaccard_if_shown(*counts, ERROR, 0.631, 1000)
+    assert lower == pytest.approx(least_jaccard(*counts, quantile(ERROR * OF_ALL / 1000)), abs=1e-6)
+    assert lower < least_jaccard_if_shown(*counts, ERROR, 0.55, 1000) < least_jaccard(*counts, quantile(ERROR))
+
+
+counts = st.builds(Noisy, st.floats(-50, 5000), st.sampled_from([0, 1, 60, 3000]))
+
+
+@settings(max_examples=100)
+@given(counts, counts, st.floats(0.001, 1), st.integers(1, 10**6))
+def test_a_choice_never_narrows_an_interval(both: Noisy, apart: Noisy, floor: float, among: int) -> None:
+    fixed = Redescription(SIDE, SIDE, both=both, apart=apart)
+    chosen = attrs.evolve(fixed, shown_from=floor, among=among)
+    (low, high), (lower, upper) = fixed.jaccard_interval(), chosen.jaccard_interval()
+    assert 0 <= lower <= low + 1e-12
+    assert upper == high
+    assert lower <= chosen.jaccard <= upper
+    more = attrs.evolve(chosen, among=2 * among).jaccard_interval()[0]
+    assert more <= lower + 1e-9
+
+
+def test_a_list_tells_its_items_how_many_were_looked_at() -> None:
+    one = Redescription(SIDE, SIDE, both=Noisy(600, 800), apart=Noisy(350, 800), shown_from=0.62)
+    fixed = attrs.evolve(one, shown_from=0.0)
+    found = Redescriptions([one, fixed], candidates=1000)
+    assert sorted((item.among, item.shown_from) for item in found) == [(1, 0.0), (1000, 0.62)]
+    assert found[0].shown_from == 0  # the other one's interval ends lower
+    assert Redescriptions.from_dict(found.to_dict()) == found
+
+
+def test_a_table_names_the_index_from_which_it_shows() -> None:
+    cells = CellTable(np.array([[400.0, 30], [30, 540]]), 400.0, 1000)
+    mask = np.array([[True, False]])
+    one = cells.redescription((SIDE, SIDE), mask[0], mask[0], 0.5)
+    floor = one.shown_from
+    assert 0.5 < floor < one.jaccard
+    # at that index, with as many rows on either side, it is just shown
+    either = one.both.value + one.apart.value
+    for index, number in ((floor + 1e-6, 1), (floor - 1e-6, 0)):
+        apart = either * (1 - index) / 2
+        moved = CellTable(np.array([[either * index, apart], [apart, 540]]), 400.0, 1000)
+        assert len(moved.reported(mask, mask, Wanted(0.5))) == number
+
+
+@pytest.mark.parametrize("weights", [[1], [0, 1], [0.5, 0.5], [0, 0.5, 0.5], [0, 0.9, 0.1], [0.2] * 5])
+def test_given_that_noise_is_above_a_floor_it_is_seldom_far_above(weights: list[float]) -> None:
+    """The chance of z or more, given c or more, of mixtures of normal (first) and Laplace noise of variance 1."""
+    rng = np.random.default_rng(2)
+    size = 200_000
+    drawn = rng.normal(0, math.sqrt(weights[0]), size)
+    for weight in weights[1:]:
+        drawn += rng.laplace(0, math.sqrt(weight / 2), size)
+    for c in (-2.0, -0.5, 0.5, 1.0, 2.0, 3.0):
+        above = drawn[drawn >= c]
+        for chance in (0.1, 0.0125, 0.005):
+            z = c + np.linspace(0, 9, 400)
+            first = next(one for one in z if so_far_above(one, c) < chance)
+            assert (above >= first).sum() <= binom.isf(1e-9, len(above), chance), (c, chance)
