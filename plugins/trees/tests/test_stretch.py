@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dpframework_trees.additive import AdditiveModel, Design
+from dpframework_trees.additive.bands import expected_deviations
 from dpframework_trees.additive.design import Tuned, probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimised
-from dpframework_trees.additive.model import coefficient_deviations
 from dpframework_trees.additive.perturbation import drawn_noise
 from dpframework_trees.additive.stretch import MOST, evidence_of, stretch_of
 
@@ -95,7 +95,7 @@ def test_a_model_has_the_scores_that_were_stretched():
     model = AdditiveModel.of_fit(tuned, w, Boolean("ill"), given)
     of_terms = [term.values[rows.cells[:, j] - CELLS * j] for j, term in enumerate(model.terms)]
     assert model.intercept + np.sum(of_terms, axis=0) == pytest.approx(factor * scores_of(rows, w))
-    assert model.terms[0].deviations == pytest.approx(factor * coefficient_deviations(tuned)[:CELLS])
+    assert model.terms[0].deviations == pytest.approx(factor * expected_deviations(tuned)[:CELLS])
 
 
 def test_scores_that_say_enough_are_left_alone():

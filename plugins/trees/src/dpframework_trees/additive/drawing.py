@@ -25,21 +25,25 @@ _MOST = 8  # labels below a function
 def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
     """Draw what one attribute adds to each output: a line over ranges of numbers, a dot a value otherwise.
 
-    The band holds `BAND` standard deviations of the noise on either side.
+    The dark band, or the thick bar, is what even rows and unrelated attributes leave (`BAND` standard deviations of the
+    noise on either side); the light one is the most that any rows leave.
     """
-    places, margin = np.arange(len(term.values)), BAND * term.deviations
+    places = np.arange(len(term.values))
+    bands = ((BAND * term.most_deviations, 0.08, 0.6), (BAND * term.deviations, 0.3, 2.5))
     ordered = isinstance(term.attribute, Numeric)
     ranges = len(places) - ordered * term.attribute.missing  # missing values are no range
     for k, output in enumerate(outputs):
         values, color = term.values[:, k], f"C{k}"
         if ordered:
             axes.plot(places[:ranges], values[:ranges], "o-", color=color, markersize=3, label=output)
-            low, high = values[:ranges] - margin[:ranges], values[:ranges] + margin[:ranges]
-            axes.fill_between(places[:ranges], low, high, color=color, alpha=0.2, linewidth=0)
+            for margin, alpha, _ in bands:
+                low, high = values[:ranges] - margin[:ranges], values[:ranges] + margin[:ranges]
+                axes.fill_between(places[:ranges], low, high, color=color, alpha=alpha, linewidth=0)
         rest = slice(ranges if ordered else 0, None)
         if len(places[rest]):
-            style = {"fmt": "o", "capsize": 3, "markersize": 4, "label": None if ordered else output}
-            axes.errorbar(places[rest], values[rest], yerr=margin[rest], color=color, **style)
+            for margin, _, width in bands:
+                axes.errorbar(places[rest], values[rest], yerr=margin[rest], fmt="none", color=color, elinewidth=width)
+            axes.plot(places[rest], values[rest], "o", color=color, markersize=4, label=None if ordered else output)
     axes.axhline(0, color="grey", linewidth=0.8)
     every = -(-len(places) // _MOST)
     axes.set_xticks(places[::every], [_short(label) for label in term.labels[::every]], rotation=45, ha="right")
@@ -51,7 +55,7 @@ def draw_terms(terms: Sequence[Term], outputs: Sequence[str], target: str, axes:
     """Draw several functions beside each other, on one scale: a flat one adds little to the score."""
     axes.set_axis_off()
     what = f"{target} = {outputs[0]}" if len(outputs) == 1 else target
-    band = f"on one scale (band: about {BAND} sd of noise, were rows spread evenly over values)"
+    band = f"on one scale (bands: {BAND} sd of noise, as expected and at most)"
     axes.set_title(f"added to the log-odds of {_plain(what)}, {band}", fontsize=11, pad=24)
     if not terms:
         return

@@ -1,4 +1,4 @@
-"""An additive model made of releases: what each attribute adds to a row's score, and the band that noise leaves it."""
+"""An additive model made of releases: what each attribute adds to a row's score, and the bands that noise leaves it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError, Numeric, Schema, attribute_from_dict
 from dpframework.results import Drawn, axes_or_new
 from dpframework.tables import Block, InMemory, Table, table_from_frame
+from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
 from dpframework_trees.additive.stretch import stretch_of
 
 SHOWN = 6  # attributes in a drawing of all
 DIGITS = 6
+LEGEND = (
+    f"±: {BAND} standard deviations of noise, from what even rows and unrelated attributes leave to the most that any\n"
+    "rows leave."
+)
 
 
 @final
@@ -35,13 +40,18 @@ class Term:
         What each cell adds to each output, shape (cells, outputs): to the log-odds of the second of two classes, or
         to the score of each of several. Their mean is 0, that of missing values aside.
     deviations
-        About the standard deviation of the noise in each cell's values, shape (cells,).
+        About the standard deviation of the noise in each cell's values, shape (cells,), if rows were spread evenly over
+        cells and attributes had nothing to do with each other. Few rows in a cell, or attributes that tell the same,
+        leave more.
+    most_deviations
+        The same for the rows for which noise is largest, whatever they are, shape (cells,): see `bands`.
     """
 
     attribute: Attribute
     bins: tuple[int, ...]
     values: Reals
     deviations: Reals
+    most_deviations: Reals
 
     @property
     def importance(self) -> float:
@@ -92,13 +102,15 @@ class AdditiveModel(Drawn):
         """Make a model of released coefficients: they are stretched (see `stretch`), and the functions centred."""
         design, stretch = tuned.design, stretch_of(tuned, coefficients)
         values = stretch * (design.of_cells.T @ coefficients)
-        deviations = stretch * (design.of_cells.T**2 @ coefficient_deviations(tuned))
+        expected, most = (
+            stretch * of_cells for of_cells in (expected_deviations(tuned), most_deviations(tuned, given))
+        )
         intercept, terms = values[-1].copy(), []
         for j, attribute in enumerate(given):
             part = slice(design.first_cells[j], design.first_cells[j + 1])
             centre = values[part][: design.sizes[j] - attribute.missing].mean(axis=0)
             intercept += centre
-            terms.append(Term(attribute, design.bins[j], values[part] - centre, deviations[part]))
+            terms.append(Term(attribute, design.bins[j], values[part] - centre, expected[part], most[part]))
         return cls(target, intercept, tuple(terms))
 
     @property
@@ -184,9 +196,12 @@ class AdditiveModel(Drawn):
         lines = [f"score of {self.target.name} ({', '.join(self.outputs)}): {_numbers(self.intercept)}"]
         for term in sorted(self.terms, key=lambda term: term.importance, reverse=True):
             lines.append(f"{term.attribute.name}")
-            for label, values, deviation in zip(term.labels, term.values, term.deviations, strict=True):
-                lines.append(f"  {label}: {_numbers(values)} ± {BAND * deviation:.2f}")
-        return "\n".join(lines)
+            for label, values, *two in zip(
+                term.labels, term.values, term.deviations, term.most_deviations, strict=True
+            ):
+                expected, most = (f"{BAND * deviation:.2f}" for deviation in two)
+                lines.append(f"  {label}: {_numbers(values)} ± {expected} to {most}")
+        return "\n".join([*lines, LEGEND])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
@@ -196,6 +211,7 @@ class AdditiveModel(Drawn):
                 "bins": list(term.bins),
                 "values": _rounded(term.values),
                 "deviations": _rounded(term.deviations),
+                "most_deviations": _rounded(term.most_deviations),
             }
             for term in self.terms
         ]
@@ -210,19 +226,11 @@ class AdditiveModel(Drawn):
                 tuple(map(int, of_one["bins"])),
                 np.array(of_one["values"], dtype=np.float64),
                 np.array(of_one["deviations"], dtype=np.float64),
+                np.array(of_one["most_deviations"], dtype=np.float64),
             )
             for k, of_one in enumerate(form["terms"])
         )
         return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms)
-
-
-def coefficient_deviations(tuned: Tuned) -> Reals:
-    """Return about the standard deviation of the noise in each coefficient, shape (columns,).
-
-    Noise in the gradient moves a coefficient by its own over the second derivative. That is taken as expected
-    (`Tuned.curvatures`: rows spread evenly over cells), since the true one is private.
-    """
-    return np.asarray(tuned.deviations / (tuned.curvatures + tuned.ridge))
 
 
 def _numbers(values: Reals) -> str:

@@ -1,0 +1,60 @@
+"""How far noise may move the functions of an additive model: as expected, and at most.
+
+Noise b in the gradient moves the minimiser by about - (H + R)**-1 b, with R the ridge and H the Hessian of the rows'
+loss. The covariance B of b is known, and diagonal. H is private: it depends on how many rows each cell has, and on
+which attributes tell the same.
+
+- **As expected** H is taken as that of rows which are spread evenly over cells (`Tuned.curvatures`), and its entries
+  between columns as 0. Real rows leave more noise: a cell with few rows has a small h, and where two attributes tell
+  the same, the ridge alone decides how they share what they tell.
+- **At most:** H is positive semidefinite, whatever the rows. For a linear function c of the coefficients let
+  u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, which has 0 <= N <= I. The variance of c is the sum over columns i of
+  beta_i v_i**2, with v = N u and beta = B / R. From N**2 <= N follows v'v <= u'v: v lies in the ball between 0 and u.
+  If u is in the columns of one block, where beta is the same everywhere, let a be v's part along u: then the rest has a
+  squared length of at most a (abs(u) - a), so the variance is at most
+
+      max over a of beta a**2 + beta_max a (abs(u) - a)
+          = u'u beta                                          if beta_max <= 2 beta,
+            u'u beta_max**2 / (4 (beta_max - beta))           otherwise.
+
+  No rows at all in a block attain the first.
+
+Both are about the fit with the same ridge and no noise, to the first order in the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpframework.facts import Attribute
+from dpframework_trees.additive.design import Reals, Tuned
+
+
+def expected_deviations(tuned: Tuned) -> Reals:
+    """Return about the standard deviation of each cell's value, shape (cells,), for even rows (see the module)."""
+    of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
+    return np.asarray(tuned.design.of_cells.T**2 @ of_columns)
+
+
+def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
+    """Return the standard deviation of each cell's value for the rows that leave it most noise, shape (cells,).
+
+    Parameters
+    ----------
+    tuned
+        Columns, noise and ridge.
+    given
+        The attributes: a cell's value is what it adds more than the mean of the cells that are not missing.
+    """
+    design, ridge = tuned.design, tuned.ridge
+    beta = tuned.deviations**2 / ridge
+    largest, found = beta.max(), np.zeros(design.of_cells.shape[1])
+    for j, attribute in enumerate(given):
+        cells = design.of_cells[:, design.first_cells[j] : design.first_cells[j + 1]]
+        contrasts = cells - cells[:, : design.sizes[j] - attribute.missing].mean(axis=1, keepdims=True)
+        own = beta[design.starts[j]]
+        factor = own if largest <= 2 * own else largest**2 / (4 * (largest - own))
+        found[design.first_cells[j] : design.first_cells[j + 1]] = (contrasts**2 / ridge[:, None]).sum(axis=0) * factor
+    return np.sqrt(found)
