@@ -118,6 +118,8 @@ def _of_examples(
     examples, relations, own = _examples(subject, example)
     with _progress() as tell:
         relations = relations if relation is None else (relation,)
+        if own is None:
+            examples = {name: shown.for_units(unit.rows) for name, shown in examples.items()}
         found = verify_examples(subject, examples, relations=relations, tell=tell, unit=own or unit, **amounts)
     return found, remembered(found, examples)
 

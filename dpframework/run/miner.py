@@ -87,6 +87,15 @@ class Example:
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
     witnesses: tuple[Witness, ...] = attrs.field(default=(), converter=_witnesses)
 
+    def for_units(self, rows: int) -> Example:
+        """Return it for units of so many rows: with room for as many units as there were rows.
+
+        Noise is as many times as large, and a table too small for it would show little.
+        """
+        numbers = {name: getattr(self.schema, name) for name in ("rows", "max_rows")}
+        schema = attrs.evolve(self.schema, **{name: number and number * rows for name, number in numbers.items()})
+        return attrs.evolve(self, schema=schema)
+
 
 @attrs.frozen
 class Miner(abc.ABC):

@@ -57,7 +57,7 @@ class Behaviour:
 
     def __init__(self, subject: Subject, rng: np.random.Generator, patience: Patience) -> None:
         self.subject, self.rng, self.patience = subject, rng, patience
-        self.sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS))
+        self.sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS * subject.by.rows))
         claim = subject.claim
         self._tolerance = TOLERANCE * (1 + float(claim or 0))
         self.allowed = math.inf if claim is None else float(claim) + self._tolerance

@@ -46,9 +46,9 @@ def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> W
     """Replay a witness: the larger loss of its outputs either way round.
 
     A witness under another relation than the subject's shows nothing of it. For a unit of several rows, the row that
-    the tables differ in comes as often. Where the schema bounds the number of rows, as many shared ones are left out;
-    where it does not, the shared rows are tried as often, too: a count or a norm of counts, k times as large on tables
-    k times as large, is calibrated for units of k rows with k times the noise, so that all losses are those of a row.
+    the tables differ in comes as often. The shared rows are tried as they are and as often, too: a count or a norm of
+    counts, k times as large on tables k times as large, is calibrated for units of k rows with k times the noise, so
+    that all losses are those of a row. Where the schema bounds the number of rows, those beyond it are left out.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 
@@ -59,16 +59,15 @@ def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> W
 
     shared = b"".join(number(row) * times for row, times in witness.shared)
     times, bound = subject.by.rows, subject.schema.row_bound
-    if times > 1 and bound is not None:
-        shared = shared[: max(bound - times, 0)]
     alone = [b"" if row is None else number(row) * times for row in (witness.one, witness.other)]
     of_rows = attrs.evolve(subject, kinds=tuple(kinds.values()))
     found = []
-    for tables in (shared, shared * times) if times > 1 and bound is None else (shared,):
-        one, other = (tables + row for row in alone)
+    for often in {1, times}:
+        rows = (shared * often)[: None if bound is None or times == 1 else max(bound - times, 0)]
+        one, other = (rows + row for row in alone)
         for here, there in ((one, other), (other, one)):
             transcript, _ = worst_transcript(of_rows, here, there, rng, witness.outputs)
             loss = Weigher(of_rows, transcript).loss(here, there)
-            differs = (replay(of_rows, transcript, rows).divergence for rows in (here, there))
+            differs = (replay(of_rows, transcript, table).divergence for table in (here, there))
             found.append(Witnessed(of_rows, (here, there), transcript, loss, next(filter(None, differs), None)))
     return max(found, key=lambda shown: shown.loss)

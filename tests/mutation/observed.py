@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
-import xml.etree.ElementTree as ElementTree
+import os
+import re
+from collections.abc import Generator
 from pathlib import Path
 
 import attrs
+import pytest
 from coverage import CoverageData
+from mutants import Mutant
 
-LONGEST = 240.0  # seconds of tests that one mutant is shown to; what comes later would hardly kill it
+LONGEST = 120.0  # seconds of tests that one mutant is shown to; what comes later would hardly kill it
 
 
 @attrs.frozen
@@ -27,33 +29,33 @@ class Observed:
     seconds: dict[str, float]
 
     @classmethod
-    def measure(cls, modules: list[str], tests: list[str], jobs: int) -> Observed:
+    def measure(cls, modules: list[str], tests: list[str]) -> Observed:
         """Run tests in the current folder, once, and see which lines each runs."""
-        folder = Path(".observed")
-        folder.mkdir(exist_ok=True)
-        (folder / "coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
-        junit = folder / "seconds.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-n", str(jobs)]
-        command += [f"--cov={folder_of}" for folder_of in sorted({str(Path(module).parent) for module in modules})]
-        command += ["--cov-context=test", f"--cov-config={folder}/coveragerc", "--cov-report=", f"--junitxml={junit}"]
-        subprocess.run([*command, "-o", "junit_family=xunit1", *tests], stdout=sys.stderr)
-        seconds, failed = _seconds(junit)
-        if failed:
-            print(f"left out, since they fail without a mutant: {', '.join(sorted(failed))}", file=sys.stderr)
+        Path(".coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
+        options = ["-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "--cov-context=test", "--cov-report="]
+        folders = sorted({str(Path(module).parent) for module in modules})
+        timed = _Timed()
+        pytest.main([*options, *(f"--cov={folder}" for folder in folders), *tests], plugins=[timed])
+        if timed.failed:
+            print(f"left out, since they fail without a mutant: {', '.join(sorted(timed.failed))}")
         data = CoverageData(".coverage")
         data.read()
         measured = {str(Path(name).relative_to(Path.cwd())): name for name in data.measured_files()}
         lines = {
             module: {
                 line: sorted(
-                    {context.removesuffix("|run") for context in contexts if context.endswith("|run")} - failed
+                    {context.removesuffix("|run") for context in contexts if context.endswith("|run")} - timed.failed
                 )
                 for line, contexts in data.contexts_by_lineno(measured[module]).items()
             }
             for module in modules
             if module in measured
         }
-        return cls(lines, {test: time for test, time in seconds.items() if test not in failed})
+        return cls(lines, {test: time for test, time in timed.seconds.items() if test not in timed.failed})
+
+    def of(self, modules: list[str]) -> Observed:
+        """Return what is known of some of the modules."""
+        return Observed({module: self.tests[module] for module in modules if module in self.tests}, self.seconds)
 
     def tests_of(self, module: str, line: int) -> list[str]:
         """Return the tests that run the statement of a line, the quickest first.
@@ -66,8 +68,8 @@ class Observed:
         return self._shortest(sorted(within or {t for tests in known.values() for t in tests} or self.seconds))
 
     def limit(self, tests: list[str]) -> float:
-        """Return the seconds that tests may take: several times what they took, and the start of Python."""
-        return 60 + 4 * sum(self.seconds.get(test, 1.0) for test in tests)
+        """Return the seconds that tests may take: several times what they took, and the start of pytest."""
+        return 30 + 3 * sum(self.seconds.get(test, 1.0) for test in tests)
 
     def _shortest(self, tests: list[str]) -> list[str]:
         total, kept = 0.0, []
@@ -90,6 +92,25 @@ class Observed:
         return cls(tests, kept["seconds"])
 
 
+def likely_first(tests: list[str], mutant: Mutant) -> list[str]:
+    """Return files of tests, first those that name most often what encloses a mutant's line, or its module.
+
+    A folder is doctests: of its modules the mutant's own comes first.
+    """
+    module = Path(mutant.module)
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    around = {node.name for node in named if node.lineno <= mutant.line <= (node.end_lineno or 0)}
+    words = re.compile(rf"\b({'|'.join(map(re.escape, sorted({*around, module.stem})))})\b")
+
+    def mentions(test: str) -> int:
+        file = Path(test.partition("::")[0])
+        return len(words.findall(file.read_text(encoding="utf-8"))) if file.is_file() else -1
+
+    files = sorted(tests, key=mentions, reverse=True)
+    return [mutant.module, *files] if module.parent.as_posix() in tests else files
+
+
 def is_compiled(module: str) -> bool:
     """Tell whether numba compiles a module."""
     return "kernels" in Path(module).with_suffix("").parts
@@ -107,15 +128,20 @@ def _statement(source: str, line: int) -> tuple[int, int]:
     return found
 
 
-def _seconds(junit: Path) -> tuple[dict[str, float], set[str]]:
-    """Return the seconds of each test that passed, and those that failed."""
-    seconds: dict[str, float] = {}
-    failed: set[str] = set()
-    for case in ElementTree.parse(junit).getroot().iter("testcase"):
-        file, classname = case.get("file", ""), case.get("classname", "")
-        inside = classname.removeprefix(file.removesuffix(".py").replace("/", ".")).strip(".")
-        name = "::".join([file, *([inside.replace(".", "::")] if inside else []), case.get("name", "")])
-        seconds[name] = float(case.get("time", 0))
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed.add(name)
-    return seconds, failed
+class _Timed:
+    """What pytest tells of each test: the seconds of the processor that it takes, and whether it fails."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        start = sum(os.times()[:4])
+        result = yield
+        self.seconds[item.nodeid] = sum(os.times()[:4]) - start
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)

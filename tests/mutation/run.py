@@ -4,43 +4,53 @@
     python tests/mutation/run.py                      # all of it: hours
     python tests/mutation/run.py accountant --most 60 # sixty mutants of one target, drawn by a seed
     python tests/mutation/run.py accountant --again   # those that lived once more, after tests were written
+    python tests/mutation/run.py --most 8 --at-once   # a few of each target: an hour
 
-The modules and their tests stand in `targets.toml`. Before the first mutant of a target its tests run once under
-coverage, to see which of them run which line; a mutant is shown to those. What lives is printed, and makes the command
-fail unless `survivors.toml` says why it cannot matter. Work goes on in copies of the project; what was tried is kept in
-a folder, so that a run that was stopped goes on.
+The modules and their tests stand in `targets.toml`. Before the first mutant the tests run once under coverage, to see
+which of them run which line; a mutant is shown to those. For a few mutants that takes longer than it saves: with
+`--at-once` each is shown to its target's tests, first to those that name what is changed. What lives is printed, and
+makes the command fail unless `survivors.toml` says why it cannot matter. Work goes on in copies of the project, in
+forks of a process that has imported what the tests need; what was tried is kept in a folder, so that a run that was
+stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import importlib
 import json
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import attrs
-from cosmic_ray.testing import run_tests
-from cosmic_ray.work_item import TestOutcome
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant, mutants
-from observed import Observed, is_compiled
+from observed import LONGEST, Observed, is_compiled, likely_first
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCES = (".", "plugins/trees/src", "plugins/greedy/src", "plugins/distance/src")
 GOAL = 0.95
-COMMAND = f"{sys.executable} -m pytest -x -q --no-header -p no:cacheprovider -n 0 @.tests"
+OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0"]
+# what tests import of others: a second each time, were it not imported before the fork
+OTHERS = ("hypothesis", "dp_accounting", "numba", "opendp.prelude", "pandas", "polars", "randomgen", "scipy.optimize")
 
 
 @attrs.frozen
@@ -79,11 +89,9 @@ def main() -> int:
     arguments.folder = arguments.folder.absolute()
     arguments.folder.mkdir(exist_ok=True)
     os.chdir(ROOT)
-    outcomes = []
-    for target in targets:
-        if not arguments.targets or target.name in arguments.targets:
-            outcomes += _try(target, arguments)
-    return _report(outcomes)
+    targets = [target for target in targets if not arguments.targets or target.name in arguments.targets]
+    with ProcessPoolExecutor(arguments.jobs, initializer=_enter_copy) as pool:
+        return _report([outcome for target in targets for outcome in _try(target, targets, arguments, pool)])
 
 
 def _arguments() -> argparse.Namespace:
@@ -93,24 +101,32 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="for the draw")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--again", action="store_true", help="try those that lived once more")
+    parser.add_argument("--at-once", action="store_true", help="do not see first which test runs which line")
     parser.add_argument("--observe", action="store_true", help="see anew which test runs which line, first")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "dpframework-mutants")
     return parser.parse_args()
 
 
-def _observed(target: Target, arguments: argparse.Namespace) -> Observed:
-    """Return which tests run which line, measured in a copy of the project unless that was done before."""
-    kept = arguments.folder / f"{target.name}.json"
-    if kept.exists() and not arguments.observe:
-        return Observed.read(kept)
-    print(f"{target.name}: which test runs which line?", flush=True)
-    with ProcessPoolExecutor(1, initializer=_enter_copy) as pool:
-        observed = pool.submit(Observed.measure, target.paths(), target.tests, arguments.jobs).result()
-    observed.write(kept)
-    return observed
+def _observed(
+    target: Target, targets: list[Target], arguments: argparse.Namespace, pool: ProcessPoolExecutor
+) -> Observed:
+    """Return which tests run which line of a target: measured at once with all targets of which it is not known."""
+    kept = {other.name: arguments.folder / f"{other.name}.json" for other in targets}
+    unknown = [other for other in targets if arguments.observe or not kept[other.name].exists()]
+    if target in unknown:
+        arguments.observe = False  # once is enough
+        print(f"{', '.join(other.name for other in unknown)}: which test runs which line?", flush=True)
+        paths = [path for other in unknown for path in other.paths()]
+        tests = list(dict.fromkeys(test for other in unknown for test in other.tests))
+        observed = pool.submit(_measured, paths, tests).result()
+        for other in unknown:
+            observed.of(other.paths()).write(kept[other.name])
+    return Observed.read(kept[target.name])
 
 
-def _try(target: Target, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _try(
+    target: Target, targets: list[Target], arguments: argparse.Namespace, pool: ProcessPoolExecutor
+) -> list[dict[str, Any]]:
     """Try the mutants of a target, and return what was found with what the log has already."""
     chosen = target.mutants()
     total = len(chosen)
@@ -124,18 +140,18 @@ def _try(target: Target, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     print(f"{target.name}: {total} mutants, {len(chosen)} chosen, {len(left)} to try", flush=True)
     if not left:
         return known
-    observed = _observed(target, arguments)
-    with ProcessPoolExecutor(arguments.jobs, initializer=_enter_copy) as pool:
-        tried = [
-            pool.submit(_outcome, target, mutant, tests, observed.limit(tests))
-            for mutant in left
-            for tests in [observed.tests_of(mutant.module, mutant.line)]
-        ]
-        found = []
-        for future in as_completed(tried):
-            found.append(future.result())
-            with log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found[-1]) + "\n")
+    if arguments.at_once:
+        shown = [(mutant, likely_first(target.tests, mutant), None) for mutant in left]
+    else:
+        observed = _observed(target, targets, arguments, pool)
+        tests = [observed.tests_of(mutant.module, mutant.line) for mutant in left]
+        shown = [(mutant, few, observed.limit(few)) for mutant, few in zip(left, tests, strict=True)]
+    tried = [pool.submit(_outcome, target, *each) for each in shown]
+    found = []
+    for future in as_completed(tried):
+        found.append(future.result())
+        with log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found[-1]) + "\n")
     return known + found
 
 
@@ -153,7 +169,7 @@ def _digest(path: Path) -> str:
 
 
 def _enter_copy() -> None:
-    """Give this process a copy of the project of its own, and make its tests import from there."""
+    """Give this process a copy of the project of its own, make its tests import from there, and import all else."""
     copy = Path(tempfile.mkdtemp(prefix="dpframework-mutant-"))
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
     for name in listed.stdout.decode().splitlines():
@@ -161,32 +177,98 @@ def _enter_copy() -> None:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
     os.chdir(copy)
-    os.environ["PYTHONPATH"] = os.pathsep.join(str(copy / source) for source in SOURCES)
+    sources = [str(copy / source) for source in SOURCES]
+    sys.path[:0] = sources
+    os.environ["PYTHONPATH"] = os.pathsep.join(sources)
     os.environ.setdefault("DPFRAMEWORK_DATA", str(ROOT.parent / "shared" / "data"))
+    for name in OTHERS:
+        importlib.import_module(name)
 
 
-def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float) -> dict[str, Any]:
-    """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed."""
+def _measured(modules: list[str], tests: list[str]) -> Observed:
+    """Return which tests run which line, measured in a fork."""
+    kept = Path(".observed.json")
+
+    def measure() -> int:
+        Observed.measure(modules, tests).write(kept)
+        return 0
+
+    code, printed = _in_fork(measure)
+    print(*(line for line in printed if line.startswith("left out") or code), sep="\n", flush=True)
+    return Observed.read(kept)
+
+
+def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | None) -> dict[str, Any]:
+    """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed.
+
+    Without a limit nobody knows how long its tests take: one that is not noticed in `LONGEST` lives.
+    """
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
     start = time.monotonic()
-    try:
-        _write(path, mutant.code(source))
+    code, by = 0, "no test runs it"
+    if tests:
         Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
-        outcome, _ = run_tests(COMMAND, limit) if tests else (TestOutcome.SURVIVED, "")
-    finally:
-        _write(path, source)
+        with _changed(path, mutant.code(source)):
+            code, printed = _in_fork(lambda: pytest.main([*OPTIONS, "@.tests"]), limit or LONGEST)
+        by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
+        code = 0 if code < 0 and limit is None else code
     before, after = mutant.lines(source)
-    told = {"target": target.name, "before": before, "after": after, "digest": _digest(path), "outcome": outcome.value}
-    return attrs.asdict(mutant) | told | {"seconds": round(time.monotonic() - start, 1)}
+    told = {"target": target.name, "before": before, "after": after, "digest": _digest(path)}
+    told |= {"outcome": "killed" if code else "survived", "by": by[:200], "seconds": round(time.monotonic() - start, 1)}
+    return attrs.asdict(mutant) | told
 
 
-def _write(path: Path, code: str) -> None:
-    """Write a module; what numba has compiled of it and of the kernels beside it, which may call it, counts no more."""
+def _in_fork(work: Callable[[], int], limit: float | None = None) -> tuple[int, list[str]]:
+    """Work in a fork; return its exit code and what it prints.
+
+    It is ended when it takes longer than the limit, in seconds of the processor, or waits for very much longer.
+    """
+    printed = Path(".printed")
+    child = os.fork()
+    if child == 0:
+        with printed.open("w") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        os.setsid()
+        if limit is not None:
+            sys.dont_write_bytecode = True  # mutants of one second and one size would be taken for each other
+            resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
+            signal.alarm(20 * int(limit))
+        os._exit(_code_of(work))
+    _, status = os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what a test has started and not ended
+    return os.waitstatus_to_exitcode(status), printed.read_text(errors="replace").splitlines()
+
+
+def _code_of(work: Callable[[], int]) -> int:
+    """Return the exit code of some work, 3 if it raises anything."""
+    try:
+        return int(work())
+    except BaseException:
+        traceback.print_exc()
+        return 3
+    finally:
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _changed(path: Path, code: str) -> Iterator[None]:
+    """Change a module, and put all back: also what numba has compiled of it and of the kernels beside it."""
+    source, found = path.read_text(encoding="utf-8"), path.stat()
+    compiled, aside = path.parent / "__pycache__", path.parent / ".compiled"
     path.write_text(code, encoding="utf-8")
-    if is_compiled(path.as_posix()):
-        for kept in path.parent.glob("__pycache__/*.nb[ic]"):
-            kept.unlink()
+    if is_compiled(path.as_posix()) and compiled.exists():
+        compiled.rename(aside)
+    try:
+        yield
+    finally:
+        path.write_text(source, encoding="utf-8")
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+        if aside.exists():
+            shutil.rmtree(compiled, ignore_errors=True)
+            aside.rename(compiled)
 
 
 def _report(outcomes: list[dict[str, Any]]) -> int:

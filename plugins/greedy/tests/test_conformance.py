@@ -67,13 +67,13 @@ JACCARD = 0.4
 class TestSerenadeCS(MinerConformance):
     miner = SerenadeCS
     replays = 400
-    min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.85}
+    min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
 
 
 class TestSerenadeES(MinerConformance):
     miner = SerenadeES
     replays = 700
-    min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.85}
+    min_tightness: ClassVar = {"jaccard": JACCARD, "logistic": 0.88}
 
 
 class TestQueries(QueryConformance):

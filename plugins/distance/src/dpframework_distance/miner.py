@@ -191,7 +191,7 @@ class DPDilca(Miner):
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
-        common = cls(10, context="common", context_size=2)
+        common = cls(16, context="common", context_size=2)
         replaced = of_common_contexts(FEW)[1:]
         found["common"] = Example(Schema(ATTRIBUTES, rows=FEW), common, witnesses=replaced)
         for context in [context for context in PUBLISHED if context != "common"]:

@@ -249,7 +249,7 @@ def _extended(
 
     of_rows, of_pairs = (
         miner(2, **asked, **EXTENDED_SUPPORTS),
-        miner(4, score="logistic", **published, **PLANTED_SUPPORTS),
+        miner(32, score="logistic", **published, **PLANTED_SUPPORTS),
     )
     return {
         "extended": Example(PLANTED, of_rows, witnesses=grown()),
