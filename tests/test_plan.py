@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import copy
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from random_plans import compositions
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Repeat, Step, plan_from_json, walk
+from dpframework.plan.code import component_digest
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 
@@ -425,3 +428,8 @@ def test_previews_by_path(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     }  # fmt: skip
     assert previews["rows"].expected == pytest.approx(1 / math.sinh(1 / 4))  # 2 q / (1 - q**2), q = exp(-1/4)
     assert isinstance(TREE.children[2], Repeat)
+
+
+def test_the_standard_library_s_classes_are_told_by_python_s_version_alone() -> None:
+    assert component_digest(abc.ABC) == hashlib.sha256().hexdigest()
+    assert component_digest(dpf.queries.Count) != component_digest(abc.ABC)

@@ -52,7 +52,7 @@ def test_numbers_are_read_as_they_are_written(value: Any, number: Fraction) -> N
 
 
 @pytest.mark.parametrize(
-    "value", ["", "one", "0.1.2", "nan", "inf", math.nan, math.inf, -math.inf, None, True, False, [1], "1/0"]
+    "value", ["", "one", "0.1.2", "nan", "inf", math.nan, math.inf, -math.inf, None, True, False, [1], "1/0", "1e+5000"]
 )
 def test_what_is_no_finite_number_is_refused(value: Any) -> None:
     with pytest.raises(dpf.InputError, match="a finite number is needed"):
@@ -66,7 +66,7 @@ def test_negative_and_zero_are_named() -> None:
         positive(0)
 
 
-@pytest.mark.parametrize("value", ["1e999999999", "1e-999_999_999", "1e101", 1e200, "1e-101", 10**101, "1E+5000"])
+@pytest.mark.parametrize("value", ["1e999999999", "1e-999_999_999", "1e101", 1e200, "1e-101", 10**101])
 def test_absurd_numbers_are_refused_at_once(value: Any) -> None:
     with pytest.raises(dpf.InputError, match="epsilon"):
         exact(value)

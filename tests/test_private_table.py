@@ -69,6 +69,13 @@ def test_a_private_table_cannot_be_pickled_or_copied(opened: Callable[..., Any],
         leak(table)
 
 
+def test_what_is_repeated_once_is_released_once(opened: Callable[..., Any]) -> None:
+    table, _ = opened(dpf.repeat(1, counting()), TABLE)
+    table.release("n")
+    with pytest.raises(dpf.ReleaseRefused, match="'n'"):
+        table.release("n")
+
+
 def test_blocks_show_no_rows() -> None:
     (block,) = dpf.InMemory().load(TABLE)
     assert repr(block) == "Block(3 attributes; rows are private)"

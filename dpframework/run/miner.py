@@ -91,6 +91,13 @@ class Example:
         """Return it for units of so many rows: with room for as many units as there were rows.
 
         Noise is as many times as large, and a table too small for it would show little.
+
+        Examples
+        --------
+        >>> import dpframework as dpf
+        >>> shown = dpf.miner("dp-tree", target="grade", epsilon=1).examples()["exact"]
+        >>> shown.schema.max_rows, shown.for_units(4).schema.max_rows, float(shown.delta)
+        (40, 160, 0.0)
         """
         numbers = {name: getattr(self.schema, name) for name in ("rows", "max_rows")}
         schema = attrs.evolve(self.schema, **{name: number and number * rows for name, number in numbers.items()})
