@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import signal
 import sys
 
@@ -12,8 +13,11 @@ def main() -> int:
     # Once all is done, the interpreter takes a moment to end, and Ctrl-C would then kill it.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
-        from dpframework.cli import main as run  # takes a second, in which a user may think better of it
+        gc.disable()  # what is imported stays, so looking through it for garbage is time lost
+        from dpframework.cli import main as run  # takes a moment, in which a user may think better of it
 
+        gc.freeze()
+        gc.enable()
         return run()
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
@@ -254,8 +255,6 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_fault_is_reported_by_name_and_the_rest_works(
     plugin: Callable[..., EntryPoint], good: EntryPoint, fault: str
 ) -> None:
-    import re
-
     contents, text = FAULTS[fault]
     last = plugin(
         "last",
@@ -286,6 +285,62 @@ def test_a_plugin_that_cannot_be_registered_brings_nothing(plugin: Callable[...,
     assert brought(found) == ["good"]
 
 
+def later(name: str, value: str) -> dict[str, Any]:
+    return bringing("dpframework_miners", EntryPoint(name, value, GROUP))
+
+
+def test_a_miner_that_an_entry_point_names_is_imported_when_it_is_used(
+    tmp_path: Any, monkeypatch: Any, plugin: Any
+) -> None:
+    text = "from test_of_registry import Good\nGood = Good\n"
+    (tmp_path / "good_later.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "test_of_registry", sys.modules[__name__])
+    found = Registry([plugin("p", **later("good", "good_later:Good"))])
+    assert brought(found) == ["good"]
+    assert "good_later" not in sys.modules
+    assert found.miner("good", epsilon=0.5) == Good(0.5)
+    assert found.kind("good") is Good
+    monkeypatch.delitem(sys.modules, "good_later")
+    assert problems(found) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("lost", "module_that_is_not_there:Good", "'lost' cannot be imported (ModuleNotFoundError: No module named"),
+        ("lost", "attrs:Good", "'lost' cannot be imported (AttributeError: "),
+        ("odd", "builtins:dict", "'dict' is not a subclass of Miner"),
+        ("odd", "{here}:Plain", "'Plain' is not an attrs class; decorate it with @attrs.frozen"),
+        ("odd", "{here}:Good", "'{here}:Good' has the name 'good', and is listed as 'odd'; list it by its name"),
+        ("histogram", "{here}:Good", "'histogram' is already brought by 'dpframework', which is kept"),
+    ],
+)
+def test_an_entry_point_of_no_miner(
+    plugin: Any, monkeypatch: Any, good: Any, name: str, value: str, reason: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "test_of_registry", sys.modules[__name__])
+    value, reason = (text.format(here="test_of_registry") for text in (value, reason))
+    found = Registry([plugin("p", **later(name, value)), good])
+    assert found.miner("good", epsilon=0.5) == Good(0.5)
+    if name != "histogram":
+        assert found.problems_met == []
+        assert found.kind(name) is None
+        with pytest.raises(dpf.InputError, match=f"^plugin 'p': {re.escape(reason)}"):
+            found.miner(name, epsilon=1)
+    (problem,) = problems(found)
+    assert problem.startswith(f"plugin 'p': {reason}")
+    assert brought(found) == ["good"]
+
+
+def test_mechanisms_are_collected_when_they_are_asked_for(plugin: Callable[..., EntryPoint]) -> None:
+    found = Registry([plugin("p", **hook("dpframework_mechanisms", fails))])
+    assert found.problems_met == []
+    assert "laplace" in found.mechanisms
+    assert [str(problem) for problem in found.problems_met] == problems(found)
+    assert len(found.problems) == 1
+
+
 BROKEN = {
     "import": (
         "raise ImportError('no module named numpyy')",
@@ -299,8 +354,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_plugin_that_cannot_be_imported(tmp_path: Any, monkeypatch: Any, good: EntryPoint, fault: str) -> None:
-    import re
-
     text, reason = BROKEN[fault]
     (tmp_path / f"broken_{fault}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))

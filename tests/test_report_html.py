@@ -487,7 +487,9 @@ def test_the_name_of_the_file_says_the_format(capsys, file, tmp_path):
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
     code, out, err = run(capsys, "report", file, "--out", tmp_path / "a.pdf")
     assert (code, out) == (2, "")
-    assert err.endswith("a.pdf: its name does not say how to lay out the report; end it in .html, .md, .csv or .json\n")
+    assert err.endswith(
+        "a.pdf: its name does not say in which format to write it; end it in .html, .htm, .md, .csv or .json\n"
+    )
     for form, start in [("html", "<!doctype"), ("md", "# study"), ("terminal", "study\n")]:
         assert run(capsys, "report", file, "--out", tmp_path / "a.txt", "--format", form)[0] == 0
         assert (tmp_path / "a.txt").read_text(encoding="utf-8").startswith(start)

@@ -8,7 +8,18 @@ import pytest
 
 import dpframework as dpf
 
-LARGE = ("opendp", "numba", "scipy", "polars", "narwhals", "hypothesis", "networkx", "mpmath", "dp_accounting")
+LARGE = (
+    "opendp",
+    "numba",
+    "scipy",
+    "polars",
+    "narwhals",
+    "hypothesis",
+    "networkx",
+    "mpmath",
+    "dp_accounting",
+    "pydantic",
+)
 
 SCHEMA = """
 max_rows = 5000

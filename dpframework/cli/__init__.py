@@ -25,7 +25,8 @@ from dpframework.cli import (
     schemas,
     verifying,
 )
-from dpframework.cli.shared import BAD_INPUT, REFUSED, Group, say
+from dpframework.cli.parameters import Group
+from dpframework.cli.shared import BAD_INPUT, REFUSED, say
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
 from dpframework.version import __version__
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dpframework.cli.shared import Command, Json, path_option, print_json
+from dpframework.cli.parameters import Command
+from dpframework.cli.shared import Json, path_option, print_json
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import staged
 

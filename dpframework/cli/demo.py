@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
-from dpframework.cli.shared import Command, Json, NewFolder, Seed, console, counted, print_json
+from dpframework.cli.shared import Json, NewFolder, Seed, console, counted, print_json
 from dpframework.facts.files import staged
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpframework.cli.parameters import Command
 from dpframework.cli.shared import (
     REFUSED,
-    Command,
     Json,
     console,
     counted,

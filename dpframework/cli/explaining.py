@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from dpframework.cli.listing import show_one
-from dpframework.cli.shared import Command, Json, console, print_json, warn_of_problems
+from dpframework.cli.parameters import Command
+from dpframework.cli.shared import Json, console, print_json, warn_of_problems
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import registry
 

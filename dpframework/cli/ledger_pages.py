@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from dpframework import ledger as ledgers
-from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
+from dpframework.facts.written import csv_text, format_by_name
 from dpframework.reports import learned, learned_sentence
 from dpframework.results.json_safe import json_text
 
+SUFFIXES = {".html": "page", ".htm": "page", ".csv": "csv", ".json": "json"}
 CAPS = ("data set", "protects", "relation", "cap", "spent", "left", "runs")
 APPROVALS = ("data set", "plan", "approved", "by", "runs", "left", "data", "signature", "note")
 RUNS = ("data set", "run", "plan", "opened", "charged", "releases", "resumed", "end")
@@ -26,24 +25,14 @@ def written(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Pat
     InputError
         If the name stands for none.
     """
-    match out.suffix.lower():
-        case ".json":
+    match format_by_name(out, SUFFIXES):
+        case "json":
             found = [data_set.to_dict() for data_set in shown]
             return json_text({"data_sets": found, "entries": records.head.number, "head": records.head.hash}) + "\n"
-        case ".csv":
-            return _csv(shown)
-        case ".html" | ".htm":
+        case "csv":  # a row a run: what was charged to each data set, in order
+            return csv_text(RUNS, [row for data_set in shown for row in _runs(data_set)])
+        case _:
             return _page(records, shown, out.stem)
-    raise InputError(f"{out}: its name does not say how to write it; end it in .html, .csv or .json")
-
-
-def _csv(shown: Sequence[ledgers.DataSet]) -> str:
-    """Return a row a run: what was charged to each data set, in order."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # a name may begin like a formula
-    writer.writerow(RUNS)
-    writer.writerows(row for data_set in shown for row in _runs(data_set))
-    return stream.getvalue()
 
 
 def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
+from dpframework.cli.parameters import Command, Group
 from dpframework.cli.shared import (
-    Command,
     EngineName,
-    Group,
     Json,
     RowsPerUnit,
     Subject,

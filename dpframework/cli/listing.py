@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from dpframework.cli.shared import Command, Json, console, print_json, warn_of_problems
+from dpframework.cli.parameters import Command
+from dpframework.cli.shared import Json, console, print_json, warn_of_problems
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import Registered, registry
 
@@ -36,15 +37,14 @@ def mechanisms(name: Name = None, as_json: Json = False) -> None:
 
 def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bool) -> None:
     if not as_json:
-        warn_of_problems()
+        warn_of_problems(of_all=name is None)
     if name is not None:
         if name not in known:
             raise InputError(f"no {what} is named '{name}'; {nearest(name, known)}")
         show_one(name, known[name], as_json)
     elif as_json:
-        print_json(
-            {f"{what}s": [_facts(n, b) for n, b in known.items()], "problems": [str(p) for p in registry().problems]}
-        )
+        problems = [str(problem) for problem in registry().problems]
+        print_json({f"{what}s": [_facts(n, b) for n, b in known.items()], "problems": problems})
     else:
         _print_list(what, known)
 

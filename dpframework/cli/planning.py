@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework.checks import Severity
+from dpframework.cli.parameters import Command
 from dpframework.cli.shared import (
     REFUSED,
-    Command,
     EngineName,
     Json,
     Subject,
@@ -21,6 +21,7 @@ from dpframework.cli.shared import (
     choice_option,
     console,
     number_option,
+    on_terminal,
     open_plan,
     path_argument,
     path_option,
@@ -32,6 +33,7 @@ from dpframework.cli.shared import (
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.privacy import decimal_text
+from dpframework.facts.written import format_by_name
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
@@ -106,7 +108,7 @@ def plan(
     elif out is not None:
         write_whole(out, _drawn(planned, chosen, study))
         print(f"wrote {out}")
-    elif chosen is PlanFormat.TREE and console().is_terminal:
+    elif chosen is PlanFormat.TREE and on_terminal():
         from dpframework.reports.terminal import plan_tree
 
         show_lines(plan_tree(planned, console().width))
@@ -118,11 +120,7 @@ def plan(
 
 def _format_of(out: Path | None) -> PlanFormat:
     """Return the format that a file's name stands for; without a file, the tree."""
-    if out is None:
-        return PlanFormat.TREE
-    if out.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{out}: its name does not say how to draw it; end it in {', '.join(SUFFIXES)}")
-    return SUFFIXES[out.suffix.lower()]
+    return PlanFormat.TREE if out is None else format_by_name(out, SUFFIXES)
 
 
 def _drawn(planned: StudyPlan, form: PlanFormat, study: Path) -> str:

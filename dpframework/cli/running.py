@@ -12,10 +12,10 @@ import attrs
 import typer
 
 from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
+from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
 from dpframework.cli.shared import (
     REFUSED,
-    Command,
     EngineName,
     Json,
     NewFolder,

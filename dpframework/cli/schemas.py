@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from dpframework.cli.parameters import Command, Group
 from dpframework.cli.shared import (
     REFUSED,
-    Command,
-    Group,
     Json,
     RowsPerUnit,
     Unit,

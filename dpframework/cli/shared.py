@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
@@ -34,35 +33,6 @@ REFUSED = 1
 BAD_INPUT = 2
 PIPE_WIDTH = 120
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-class _PlainFlags:
-    """A command whose help shows flags by their names alone: typer would add a type, which they do not take."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
-
-
-Unit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The column that identifies whom a study or a cap protects. By default it protects each row.",
-    ),
-]
-RowsPerUnit = Annotated[int, typer.Option(metavar="K", help="The most rows that are kept of each unit.")]
-
-
-class Command(_PlainFlags, TyperCommand):
-    """A command."""
-
-
-class Group(_PlainFlags, TyperGroup):
-    """A group of commands."""
 
 
 def whole_number(text: str | int) -> int:
@@ -126,6 +96,16 @@ def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -
     return typer.Option(*names, parser=one_of(choices), metavar=metavar, help=says)
 
 
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The column that identifies whom a study or a cap protects. By default it protects each row.",
+    ),
+]
+RowsPerUnit = Annotated[
+    int, typer.Option(parser=whole_number, metavar="K", help="The most rows that are kept of each unit.")
+]
 NewFolder = path_option("FOLDER", "A new folder for results.json, plan.json and report.html.", "--out")
 Subject = Annotated[Path, path_argument("STUDY", "A study file (.toml), or a plan (.json) that was written.")]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for machines, and nothing else, to standard output.")]
@@ -147,6 +127,12 @@ def console(*, stderr: bool = False) -> Console:
 
     found = Console(stderr=stderr, highlight=False, soft_wrap=False)
     return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+
+
+def on_terminal() -> bool:
+    """Say whether standard output is a terminal; where it is plainly none, rich is not loaded to ask it."""
+    told = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    return (told or (sys.stdout is not None and sys.stdout.isatty())) and console().is_terminal
 
 
 def show_lines(lines: RenderableType) -> None:
@@ -184,9 +170,9 @@ def print_page(page: str) -> None:
     print(page if known else page.encode("ascii", "xmlcharrefreplace").decode("ascii"), end="")
 
 
-def warn_of_problems() -> None:
-    """Name each plugin problem on standard error."""
-    for problem in registry().problems:
+def warn_of_problems(*, of_all: bool = False) -> None:
+    """Name on standard error each problem of a plugin that was met so far, or of all that is installed."""
+    for problem in registry().problems if of_all else registry().problems_met:
         say(f"warning: {problem}")
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpframework.cli.parameters import Command
 from dpframework.cli.shared import (
     REFUSED,
-    Command,
     Json,
     choice_option,
     console,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
-from dpframework.facts.errors import InputError
+from dpframework.facts.written import format_by_name
 
 
 class ReportFormat(enum.StrEnum):
@@ -35,8 +35,4 @@ def format_of(path: Path) -> ReportFormat:
     InputError
         If it stands for none.
     """
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"{path}: its name does not say how to lay out the report; end it in .html, .md, .csv or .json"
-        )
-    return SUFFIXES[path.suffix.lower()]
+    return format_by_name(path, SUFFIXES)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
+from dpframework.facts.written import csv_text
 from dpframework.reports.ran import Ran
 from dpframework.reports.reads import parts_of, reads_of_steps
 from dpframework.reports.steps import rows_of_steps
@@ -48,19 +47,5 @@ def releases_json(plan: StudyPlan, ran: Ran | None = None) -> str:
 def releases_csv(plan: StudyPlan, ran: Ran | None = None) -> str:
     """Write the list of releases as CSV; attributes are separated by semicolons."""
     rows = release_rows(plan, ran)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else ["result"], lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        read = row["reads"]
-        writer.writerow({name: _cell(value) for name, value in row.items()} | {"reads": _listed(read)})
-    return stream.getvalue()
-
-
-def _listed(read: list[str] | None) -> str:
-    return ANY if read is None else _cell("; ".join(read))
-
-
-def _cell(value: Any) -> Any:
-    """Return a cell that a spreadsheet does not take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    listed = [row | {"reads": ANY if row["reads"] is None else "; ".join(row["reads"])} for row in rows]
+    return csv_text(list(rows[0]) if rows else ["result"], [list(row.values()) for row in listed])

@@ -129,11 +129,11 @@ def _parameters(written: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 @functools.cache
 def _defaults(miner: str) -> Mapping[str, Any]:
-    known = registry().miners.get(miner)
-    if known is None:
+    kind = registry().kind(miner)
+    if kind is None:
         return {}
     found = {}
-    for field in attrs.fields(known.component):
+    for field in attrs.fields(kind):
         default = field.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type] # its stub says that it is a function
             if default.takes_self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pluggy
@@ -12,13 +13,13 @@ hookimpl = pluggy.HookimplMarker("dpframework")
 
 
 @hookspec
-def dpframework_miners() -> list[type[Any]]:  # type: ignore[empty-body]
-    """Return miner classes."""
+def dpframework_miners() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
+    """Return miner classes, or entry points of the miners' names, which are imported when a miner is first used."""
 
 
 @hookspec
-def dpframework_mechanisms() -> list[type[Any]]:  # type: ignore[empty-body]
-    """Return mechanism classes."""
+def dpframework_mechanisms() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
+    """Return mechanism classes, or entry points of the mechanisms' names."""
 
 
 @hookspec

@@ -49,10 +49,37 @@ class Problem:
 
 @attrs.frozen
 class Registered:
-    """Something that a plugin brings."""
+    """Something that a plugin brings.
+
+    Attributes
+    ----------
+    plugin
+        Its name.
+    component
+        What it is: often a class. A plugin may give an entry point in its place, which is imported when the component
+        is first asked for; `InputError` says why that failed.
+    """
 
     plugin: str
-    component: Any
+    _given: Any = attrs.field(alias="component")
+    _base: Any = attrs.field(default=object, alias="base")
+
+    @property
+    def component(self) -> Any:
+        """What the plugin brings."""
+        component, fault = self._imported
+        if fault is not None:
+            raise InputError(f"plugin '{self.plugin}': {fault}")
+        return component
+
+    @property
+    def fault(self) -> str | None:
+        """Why it cannot be used; None if it can."""
+        return self._imported[1]
+
+    @property
+    def _imported(self) -> tuple[Any, str | None]:
+        return _imported(self._given, self._base) if isinstance(self._given, EntryPoint) else (self._given, None)
 
 
 @final
@@ -66,18 +93,36 @@ class Registry:
     """
 
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
-        self.problems: list[Problem] = []
+        self._problems: list[Problem] = []
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
         self._load(entry_points(group=GROUP) if found is None else found)
         self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner, basics.BUILT_IN)
-        self.mechanisms: dict[str, Registered] = self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
         self.accountants: dict[str, Registered] = self._classes(
             "dpframework_accountants", Accountant, accountant.BUILT_IN
         )
         self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine, ENGINES)
         self.checks: list[Check] = [*checks.BUILT_IN, *self._objects("dpframework_checks", Check)]
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
+
+    @functools.cached_property
+    def mechanisms(self) -> dict[str, Registered]:
+        """The mechanisms by their names; asked for by few commands, so the plugins' are collected when first needed."""
+        return self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All that is wrong with what is installed; everything is imported to find it."""
+        for known in (self.miners, self.mechanisms):
+            for name, fault in [(name, brought.fault) for name, brought in known.items()]:
+                if fault is not None:
+                    self._report(known.pop(name).plugin, fault)
+        return self._problems
+
+    @property
+    def problems_met(self) -> list[Problem]:
+        """What was found wrong so far: with what has been used."""
+        return self._problems
 
     @property
     def accountant_kinds(self) -> tuple[type[Accountant[Any]], ...]:
@@ -132,21 +177,14 @@ class Registry:
     def _classes(self, hook: str, base: type[Any], built_in: Iterable[type[Any]]) -> dict[str, Registered]:
         known = {kind.name: Registered("dpframework", kind) for kind in built_in}
         for plugin, kind in self._calls(hook):
-            what = getattr(kind, "__name__", None) or type(kind).__name__
-            name = getattr(kind, "name", None)
-            if not (isinstance(kind, type) and issubclass(kind, base)):
-                self._report(plugin, f"'{what}' is not a subclass of {base.__name__}")
-            elif not isinstance(name, str) or not name:
-                self._report(plugin, f"'{what}' has no name; set name = \"...\" in the class")
-            elif inspect.isabstract(kind):
-                missing = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
-                self._report(plugin, f"'{what}' does not define {missing}")
-            elif base is Miner and "__attrs_attrs__" not in vars(kind):
-                self._report(plugin, f"'{what}' is not an attrs class; decorate it with @attrs.frozen")
-            elif name in known:
-                self._report(plugin, f"'{name}' is already brought by '{known[name].plugin}', which is kept")
+            later = isinstance(kind, EntryPoint)
+            fault = None if later else _fault(kind, base)
+            if fault is not None:
+                self._report(plugin, fault)
+            elif kind.name in known:
+                self._report(plugin, f"'{kind.name}' is already brought by '{known[kind.name].plugin}', which is kept")
             else:
-                known[name] = Registered(plugin, kind)
+                known[kind.name] = Registered(plugin, kind, base)
         return dict(sorted(known.items()))
 
     def _objects(self, hook: str, base: type[Any]) -> list[Any]:
@@ -159,7 +197,7 @@ class Registry:
         return brought
 
     def _report(self, plugin: str, reason: str) -> None:
-        self.problems.append(Problem(plugin, reason))
+        self._problems.append(Problem(plugin, reason))
 
     def miner(self, name: str, /, **parameters: Any) -> Miner:
         """Make a miner by name.
@@ -181,6 +219,11 @@ class Registry:
         """
         return Share(share, self._kind(kind) if isinstance(kind, str) else kind, parameters)
 
+    def kind(self, name: str) -> type[Miner] | None:
+        """Return the class of a miner; None if it is not installed, or cannot be imported."""
+        brought = self.miners.get(name)
+        return None if brought is None or brought.fault is not None else brought.component
+
     def _kind(self, name: str) -> type[Miner]:
         if name not in self.miners:
             problems = "1 plugin problem" if len(self.problems) == 1 else f"{len(self.problems)} plugin problems"
@@ -188,6 +231,34 @@ class Registry:
             raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
         kind: type[Miner] = self.miners[name].component
         return kind
+
+
+def _fault(kind: Any, base: type[Any]) -> str | None:
+    """Return why something is no component of its base; None if it is one."""
+    what = getattr(kind, "__name__", None) or type(kind).__name__
+    name = getattr(kind, "name", None)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        return f"'{what}' is not a subclass of {base.__name__}"
+    if not isinstance(name, str) or not name:
+        return f"'{what}' has no name; set name = \"...\" in the class"
+    if inspect.isabstract(kind):
+        return f"'{what}' does not define {', '.join(sorted(getattr(kind, '__abstractmethods__', ())))}"
+    if base is Miner and "__attrs_attrs__" not in vars(kind):
+        return f"'{what}' is not an attrs class; decorate it with @attrs.frozen"
+    return None
+
+
+@functools.cache
+def _imported(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
+    """Return the class that an entry point names, and why it cannot be used; None if it can."""
+    try:
+        kind = point.load()
+    except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
+        return None, f"'{point.name}' cannot be imported ({type(error).__name__}: {_reason(error)})"
+    fault = _fault(kind, base)
+    if fault is None and kind.name != point.name:
+        fault = f"'{point.value}' has the name '{kind.name}', and is listed as '{point.name}'; list it by its name"
+    return kind, fault
 
 
 def _reason(error: BaseException) -> str:

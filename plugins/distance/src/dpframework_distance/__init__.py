@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from dpframework.study import hookimpl
@@ -26,11 +27,9 @@ _MODULES = {
 
 
 @hookimpl
-def dpframework_miners() -> list[type[Any]]:
+def dpframework_miners() -> list[EntryPoint]:
     """Bring DP-DILCA."""
-    from dpframework_distance.miner import DPDilca
-
-    return [DPDilca]
+    return [EntryPoint("dp-dilca", "dpframework_distance.miner:DPDilca", "dpframework")]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from dpframework.study import hookimpl
@@ -14,11 +15,10 @@ __all__ = ["SerenadeCS", "SerenadeES", "greedy_without_privacy"]
 
 
 @hookimpl
-def dpframework_miners() -> list[type[Any]]:
+def dpframework_miners() -> list[EntryPoint]:
     """Bring the miners."""
-    from dpframework_greedy.serenade import SerenadeCS, SerenadeES
-
-    return [SerenadeCS, SerenadeES]
+    miners = {"serenade-cs": "SerenadeCS", "serenade-es": "SerenadeES"}
+    return [EntryPoint(name, f"dpframework_greedy.serenade:{kind}", "dpframework") for name, kind in miners.items()]
 
 
 @hookimpl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from dpframework.study import hookimpl
@@ -50,16 +51,22 @@ _ESTIMATORS = {
 }
 
 
-@hookimpl
-def dpframework_miners() -> list[type[Any]]:
-    """Bring the miners of trees, the additive classifier, and the one that chooses."""
-    from dpframework_trees.additive import DPAdditive
-    from dpframework_trees.default import DPClassifierMiner
-    from dpframework_trees.dptree import DPTree
-    from dpframework_trees.id3 import DPID3
-    from dpframework_trees.redescribe import AltExpM, AltMCMC, MatchedTrees, MCMCTreePair
+_MINERS = {
+    "dp-id3": "id3:DPID3",
+    "dp-tree": "dptree:DPTree",
+    "dp-additive": "additive:DPAdditive",
+    "dp-classifier": "default:DPClassifierMiner",
+    "alt-expm": "redescribe:AltExpM",
+    "alt-mcmc": "redescribe:AltMCMC",
+    "mcmc-tree-pair": "redescribe:MCMCTreePair",
+    "matched-trees": "redescribe:MatchedTrees",
+}
 
-    return [DPID3, DPTree, DPAdditive, DPClassifierMiner, AltExpM, AltMCMC, MCMCTreePair, MatchedTrees]
+
+@hookimpl
+def dpframework_miners() -> list[EntryPoint]:
+    """Bring the miners of trees, the additive classifier, and the one that chooses."""
+    return [EntryPoint(name, f"dpframework_trees.{place}", "dpframework") for name, place in _MINERS.items()]
 
 
 @hookimpl

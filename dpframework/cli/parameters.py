@@ -1,0 +1,60 @@
+"""How the commands read their arguments: flags without a type in the help, and texts without pydantic."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+
+class _Plain:
+    """A command whose parameters are shown, and read, as simply as can be."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""  # typer would add a type, which a flag does not take
+            _read_simply(parameter)
+        return parameters
+
+
+def _read_simply(parameter: Any) -> None:
+    """Read what is a text, or a flag, or has a parser of ours, without typer's adapters.
+
+    Newer versions of typer make an adapter of pydantic for each value, which takes longer to load than numpy. Other
+    parameters, and those of older versions, are read as typer reads them.
+    """
+    described = getattr(parameter, "type_descriptor", None)
+    if described is None or isinstance(parameter.process_value, functools.partial):
+        return
+    read = described.parameter_info.parser
+    if parameter.multiple or parameter.nargs != 1:
+        read = None
+    elif read is None and described.annotation is str:
+        read = str
+    elif read is None and getattr(parameter, "is_flag", False):
+        read = bool
+    parameter.process_value = functools.partial(_process, parameter, read, parameter.process_value)
+
+
+def _process(
+    parameter: Any, read: Callable[[Any], Any] | None, by_typer: Callable[..., Any], context: Any, value: Any
+) -> Any:
+    if value is None and not parameter.required:
+        value = () if parameter.multiple or parameter.nargs == -1 else None
+    elif value is None or read is None:
+        return by_typer(context, value)
+    else:
+        value = read(value)
+    return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+class Command(_Plain, TyperCommand):
+    """A command."""
+
+
+class Group(_Plain, TyperGroup):
+    """A group of commands."""
