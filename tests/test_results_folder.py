@@ -13,7 +13,7 @@ from dpframework_trees.default import ChosenModel
 import dpframework as dpf
 from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Kept, Noisy
-from dpframework.study.loading import places
+from dpframework.study.placing import places
 from dpframework.study.registry import registry
 
 SCHEMA = dpf.Schema(
@@ -128,6 +128,8 @@ def test_a_folder_that_holds_something_is_refused(results, folder):
         ({"spent": "much"}, "'spent' is"),
         ({"charges": 3}, "field charges must be array"),
         ({"charges": ["tree/nothing"]}, "which the plan does not hold"),
+        ({"steps": [0]}, "which the plan does not hold"),
+        ({"steps": ["n"]}, "field steps"),
         ({"texts": {"n": 1}}, "field texts.n must be string"),
         ({"matrices": {"x": 1}}, "field matrices.x must be array"),
         (
@@ -183,6 +185,43 @@ def test_a_part_of_a_template_is_found_in_the_plan():
     place = places(study.plan())
     assert [place(f"kinds/of 2 {k}/n") for k in (1, 2)] == [path, path]
     assert place("kinds/of 3 1/n") == "kinds/of 3 1/n"
+
+
+@attrs.frozen
+class SecondBranch(dpf.Miner):
+    """Count in the parts of the second branch: a partition needs no name, so both branches have the same path."""
+
+    name = "second-branch"
+    epsilon: float = 4
+
+    def plan(self, schema):
+        def counts(by, epsilon):
+            count = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(epsilon))
+            return dpf.parallel(count, by=schema[by])
+
+        return dpf.either(counts("kind", 4), counts("ill", 3))
+
+    def mine(self, table):
+        return [int(part.release("n")) for part in table.partition(table.schema["ill"])]
+
+
+def test_a_release_is_read_back_as_of_its_branch(tmp_path):
+    study = dpf.Study(SCHEMA, epsilon=4)
+    study.add("one", SecondBranch())
+    results = study.run(dpf.Table.from_codes(SCHEMA, np.zeros((4, 9), int)), seed=1)
+    results.save(tmp_path / "out")
+    again = dpf.Results.load(tmp_path / "out")
+    for found in (results, again):
+        assert [charge.path for charge in found.charges] == ["one/parts 1/n", "one/parts 2/n"]
+        assert [charge.calibration.losses.pure.add_or_remove_one for charge in found.charges] == [3, 3]
+    assert again.to_json() == results.to_json()
+
+
+def test_results_without_numbers_of_steps_are_read(folder):
+    form = json.loads((folder / "results.json").read_text())
+    del form["steps"]
+    (folder / "results.json").write_text(json.dumps(form))
+    assert dpf.Results.load(folder).to_dict()["charges"] == form["charges"]
 
 
 def test_a_miner_names_what_it_returns():

@@ -12,7 +12,7 @@ import attrs
 from dpframework.reports.about import About
 from dpframework.reports.losses import loss_text
 from dpframework.results.matrix import Matrix
-from dpframework.study.loading import places
+from dpframework.study.placing import places
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,10 @@ from dpframework.facts.toml import begun_with
 from dpframework.results.kept import Kept
 from dpframework.results.matrix import Matrix
 from dpframework.run.scope import Charge
+from dpframework.study.placing import places
 from dpframework.study.registry import registry
 from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, Told
 from dpframework.study.study_plan import StudyPlan
-
-_NUMBER = re.compile(r" \d+$")
 
 
 def read_record(source: Path) -> Mapping[str, Any]:
@@ -81,7 +79,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         plan,
         form["private"],
         form["accounting"],
-        _charges(form["charges"], plan),
+        _charges(form, plan),
         _spent(form),
         form.get("run"),
         form.get("head"),
@@ -95,8 +93,8 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
 
 def _result(name: str, form: Any, plan: StudyPlan) -> Any:
     """Return one result as its miner's class of results; as it stands, without one."""
-    registered = registry().miners.get(plan.miners.get(name, {}).get("miner", ""))
-    kind: type[Kept] | None = None if registered is None else registered.component.result
+    miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
+    kind: type[Kept] | None = None if miner is None else miner.result
     with begun_with(f"result '{name}': "):
         return form if kind is None else kind.from_dict(form)
 
@@ -109,40 +107,18 @@ def _spent(form: Mapping[str, Any]) -> PrivacyLoss | None:
     return PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
 
 
-def _charges(paths: Iterable[str], plan: StudyPlan) -> tuple[Charge, ...]:
-    """Return the releases that were made, with the steps that the plan holds at their places."""
+def _charges(form: Mapping[str, Any], plan: StudyPlan) -> tuple[Charge, ...]:
+    """Return the releases that were made, with their steps in the plan."""
     place = places(plan)
-    steps = {path: (step, calibration) for path, step, calibration in reversed(list(plan.calibrated_steps()))}
+    placed = list(plan.placed_steps())
+    first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
+    paths = form["charges"]
+    numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
     charges = []
-    for path in paths:
-        if place(path) not in steps:
+    for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
+        step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
+        calibration = None if step is None else plan.calibration(step)
+        if step is None or calibration is None:
             raise InputError(f"a release '{path}' was charged, which the plan does not hold")
-        charges.append(Charge(path, *steps[place(path)]))
+        charges.append(Charge(path, step, calibration))
     return tuple(charges)
-
-
-def places(plan: StudyPlan) -> Callable[[str], str]:
-    """Return what finds the place in the plan of a release that was made.
-
-    A run numbers the parts that a template stands for ("parts 3/counts"); the plan writes it once ("parts/counts").
-    """
-    root: dict[str, Any] = {}
-    for path, _ in plan.placed_steps():
-        inner = root
-        for scope in path.split("/"):
-            inner = inner.setdefault(scope, {})
-
-    def found(inner: dict[str, Any], scopes: tuple[str, ...]) -> str | None:
-        if not scopes:
-            return ""
-        for scope in (scopes[0], _NUMBER.sub("", scopes[0])):
-            rest = found(inner[scope], scopes[1:]) if scope in inner else None
-            if rest is not None:
-                return f"{scope}/{rest}"
-        return None
-
-    def place(path: str) -> str:
-        planned = found(root, tuple(path.split("/")))
-        return path if planned is None else planned.removesuffix("/")
-
-    return place

@@ -17,6 +17,7 @@ from dpframework.facts.values import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.run.scope import Charge
+from dpframework.study.placing import step_numbers
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
@@ -207,6 +208,7 @@ class Results(Mapping[str, Any]):
             },
             "results": {name: to_json_safe(result) for name, result in self.found.items()},
             "charges": [charge.path for charge in self.charges],
+            "steps": step_numbers(self.plan, self.charges),
             "texts": {name: self.text(name) for name in self.found},
             "matrices": {name: some for name, some in matrices.items() if some},
         }

@@ -1,0 +1,51 @@
+"""Where in the plan a release belongs that a run made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dpframework.run.scope import Charge
+from dpframework.study.study_plan import StudyPlan
+
+_NUMBER = re.compile(r" \d+$")
+
+
+def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
+    """Return the number of each release's step among the plan's: branches of an `either` may have steps of one path."""
+    place = places(plan)
+    numbers: dict[Any, int] = {}
+    for number, (path, step) in enumerate(plan.placed_steps()):
+        numbers.setdefault((path, id(step)), number)
+        numbers.setdefault(path, number)
+    return [
+        numbers.get((place(charge.path), id(charge.step)), numbers.get(place(charge.path), -1)) for charge in charges
+    ]
+
+
+def places(plan: StudyPlan) -> Callable[[str], str]:
+    """Return what finds the place in the plan of a release that was made.
+
+    A run numbers the parts that a template stands for ("parts 3/counts"); the plan writes it once ("parts/counts").
+    """
+    root: dict[str, Any] = {}
+    for path, _ in plan.placed_steps():
+        inner = root
+        for scope in path.split("/"):
+            inner = inner.setdefault(scope, {})
+
+    def found(inner: dict[str, Any], scopes: tuple[str, ...]) -> str | None:
+        if not scopes:
+            return ""
+        for scope in (scopes[0], _NUMBER.sub("", scopes[0])):
+            rest = found(inner[scope], scopes[1:]) if scope in inner else None
+            if rest is not None:
+                return f"{scope}/{rest}"
+        return None
+
+    def place(path: str) -> str:
+        planned = found(root, tuple(path.split("/")))
+        return path if planned is None else planned.removesuffix("/")
+
+    return place
