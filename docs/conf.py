@@ -22,12 +22,15 @@ extensions = [
     "commands",
     "public_names",
     "fences",
+    "equations",
 ]
 nitpicky = True
 exclude_patterns = ["extensions", "**/.*"]  # caches of tools hold pages too
 
 # Pages
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"  # the extension equations
 highlight_language = "none"  # a block without a language is no Python
 
 # Reference: docstrings are in NumPy's style, and their single backticks mark code
