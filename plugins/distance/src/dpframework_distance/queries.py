@@ -95,7 +95,7 @@ class _SubsetScores(OfEntropies, CandidateScores):
     @property
     def text(self) -> str:
         """Name the size, and what contexts determine."""
-        what = "attribute" if self.context_size == 1 else f"{self.context_size} attributes"
+        what = "attribute" if self.context_size == 1 else f"set of {self.context_size} attributes"
         return f"information of each {what} on {self._determined}"
 
     @property
