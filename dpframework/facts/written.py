@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
 
-Format = TypeVar("Format")
+T = TypeVar("T")
 
 
-def format_by_name(path: Path, formats: Mapping[str, Format]) -> Format:
+def format_by_name(path: Path, formats: Mapping[str, T]) -> T:
     """Return the format that the ending of a file's name stands for.
 
     Raises
