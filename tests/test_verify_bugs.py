@@ -666,6 +666,47 @@ class CountsGiven(Towns):
         return np.array([counts[k] if k in inputs["towns"] else 0 for k in range(3)])
 
 
+# Bugs at few tables only
+
+
+@attrs.frozen
+class CountsSevensTwice(Towns):
+    """Counts a town's rows twice where they are seven, or a multiple of seven."""
+
+    name = "counts-sevens-twice"
+
+    def answer(self, counts, **inputs):
+        return counts if self.right else np.where(counts % 7 == 0, 2 * counts, counts)
+
+
+@attrs.frozen
+class LessNoiseOnMany(DiscreteLaplace):
+    """Draws with half the scale where a count is beyond twenty; its log-density says so."""
+
+    name = "less-noise-on-many"
+
+    def _scaled(self, answer, calibration):
+        few = np.max(answer) <= 20
+        return calibration if few else attrs.evolve(calibration, scale=calibration.scale / 2)
+
+    def release(self, answer, calibration, randomness):
+        return super().release(answer, self._scaled(answer, calibration), randomness)
+
+    def log_density(self, answer, output, calibration):
+        return super().log_density(answer, output, self._scaled(answer, calibration))
+
+
+@attrs.frozen
+class Leads(Supported):
+    """Scores a town by its lead over the largest other one, and takes that for a count: a row lowers others' leads."""
+
+    name = "leads"
+
+    def answer(self, counts, **inputs):
+        others = [max(np.delete(counts, k)) for k in range(3)]
+        return counts if self.right else counts - np.array(others)
+
+
 @attrs.frozen
 class UnderstatedGaussian(Gaussian):
     """Draws with an eighth of the variance that its rho needs, and says so in its log-density."""
@@ -831,6 +872,9 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
         lambda right: Concentrated() if right else Concentrated(noise=UnderstatedGaussian(Fraction(1, 2)))
     ),
     "bins from the data": of_query(BinnedByMedian),
+    "twice a multiple of seven": of_query(CountsSevensTwice),
+    "half the noise on large counts, density and all": of_noise(LessNoiseOnMany(1)),
+    "a lead declared as a count": of_query(Leads, PermuteAndFlip(1)),
     "half the noise on the numbers of a sparse vector": suite_of(
         lambda right: Counts(asked=IllThriceAndWell(), noise=FirstAbove(1, right)),
         Fraction(0),
