@@ -51,16 +51,25 @@ def add_class_counts(
     stride, four = np.uint32(n_classes), rows - rows % 4
     if whole:
         for i in range(0, four, 4):
-            first[np.uint32(column[i]) * stride + classes[i]] += 1
-            second[np.uint32(column[i + 1]) * stride + classes[i + 1]] += 1
-            third[np.uint32(column[i + 2]) * stride + classes[i + 2]] += 1
-            fourth[np.uint32(column[i + 3]) * stride + classes[i + 3]] += 1
+            # all is read before anything is written: the compiler cannot know that these are different arrays
+            a, b = np.uint32(column[i]), np.uint32(column[i + 1])
+            c, d = np.uint32(column[i + 2]), np.uint32(column[i + 3])
+            a, b = a * stride + classes[i], b * stride + classes[i + 1]
+            c, d = c * stride + classes[i + 2], d * stride + classes[i + 3]
+            first[a] += 1
+            second[b] += 1
+            third[c] += 1
+            fourth[d] += 1
     else:
         for i in range(0, four, 4):
-            first[np.uint32(column[np.uint32(index[i])]) * stride + classes[i]] += 1
-            second[np.uint32(column[np.uint32(index[i + 1])]) * stride + classes[i + 1]] += 1
-            third[np.uint32(column[np.uint32(index[i + 2])]) * stride + classes[i + 2]] += 1
-            fourth[np.uint32(column[np.uint32(index[i + 3])]) * stride + classes[i + 3]] += 1
+            a, b = np.uint32(column[np.uint32(index[i])]), np.uint32(column[np.uint32(index[i + 1])])
+            c, d = np.uint32(column[np.uint32(index[i + 2])]), np.uint32(column[np.uint32(index[i + 3])])
+            a, b = a * stride + classes[i], b * stride + classes[i + 1]
+            c, d = c * stride + classes[i + 2], d * stride + classes[i + 3]
+            first[a] += 1
+            second[b] += 1
+            third[c] += 1
+            fourth[d] += 1
     for i in range(four, rows):
         first[np.uint32(column[i] if whole else column[np.uint32(index[i])]) * stride + classes[i]] += 1
     for cell in range(size):

@@ -62,6 +62,17 @@ def test_histograms_are_counted_once_a_block(block, monkeypatch):
     assert len(number) == 1
 
 
+@pytest.mark.parametrize("containing", [None, 0, 3])
+def test_smaller_histograms_are_sums_of_larger_ones(block, monkeypatch, containing):
+    kept_counts(block, block.schema.attributes, 3, containing)
+    monkeypatch.delattr(kernels, "add_joint_counts")  # no row is read again
+    layout = subsets(SIZES, 2, containing)
+    counts = kept_counts(block, block.schema.attributes, 2, containing)
+    assert len(layout.members) == (10 if containing is None else 4)
+    for subset in layout.members.tolist():
+        assert (layout.histogram(counts, *subset) == counted(block, subset)).all()
+
+
 def test_kept_counts_go_with_the_block_and_cannot_be_written(block):
     from dpframework_distance import subsets as module
 

@@ -61,8 +61,12 @@ def add_joint_counts(
             known[level] = attribute
             here, column, before = prefix[level], codes[attribute], prefix[max(level - 1, 0)]
             size = np.uint32(sizes[attribute])
-            for i in range(rows):
-                here[i] = np.uint32(column[i]) if level == 0 else before[i] * size + np.uint32(column[i])
+            if level == 0:
+                for i in range(rows):
+                    here[i] = column[i]
+            else:
+                for i in range(rows):
+                    here[i] = before[i] * size + column[i]
         cells, begin = offsets[s + 1] - offsets[s], offsets[s]
         last = subsets[s, order - 1]
         here, column, size = prefix[order - 2], codes[last], np.uint32(sizes[last])
@@ -71,10 +75,13 @@ def add_joint_counts(
                 counts[begin + here[i] * size + column[i]] += 1
             continue
         for i in range(0, whole, 4):
-            first[here[i] * size + column[i]] += 1
-            second[here[i + 1] * size + column[i + 1]] += 1
-            third[here[i + 2] * size + column[i + 2]] += 1
-            fourth[here[i + 3] * size + column[i + 3]] += 1
+            # all is read before anything is written: the compiler cannot know that these are different arrays
+            one, two = here[i] * size + column[i], here[i + 1] * size + column[i + 1]
+            three, four = here[i + 2] * size + column[i + 2], here[i + 3] * size + column[i + 3]
+            first[one] += 1
+            second[two] += 1
+            third[three] += 1
+            fourth[four] += 1
         for i in range(whole, rows):
             first[here[i] * size + column[i]] += 1
         for c in range(cells):
@@ -93,10 +100,8 @@ def gather(counts: Counts, offsets: Integers, which: Integers, gathered: Counts)
 
 
 @njit(nogil=True, cache=True)
-def _term(number: int, small: Integers, large: Integers, of_large: Integers) -> Any:
-    """Return f of a number of rows."""
-    if number < len(small):
-        return small[number]
+def _found(number: int, large: Integers, of_large: Integers) -> Any:
+    """Return f of a large number of rows."""
     low, high = 0, len(large) - 1
     while low < high:
         middle = (low + high) // 2
@@ -139,14 +144,15 @@ def conditional_scores(
         score = np.int64(0)
         for outer in range(begins[s], begins[s] + cells, step):
             for cell in range(outer, outer + inner):
-                together = 0
+                together = np.int64(0)
                 for y in range(cell, cell + step, inner):
                     together += counts[y]
                 if together == 0:
                     continue
                 for y in range(cell, cell + step, inner):
-                    score += _term(counts[y], small, large, of_large)
-                score -= _term(together, small, large, of_large)
+                    own = np.int64(counts[y])
+                    score += small[own] if own < len(small) else _found(own, large, of_large)
+                score -= small[together] if together < len(small) else _found(together, large, of_large)
         scores[s] = score
 
 

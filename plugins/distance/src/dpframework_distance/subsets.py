@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError
 from dpframework.tables import Block
 
-TILE = 1 << 16  # rows: what is made of their codes stays in the processor's cache
+TILE = 1 << 17  # rows: what is made of their codes stays in the processor's cache
 MOST_IN_TABLES = 1 << 12  # cells of a joint histogram that is counted in four tables
 MOST_CELLS = 1 << 24  # of all joint histograms together: 64 MiB a block of rows
 
@@ -148,8 +148,8 @@ _LOCK = threading.Lock()
 def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
     """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once.
 
-    Of those that hold one attribute, only the last that were asked for are kept: of many targets in turn, all together
-    may be more than memory allows.
+    Those of fewer attributes are sums of larger ones that are kept. Of those that hold one attribute, only the last
+    that were asked for are kept: of many targets in turn, all together may be more than memory allows.
     """
     key = (tuple(a.name for a in attributes), order, containing)
     with _LOCK:
@@ -157,7 +157,12 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
         if key in kept:
             return kept[key]
     layout = subsets(tuple(a.size for a in attributes), order, containing)
-    counts = _counted(block, [attribute.name for attribute in attributes], layout, order)
+    larger = kept.get((key[0], order + 1, containing))
+    if larger is not None and order < len(attributes):
+        counts = _summed(larger, subsets(tuple(a.size for a in attributes), order + 1, containing), layout)
+    else:
+        counts = _counted(block, [attribute.name for attribute in attributes], layout, order)
+    counts.flags.writeable = False
     with _LOCK:
         for other in [other for other in kept if containing is not None and other[2] not in (None, containing)]:
             del kept[other]
@@ -177,8 +182,17 @@ def _counted(block: Block, names: Sequence[str], layout: Subsets, order: int) ->
         codes = np.stack([tile.codes(name) for name in names])
         room = Room(prefix, np.full(order, -1), tables)
         add_joint_counts(codes, layout.sizes, layout.members, layout.offsets, room, counts)
-    counts.flags.writeable = False
     return counts
+
+
+def _summed(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
+    """Return joint histograms as sums of those of one more attribute, which are known: no row is read."""
+    found = np.zeros(layout.offsets[-1], dtype=np.int32)
+    for k, members in enumerate(layout.members.tolist()):
+        other = next(a for a in range(len(layout.sizes)) if a not in members)
+        table = larger.histogram(counts, *members, other).sum(axis=-1, dtype=np.int32)
+        found[layout.offsets[k] : layout.offsets[k + 1]] = table.ravel()
+    return found
 
 
 def joint_counts(block: Block, attributes: Sequence[Attribute], order: int, target: int | None, alone: bool) -> Counts:
