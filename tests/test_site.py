@@ -23,6 +23,7 @@ from dpframework.cli import app
 
 pytest.importorskip("sphinx", reason="the site needs the extra 'docs': pip install -e '.[docs]'")
 pytest.importorskip("myst_parser", reason="the site needs the extra 'docs': pip install -e '.[docs]'")
+pytest.importorskip("latex2mathml", reason="the site needs the extra 'docs': pip install -e '.[docs]'")
 pytest.importorskip("furo", reason="the site needs the extra 'docs': pip install -e '.[docs]'")
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -119,6 +120,14 @@ def test_the_reference_lists_every_name_at_the_top() -> None:
     page = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"^   ~?dpframework\.(?:\w+\.)*(\w+)$", page, re.MULTILINE)
     assert sorted(listed) == sorted(dpf.__all__)
+
+
+def test_formulas_are_drawn_by_the_browser_alone(site: Path) -> None:
+    page = (site / "composition.html").read_text(encoding="utf-8")
+    assert page.count("<math") >= 50
+    assert "<msqrt>" in page
+    assert "\\sqrt" not in page
+    assert not re.search(r"<script[^>]*src=\"http", page)
 
 
 def test_every_command_and_option_is_on_its_page(site: Path) -> None:
