@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_distance import DPDilca, dilca
+from dpframework_distance import DPDilca, dilca, doubt
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.choosing import edges_or_contexts, share_of_marginals
 from dpframework_distance.edges import PairDependence
@@ -338,3 +338,42 @@ def test_trees_are_told_apart() -> None:
         counts = np.zeros((3, 3))
         np.add.at(counts, (table.codes[a], table.codes[b]), 1)
         assert score == np.abs(counts - np.rint(np.outer(marginals[:3], marginals[:3]) / 10)).sum()
+
+
+# --- what is no more than noise ------------------------------------------------------------------------------------
+
+
+def test_distances_that_are_noise_are_those_of_shares_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two runs at a small epsilon some distances are noise: these, and no others, are those of shares."""
+    miner, asked = DPDilca("0.06", context="tree", context_size=2), doubt.is_noise
+    study = dpf.Study(chain_table(3_000).schema, epsilon=1, relation="replace-one")
+    study.add("d", miner)
+    found: dict[str, list[Any]] = {}
+    for rule, says in {"asked": asked, "never": lambda *_: False, "always": lambda *_: True}.items():
+        monkeypatch.setattr(doubt, "is_noise", says)
+        runs = [study.run(chain_table(3_000), seed=seed)["d"] for seed in (1, 7)]
+        found[rule] = [run[name] for run in runs for name in run]
+    dropped = 0
+    for one, kept, other in zip(found["asked"], found["never"], found["always"], strict=True):
+        of_shares = one.context != kept.context
+        dropped += of_shares
+        if of_shares:  # which differ more, too
+            assert not one.context
+            assert doubt.spread(one.matrix**2) > doubt.spread(kept.matrix**2)
+        np.testing.assert_array_equal(one.matrix, (other if of_shares else kept).matrix)
+    assert 0 < dropped < sum(bool(kept.context) for kept in found["never"])
+    assert any(other.context for other in found["always"])  # shares that differ less are not taken
+
+
+def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:
+    pairs = {(0, 1): NoisyPair("a", "b", np.full((3, 3), 100.0) + 60 * np.eye(3), 400.0)}
+    marginals = [np.full(3, 360.0)] * 2
+    forest, seen = Forest.of(marginals, pairs), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Forest, "of", classmethod(lambda cls, margins, of: seen.append(of) or cls(margins, {})))
+        again = doubt.redrawn(forest, pairs)
+    assert len(again) == doubt.DRAWS
+    noise = np.array([of[0, 1].counts - forest.tables[0, 1] for of in seen])
+    assert stats.chi2.sf(np.square(noise).sum() / 400, noise.size) > 1e-6
+    assert stats.chi2.cdf(np.square(noise).sum() / 400, noise.size) > 1e-6
+    assert {of[0, 1].variance for of in seen} == {400.0}

@@ -8,11 +8,12 @@ of a tree; and a context is chosen for what it tells. So the distances are those
 what the model says (see `estimates.unsure`): by a share u of what it could, where nothing else is known, and half of it
 along a path; not at all on an edge. A context that lacks attributes is filled up with such unknown ones. The more
 attributes there are, the more do the best of them tell: u is a 200th of their number, .15 at most (from Adult, Mushroom
-and Cmc; docs/distances.md has other tables).
+and Cmc; docs/distances.md has other tables). Where distances are no more than noise, shares alone are taken (`doubt`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import final
 
@@ -21,7 +22,7 @@ import attrs
 from dpframework.facts import Attribute, Schema
 from dpframework.plan import Node, post, sequential
 from dpframework.run import PrivateTable
-from dpframework_distance import choosing, edges, histograms, marginals
+from dpframework_distance import choosing, doubt, edges, histograms, marginals
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
@@ -100,7 +101,8 @@ class Modelled:
         forest = Forest.of([one.mean for one in known], pairs)
         looked_at = self._looked_at
         targets = self.targets if self.number else range(len(looked_at))
-        learned = {looked_at[t].name: self._distances(t, forest, known[t]) for t in targets}
+        others = doubt.redrawn(forest, pairs) if pairs else []
+        learned = {looked_at[t].name: self._beyond_noise(t, forest, others, known[t]) for t in targets}
         return LearnedDistances(self.schema.select([a.name for a in looked_at]), learned)
 
     @property
@@ -113,6 +115,17 @@ class Modelled:
     def _looked_at(self) -> tuple[Attribute, ...]:
         """All attributes; without a context, no more than the targets."""
         return self.among if self.number else tuple(self.among[t] for t in self.targets)
+
+    def _beyond_noise(self, target: int, forest: Forest, others: Sequence[Forest], known: Known) -> ValueDistances:
+        """Return distances from the model, or from shares alone where those are no more than noise (see `doubt`)."""
+        found = self._distances(target, forest, known)
+        if not found.context or self.among[target].size < 3:
+            return found
+        again = [self._distances(target, other, known).matrix for other in others]
+        if not doubt.is_noise(found.matrix, again):
+            return found
+        alone = self._distances(target, Forest(forest.marginals, {}), known)
+        return alone if doubt.spread(alone.matrix**2) > doubt.spread(found.matrix**2) else found
 
     def _distances(self, target: int, forest: Forest, known: Known) -> ValueDistances:
         tables = forest.tables_with(target)

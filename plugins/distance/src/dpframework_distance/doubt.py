@@ -1,0 +1,73 @@
+"""Whether distances that a model says are more than the noise of its tables: post-processing.
+
+The model is taken for the truth, and noise as large as that of the released tables is drawn on its tables again, a few
+times, by a fixed sequence (a parametric bootstrap, Efron 1979). If the squared distances of an attribute then move, as
+a mean over draws, by as much as they differ from each other, their order is that of the noise. Then those of shares
+alone are better, if they differ more from each other: else shares do not tell the values apart either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from dpframework_distance.estimates import Array, NoisyPair
+from dpframework_distance.forest import Forest, Pair
+
+DRAWS = 6  # of the noise of all tables
+
+
+def redrawn(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
+    """Return what would have been estimated of a model's tables with other noise.
+
+    Parameters
+    ----------
+    forest
+        The model.
+    pairs
+        What was released of its edges.
+    """
+    rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
+
+    def once() -> Forest:
+        noisy = {}
+        for edge, pair in pairs.items():
+            noise = rng.normal(0.0, np.sqrt(pair.variance), pair.counts.shape)
+            noisy[edge] = attrs.evolve(pair, counts=forest.tables[edge] + noise)
+        return Forest.of(forest.marginals, noisy)
+
+    return [once() for _ in range(DRAWS)]
+
+
+def is_noise(distances: Array, others: Sequence[Array]) -> bool:
+    """Tell whether distances differ from each other by no more than noise moves them.
+
+    Parameters
+    ----------
+    distances
+        Between the values of an attribute, shape (codes, codes).
+    others
+        The same with noise that was drawn again.
+
+    Examples
+    --------
+    >>> flat, steep = np.array([[0, 0.3, 0.3], [0.3, 0, 0.4], [0.3, 0.4, 0]]), 1 - np.eye(3)
+    >>> steep[0, 1] = steep[1, 0] = 0.1
+    >>> is_noise(flat, [steep]), is_noise(steep, [steep + 0.1 * flat])
+    (True, False)
+    """
+    return bool(np.mean([spread(np.square(one) - np.square(distances)) for one in others]) >= spread(distances**2))
+
+
+def spread(squares: Array) -> float:
+    """Return how much squared distances differ from each other: the sum of squares about their mean.
+
+    Parameters
+    ----------
+    squares
+        Squared distances, or differences of such, shape (codes, codes).
+    """
+    upper = squares[np.triu_indices(len(squares), 1)]
+    return float(np.square(upper - upper.mean()).sum())
