@@ -6,6 +6,7 @@ import collections
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -14,8 +15,9 @@ from dpframework.lab.clinic import clinic_schema, clinic_visits
 from dpframework.plan.plan import Plan
 from dpframework.study.registry import registry
 from dpframework.verify import audit
+from dpframework.verify.behaviour import Behaviour
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Universe
+from dpframework.verify.tables import Sizes, Universe
 from dpframework.verify.witnessing import witnessed
 
 EXAMPLES = {
@@ -149,3 +151,12 @@ def test_an_example_for_units_has_as_many_times_the_rows_that_are_public() -> No
     assert found["dp-dilca, common"].rows == 90
     assert found["dp-dilca, add-or-remove"].max_rows == 36
     assert found["dp-dilca, none"].row_bound is None
+
+
+def test_a_public_number_of_rows_may_be_as_many_times_as_large_for_units() -> None:
+    example = EXAMPLES["dp-dilca, common"].for_units(4)
+    subject = Subject(example.miner, example.schema, REPLACE, unit=FOUR)
+    assert Behaviour(subject, np.random.default_rng(0), subject.patience).sizes == Sizes(119, 119)
+    of_rows = attrs.evolve(subject, unit=dpf.PrivacyUnit())
+    with pytest.raises(dpf.InputError, match="rows = 120; to verify on small tables give one of 60 or fewer"):
+        Behaviour(of_rows, np.random.default_rng(0), subject.patience)

@@ -175,7 +175,11 @@ def _enter_copy() -> None:
     for name in listed.stdout.decode().splitlines():
         if (ROOT / name).is_file():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, copy / name)
+            shutil.copy2(ROOT / name, copy / name)
+    for source in SOURCES:  # what numba has compiled of a file of that time is good for its copy
+        for compiled in (ROOT / source).glob("dpframework*/**/__pycache__/*.nb[ic]"):
+            (copy / compiled.relative_to(ROOT)).parent.mkdir(exist_ok=True)
+            shutil.copy2(compiled, copy / compiled.relative_to(ROOT))
     os.chdir(copy)
     sources = [str(copy / source) for source in SOURCES]
     sys.path[:0] = sources
