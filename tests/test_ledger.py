@@ -652,6 +652,63 @@ def interrupted(ledger, journal, after=3, node=None):
     return seen.outputs
 
 
+def ill_in_towns(table):
+    return [int(n) for n in table.release_many((part, "ill", {}) for part in table.partition("town"))]
+
+
+IN_TOWNS = dpf.parallel(
+    dpf.step("ill", dpf.queries.Count(dpf.Equals("ill", "true")), DiscreteLaplace("1")), by=SCHEMA["town"]
+)
+
+
+def test_a_run_that_is_killed_between_releases_made_together_goes_on_with_the_next(ledger, journal):
+    """Each is charged, drawn and kept before the next is charged; what was seen stays."""
+
+    class StopsAtTwo(Seen):
+        def released(self, release):
+            super().released(release)
+            if len(self.outputs) == 2:
+                raise KeyboardInterrupt
+
+    ledger.approve("people", study_of(IN_TOWNS, ill_in_towns).plan(), by="b", runs=1)
+    seen, again = StopsAtTwo(), Seen()
+    with pytest.raises(dpf.RunStopped):
+        study_of(IN_TOWNS, ill_in_towns).run(TABLE, ledger=ledger.run("people", journal=journal), observers=[seen])
+    assert kinds(ledger).count("charge") == 2
+    run = ledger.run("people", journal=journal)
+    results = study_of(IN_TOWNS, ill_in_towns).run(TABLE, ledger=run, observers=[again])
+    assert again.outputs[:2] == seen.outputs
+    assert [path for path, _ in again.outputs] == [f"m/parts {k}/ill" for k in (1, 2, 3)]
+    assert [output for _, output in again.outputs] == results["m"]
+    assert kinds(ledger).count("charge") == 3
+    assert run.before == 2
+    ledger.verify()
+
+
+def test_a_query_that_fails_among_several_ends_a_run_that_is_kept(ledger, journal, monkeypatch):
+    """None of them is charged, and the miner that catches the error can make no other release."""
+
+    def stubborn(table):
+        parts = table.partition("town")
+        try:
+            table.release_many((part, "ill", {}) for part in parts[:2])
+        except dpf.InputError:
+            monkeypatch.undo()
+        return parts[2].release("ill")
+
+    def failing(self, block, **inputs):
+        raise ValueError("a row")
+
+    study = study_of(IN_TOWNS, stubborn)
+    ledger.approve("people", study.plan(), by="b", runs=1)
+    monkeypatch.setattr(dpf.queries.Count, "count", failing)
+    with pytest.raises(dpf.ReleaseRefused, match="the release before it failed"):
+        study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    assert "charge" not in kinds(ledger)
+    with pytest.raises(dpf.ReleaseRefused, match="has ended"):
+        study_of(IN_TOWNS, ill_in_towns).run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
 SAMPLED = dpf.sample("0.5", dpf.sequential(count("0.25", "n"), count("0.25", "k")))
 
 

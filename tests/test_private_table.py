@@ -46,7 +46,7 @@ def test_nothing_public_shows_rows(opened: Callable[..., Any]) -> None:
     table, _ = opened(counting(), TABLE)
     assert repr(table) == str(table) == "PrivateTable(order, age, ill)"
     public = {name for name in dir(table) if not name.startswith("_")}
-    assert public == {"calibration", "derive", "partition", "release", "sampled", "schema", "scope"}
+    assert public == {"calibration", "derive", "partition", "release", "release_many", "sampled", "schema", "scope"}
     assert table.schema is SCHEMA
     for forbidden in (len, list, iter, bool):
         if forbidden is bool:

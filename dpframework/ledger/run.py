@@ -11,29 +11,23 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
-import attrs
-
-from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.ledger.approvals import RecordedRun
 from dpframework.ledger.binding import data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
+from dpframework.ledger.gate import JournaledGate
 from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
 from dpframework.ledger.records import DataSet, Records, refused as _refused
-from dpframework.ledger.values import fingerprint
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
 from dpframework.run.scope import Charge
 from dpframework.tables.contributions import KEY_BYTES
-from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.engines import Engine
 from dpframework.version import __version__
 
 
@@ -265,8 +259,7 @@ class LedgerRun(Observer):
         InputError
             If the ledger cannot be written.
         """
-        if self._drawing:
-            raise ReleaseRefused(f"step '{charge.path}': the release before it failed; run {self.id} makes no more")
+        self._require_well(charge.path)
         with self.lock, self._failing():
             number = self._number + 1
             on_record = number <= len(self._charged)
@@ -306,6 +299,24 @@ class LedgerRun(Observer):
             "a miner must do the same again when it is given the same releases"
         )
 
+    def _require_well(self, path: str) -> None:
+        if self._drawing:
+            raise ReleaseRefused(f"step '{path}': the release before it failed; run {self.id} makes no more")
+
+    @contextlib.contextmanager
+    def asking(self, first: str) -> Iterator[None]:
+        """Evaluate the queries of several releases: if one fails the run makes no more, as after its own charge.
+
+        Raises
+        ------
+        ReleaseRefused
+            If a release has failed before; `first` is the path of the first one now.
+        """
+        self._require_well(first)
+        self._drawing = True
+        yield
+        self._drawing = False
+
     def made(self, path: str, draw: Callable[[], Any]) -> Any:
         """Return the output of the release that was charged last: the one that is kept, or a new one, kept first."""
         kept = self._kept.get(self._number)
@@ -334,55 +345,3 @@ class LedgerRun(Observer):
             self._news(transaction)
             transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": how})
         self.unfinished, self._ended = False, True
-
-
-@final
-@attrs.frozen(eq=False)
-class Traced:
-    """Private rows, with a public trace of how they were made from the whole table: which parts of which cuts."""
-
-    rows: Rows
-    trace: str
-
-
-def _untraced(rows: Any) -> tuple[Rows, str]:
-    return (rows.rows, rows.trace) if isinstance(rows, Traced) else (rows, "")
-
-
-@final
-@attrs.frozen(eq=False)
-class JournaledGate(Gate):
-    """A gate that keeps each output before it is seen, and gives it again when the run is resumed.
-
-    A resumed run must ask for the same releases of the same rows before it makes new ones: else it could make, of two
-    branches that the plan totals as one, the second one too, or cut rows anew that were cut before.
-    """
-
-    run: LedgerRun = attrs.field(kw_only=True)
-
-    def release(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
-        """Make one release at a time."""
-        plain, trace = _untraced(rows)
-        with self.run.lock:
-            self.run.origin = fingerprint(trace, inputs)
-            return super().release(charge, plain, inputs)
-
-    def draw(self, charge: Charge, answer: Any) -> Any:
-        """Return the output that is kept, or draw one and keep it."""
-        return self.run.made(charge.path, lambda: super(JournaledGate, self).draw(charge, answer))
-
-    def split(self, rows: Rows, cut: Cut) -> list[Rows]:
-        """Split, and trace each part."""
-        plain, trace = _untraced(rows)
-        parts = super().split(plain, cut)
-        return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
-
-    def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
-        """Sample, and trace; a run that is resumed draws its samples anew (see `composition.sampled`)."""
-        plain, trace = _untraced(rows)
-        return Traced(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
-
-    def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
-        """Derive, and trace."""
-        plain, trace = _untraced(rows)
-        return Traced(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -251,6 +252,14 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Draw an output for an exact answer."""
+
+    def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
+        """Draw an output for each of several exact answers, independent of each other; by default one after another.
+
+        What is asked of independent rows, or of the same rows in turn, has independent noise: outputs that are drawn in
+        one call must have the joint distribution that they have one by one.
+        """
+        return [self.release(answer, calibration, randomness) for answer in answers]
 
     @abc.abstractmethod
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:

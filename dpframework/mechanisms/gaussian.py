@@ -7,6 +7,7 @@ Assumes that the declared squared l2 sensitivity holds. Claim: rho; there is no 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
 from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
-from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.laplace import to_lattice, with_noise
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -96,9 +97,12 @@ class Gaussian(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate; integers stay integers."""
-        exact = calibration.on_lattice(answer)
+        return self.release_many([answer], calibration, randomness)[0]
+
+    def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
+        """Draw the noise of all coordinates of all answers at once: each has its own, independent of the others."""
         sigma = _lattice_deviation(calibration)
-        return from_lattice(exact + randomness.discrete_gaussian(exact.size, sigma).reshape(exact.shape), calibration)
+        return with_noise(answers, calibration, lambda size: randomness.discrete_gaussian(size, sigma))
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the output's lattice points."""

@@ -6,11 +6,14 @@ the declared l1 sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
@@ -33,9 +36,13 @@ class _LatticeLaplace(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate; integers stay integers."""
-        exact = calibration.on_lattice(answer)
-        noisy = exact + randomness.discrete_laplace(exact.size, calibration.lattice_scale).reshape(exact.shape)
-        return from_lattice(noisy, calibration)
+        return self.release_many([answer], calibration, randomness)[0]
+
+    def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
+        """Draw the noise of all coordinates of all answers at once: each has its own, independent of the others."""
+        return with_noise(
+            answers, calibration, lambda size: randomness.discrete_laplace(size, calibration.lattice_scale)
+        )
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the log-probability of the output's lattice points."""
@@ -113,6 +120,27 @@ class DiscreteLaplace(_LatticeLaplace):
         if not facts.integer:
             return "adds integer noise, and the query's answer is not integer; use laplace"
         return super().misfit(facts)
+
+
+def with_noise(answers: Sequence[Any], calibration: Calibration, draw: Callable[[int], NDArray[np.int64]]) -> list[Any]:
+    """Return answers with independent noise on each coordinate, drawn in one call for all of them.
+
+    Parameters
+    ----------
+    answers
+        Exact answers.
+    calibration
+        The noise.
+    draw
+        Draws so many independent integers, in lattice steps.
+    """
+    exact = [calibration.on_lattice(answer) for answer in answers]
+    ends = list(itertools.accumulate(points.size for points in exact))
+    noise = draw(ends[-1]) if ends else np.zeros(0, dtype=np.int64)
+    return [
+        from_lattice(points + noise[end - points.size : end].reshape(points.shape), calibration)
+        for points, end in zip(exact, ends, strict=True)
+    ]
 
 
 def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:

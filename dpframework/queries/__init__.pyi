@@ -1,4 +1,5 @@
 from .base import (
+    Counting as Counting,
     Declared as Declared,
     Norm as Norm,
     Query as Query,

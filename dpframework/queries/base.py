@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import enum
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import attrs
 import numpy as np
@@ -17,6 +17,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.values import as_texts
 from dpframework.tables.blocks import Block
+
+#: What `Query.counting` returns: yields functions to be counted, is sent their sums, and returns the answer.
+Counting: TypeAlias = "Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]"
 
 
 class Norm(enum.StrEnum):
@@ -294,9 +297,57 @@ class Query(abc.ABC):
         """
         return np.asarray(answer)
 
+    def counting(self, engine: Any, rows: Any, **inputs: Any) -> Counting:
+        """Yield what is to be counted on `rows`, and return the exact answer (private side only).
+
+        Each function that is yielded is summed over all blocks, and the sum is sent back. By default `count` is, and
+        `answer` of it returned. The counts of several queries may then be made in one call of the engine.
+        """
+        counts = yield functools.partial(self.count, **inputs)
+        return self.answer(counts, **inputs)
+
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
         """Return the exact answer on `rows` (private side only); by default from counts summed by the engine."""
-        return self.answer(engine.sum(rows, functools.partial(self.count, **inputs)), **inputs)
+        counting = self.counting(engine, rows, **inputs)
+        try:
+            function = next(counting)
+            while True:
+                function = counting.send(engine.sum(rows, function))
+        except StopIteration as ended:
+            return ended.value
+
+
+def evaluate_together(engine: Any, asked: Sequence[tuple[Query, Any, Mapping[str, Any]]]) -> list[Any]:
+    """Return the exact answers of several queries (private side only): what `Query.evaluate` returns of each.
+
+    Where a call of the engine costs a message, the counts of all are made in one; a query with an `evaluate` of its
+    own is evaluated alone.
+
+    Parameters
+    ----------
+    engine
+        Where the rows are.
+    asked
+        Queries, each with its rows and its public inputs.
+    """
+    answers: dict[int, Any] = {}
+    counting: dict[int, Counting] = {}
+    for k, (query, rows, inputs) in enumerate(asked):
+        if engine.sends_messages and type(query).evaluate is Query.evaluate:
+            counting[k] = query.counting(engine, rows, **inputs)
+        else:
+            answers[k] = query.evaluate(engine, rows, **inputs)
+    sent: dict[int, Any] = dict.fromkeys(counting)
+    while sent:
+        functions = {}
+        for k, counts in sent.items():
+            try:
+                functions[k] = counting[k].send(counts)
+            except StopIteration as ended:
+                answers[k] = ended.value
+        found = engine.counts_of([(asked[k][1], [function]) for k, function in functions.items()]) if functions else []
+        sent = {k: counts for k, (counts,) in zip(functions, found, strict=True)}
+    return [answers[k] for k in range(len(asked))]
 
 
 @attrs.frozen

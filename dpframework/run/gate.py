@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import attrs
 import numpy as np
@@ -16,6 +17,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries.base import evaluate_together
 from dpframework.run.observers import Observer, Release
 from dpframework.run.scope import Charge
 from dpframework.tables.engines import Engine, Rows
@@ -27,6 +29,16 @@ T = TypeVar("T")
 
 def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple(told)
+
+
+@final
+@attrs.frozen(eq=False)
+class Asked:
+    """A release that has been charged: its rows, and the public inputs of its query."""
+
+    charge: Charge
+    rows: Rows
+    inputs: dict[str, Any]
 
 
 @attrs.frozen(eq=False)
@@ -45,11 +57,40 @@ class Gate:
         InputError
             If the query or the mechanism fails; in a private run the error names the step and the kind of failure only.
         """
-        for observer in self.observers:
-            observer.charged(charge)
+        self._charged(charge)
         answer = self.answer(charge, rows, inputs)
         candidates = self._candidates(charge, answer, inputs)
-        output = self.draw(charge, answer)
+        return self._released(charge, inputs, candidates, self.draw(charge, answer))
+
+    def release_many(self, asked: Sequence[Asked]) -> list[Any]:
+        """Make releases that have been charged, together, and return them in order.
+
+        All charges are told before anything is asked, all answers known before anything is drawn, and all outputs drawn
+        before one is told. The answers and, in a seeded run, the draws are those of one release after another.
+
+        Raises
+        ------
+        InputError
+            As `release`; nothing of these releases has been drawn if a query fails.
+        """
+        for one in asked:
+            self._charged(one.charge)
+        answers = self.answers(asked)
+        candidates = [
+            self._candidates(one.charge, answer, one.inputs) for one, answer in zip(asked, answers, strict=True)
+        ]
+        outputs = self._drawn([one.charge for one in asked], answers)
+        return [
+            self._released(one.charge, one.inputs, among, output)
+            for one, among, output in zip(asked, candidates, outputs, strict=True)
+        ]
+
+    def _charged(self, charge: Charge) -> None:
+        for observer in self.observers:
+            observer.charged(charge)
+
+    def _released(self, charge: Charge, inputs: dict[str, Any], candidates: Sequence[Any] | None, output: Any) -> Any:
+        """Tell the observers of an output, and return what the miner gets."""
         value = output if candidates is None else candidates[output]
         for observer in self.observers:
             observer.released(Release(charge, inputs, output, value))
@@ -59,6 +100,32 @@ class Gate:
         """Return the exact answer (private side only)."""
         what = f"step '{charge.path}': the query '{charge.calibration.facts.text}'"
         return self._guarded(what, lambda: charge.step.query.evaluate(self.engine, rows, **inputs))
+
+    def answers(self, asked: Sequence[Asked]) -> list[Any]:
+        """Return the exact answers of several queries (private side only), in one call where that costs a message."""
+        if not self.engine.sends_messages:
+            with self._quiet():
+                return [self.answer(one.charge, one.rows, one.inputs) for one in asked]
+        what = f"step '{asked[0].charge.path}' and {len(asked) - 1} released with it: a query"
+        queries = [(one.charge.step.query, one.rows, one.inputs) for one in asked]
+        return self._guarded(what, lambda: evaluate_together(self.engine, queries))
+
+    def _drawn(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
+        """Return the mechanisms' outputs; in a private run, those of one calibration are drawn in one call."""
+        if not self.randomness.private:
+            return [self.draw(charge, answer) for charge, answer in zip(charges, answers, strict=True)]
+        alike: dict[int, list[int]] = {}
+        for k, charge in enumerate(charges):
+            alike.setdefault(id(charge.calibration), []).append(k)
+        outputs: dict[int, Any] = {}
+        for own in alike.values():
+            calibration = charges[own[0]].calibration
+            mechanism, given = calibration.mechanism, [answers[k] for k in own]
+            handed = self.randomness.handed(mechanism.assumptions)
+            what = f"step '{charges[own[0]].path}': the mechanism '{mechanism.name}'"
+            draw = functools.partial(mechanism.release_many, given, calibration, handed)
+            outputs.update(zip(own, self._guarded(what, draw), strict=True))
+        return [outputs[k] for k in range(len(charges))]
 
     def draw(self, charge: Charge, answer: Any) -> Any:
         """Return the mechanism's output."""
@@ -105,6 +172,9 @@ class Gate:
             )
         return candidates
 
+    def _quiet(self) -> contextlib.AbstractContextManager[None]:
+        return silenced() if self.randomness.private else contextlib.nullcontext()
+
     def _guarded(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows; in a private run, show nothing that it says, warns or raises.
 
@@ -113,7 +183,7 @@ class Gate:
         """
         private = self.randomness.private
         try:
-            with silenced() if private else contextlib.nullcontext():
+            with self._quiet():
                 return function()
         except Exception as error:
             if isinstance(error, DPFrameworkError) and not private:

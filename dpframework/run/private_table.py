@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NoReturn, final
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias, final
 
 import attrs
 
@@ -14,9 +14,11 @@ from dpframework.facts.errors import InputError, ReleaseRefused
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
-from dpframework.run.gate import Gate
+from dpframework.run.gate import Asked, Gate
 from dpframework.run.scope import Scope
 from dpframework.tables.engines import Rows
+
+Asking: TypeAlias = "tuple[PrivateTable, str | Step, Mapping[str, Any]]"
 
 
 @final
@@ -47,11 +49,48 @@ class PrivateTable:
         ReleaseRefused
             If the plan does not hold it here, it was made before, or it is dearer than planned; nothing is spent.
         """
-        if isinstance(step, Step):
-            self._scope.require_planned(step)
-        return self._gate.release(
-            self._scope.charge(step if isinstance(step, str) else step.name), self._rows, public_inputs
-        )
+        return self._gate.release(self._scope.charge_of(step), self._rows, public_inputs)
+
+    @staticmethod
+    def release_many(asked: Iterable[Asking]) -> list[Any]:
+        """Make several planned releases at once, and return them in order: those of a level of a tree, for example.
+
+        They are what `release` would return, one after another, and a seeded run draws the same numbers. But the rows
+        are asked for all of them in one call, which on a cluster is one message; and a private run draws all noise of
+        one kind in one call.
+
+        Parameters
+        ----------
+        asked
+            A table, the name of a step (or the step itself) and the query's inputs, for each release. The tables may
+            be parts of each other. What is asked must not depend on these releases.
+
+        Raises
+        ------
+        ReleaseRefused
+            If one of them is refused; those before it have then been made, and those after it have not.
+        InputError
+            If tables are of different runs.
+
+        Examples
+        --------
+        All leaves of a tree: ``PrivateTable.release_many((part, "classes", {}) for part in parts)``.
+        """
+        wanted = list(asked)
+        if not wanted:
+            return []
+        gate = wanted[0][0]._gate
+        if any(table._gate is not gate for table, _, _ in wanted):
+            raise InputError("releases are made together in one run; these tables are of several")
+        charged: list[Asked] = []
+        try:
+            for table, step, inputs in wanted:
+                charged.append(Asked(table._scope.charge_of(step), table._rows, dict(inputs)))
+        except ReleaseRefused:
+            if charged:
+                gate.release_many(charged)
+            raise
+        return gate.release_many(charged)
 
     def calibration(self, step: str) -> Calibration:
         """Return the noise of a planned step of this scope: public, known before the run.

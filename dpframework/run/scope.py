@@ -43,6 +43,13 @@ class Scope:
     def __init__(self, run: Run, node: Node, state: State, path: str) -> None:
         self._run, self._node, self._state, self._path = run, node, state, path
 
+    def charge_of(self, step: str | Step) -> Charge:
+        """Charge a step, given by its name or as it was planned; see `charge` and `require_planned`."""
+        if isinstance(step, str):
+            return self.charge(step)
+        self.require_planned(step)
+        return self.charge(step.name)
+
     def charge(self, name: str) -> Charge:
         """Mark a step as made and return its charge; refused, nothing changes.
 

@@ -6,7 +6,8 @@ hash binds them; of releases without a miner, those of each query are, since two
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -114,7 +115,10 @@ def released(node: Node, table: PrivateTable) -> Any:
         releases by that name, a partition's by its name (without one, "parts") and then by the label of each part.
         What is repeated is a list of as many.
     """
-    return table.release(node.name) if isinstance(node, Step) else _by_name(node, table)
+    asked = _Asked()
+    found = _of_part(node, table, asked)
+    asked.make()
+    return _made(found)
 
 
 def planned_form(node: Node) -> dict[str, Any]:
@@ -143,26 +147,61 @@ def _object(value: Any) -> Any:
     return {"class": type(value).__name__, **{name: held(getattr(value, name)) for name in fields}}
 
 
-def _by_name(node: Node, table: PrivateTable) -> dict[str, Any]:
+@attrs.define(eq=False)
+class _Asked:
+    """Releases that are made together, once something depends on their being made or all are known."""
+
+    waiting: list[tuple[PrivateTable, str, Mapping[str, Any]]] = attrs.field(factory=list)
+    found: list[Any] = attrs.field(factory=list)
+
+    def ask(self, table: PrivateTable, step: str) -> int:
+        """Ask for one more, and return its place in `found`."""
+        self.waiting.append((table, step, {}))
+        return len(self.found) + len(self.waiting) - 1
+
+    def make(self) -> None:
+        """Make those that wait."""
+        waiting, self.waiting = self.waiting, []
+        self.found += PrivateTable.release_many(waiting)
+
+
+def _asked(node: Node, table: PrivateTable, asked: _Asked) -> dict[str, Any]:
+    """Ask for the releases of a node; return them by name, each as a function that is called once it is made."""
     match node:
         case Step():
-            return {node.name: table.release(node.name)}
+            return {node.name: functools.partial(asked.found.__getitem__, asked.ask(table, node.name))}
         case Sequential(name=None):
-            return {key: value for part in node.parts for key, value in _by_name(part, table).items()}
+            return {key: value for part in node.parts for key, value in _asked(part, table, asked).items()}
         case Sequential(name=str(name)):
             scope = table.scope(name)
-            return {name: {key: value for part in node.parts for key, value in _by_name(part, scope).items()}}
+            return {name: {key: value for part in node.parts for key, value in _asked(part, scope, asked).items()}}
         case Repeat():
-            times = [_by_name(node.part, table) for _ in range(node.times)]
+            times = [_asked(node.part, table, asked) for _ in range(node.times)]
             return {key: [found[key] for found in times] for key in times[0]}
         case Sample():
-            return {node.name or "sample": released(node.part, table.sampled(node.name))}
+            asked.make()  # what is drawn first stays first
+            return {node.name or "sample": _of_part(node.part, table.sampled(node.name), asked)}
         case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
             parts = table.partition(by, name=node.name)
             children = node.parts * len(parts) if len(node.parts) == 1 else node.parts
-            found = [released(child, part) for child, part in zip(children, parts, strict=True)]
+            found = [_of_part(child, part, asked) for child, part in zip(children, parts, strict=True)]
             return {node.name or "parts": dict(zip(_labels(by), found, strict=True))}
     return {}  # post-processing: nothing is released
+
+
+def _of_part(node: Node, table: PrivateTable, asked: _Asked) -> Any:
+    found = _asked(node, table, asked)
+    return found[node.name] if isinstance(node, Step) else found
+
+
+def _made(found: Any) -> Any:
+    """Return releases that have been made, in the form in which they were asked for."""
+    match found:
+        case dict():
+            return {key: _made(value) for key, value in found.items()}
+        case list():
+            return [_made(value) for value in found]
+    return found()
 
 
 def _labels(by: Cut) -> tuple[str, ...]:

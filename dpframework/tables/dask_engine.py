@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import attrs
@@ -24,9 +24,8 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.parameters import is_whole_number
-from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
-from dpframework.tables.engines import Engine
+from dpframework.tables.engines import Count, Engine
 from dpframework.tables.files import Piece, TableFiles
 from dpframework.tables.holder import Absent, Asked, Derivation, Failed, Holder, Read, packages_here, versions
 from dpframework.tables.table import Table
@@ -86,6 +85,7 @@ class Dask(Engine):
     name = "dask"
     reads_files = True
     gathers = False
+    sends_messages = True
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         if address is not None and (not isinstance(address, str) or "://" not in address):
@@ -141,17 +141,26 @@ class Dask(Engine):
             raise
         return ClusterRows(table, table.number)
 
-    def counts(self, rows: ClusterRows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
-        """See `Engine`: one message to each worker, and one back.
+    def counts(self, rows: ClusterRows, functions: Sequence[Count]) -> list[NDArray[Any]]:
+        """See `Engine` and `counts_of`."""
+        return self.counts_of([(rows, functions)])[0]
+
+    def counts_of(self, asked: Sequence[tuple[ClusterRows, Sequence[Count]]]) -> list[list[NDArray[Any]]]:
+        """See `Engine`: one message to each worker, and one back, for all rows together.
 
         Raises
         ------
         InputError
             If a function fails, or counts in no integers; only the kind of failure comes back.
         """
-        table = rows.table
+        table = asked[0][0].table
         dropped, table.dropped = tuple(table.dropped), []
-        asked = _pickled(Asked(rows.number, rows.lineage, tuple(functions), dropped))
+        wanted = tuple(Asked(rows.number, rows.lineage, tuple(functions)) for rows, functions in asked)
+        counted = iter(self._counted(table, _pickled((wanted, dropped))))
+        return [list(itertools.islice(counted, len(one.functions))) for one in wanted]
+
+    def _counted(self, table: OpenedTable, asked: bytes) -> list[NDArray[Any]]:
+        """Return all sums that workers are asked for, one after another."""
         totals: list[NDArray[Any]] = []
         missing = set(table.places)
         for _ in range(MOST_LOSSES):

@@ -25,9 +25,8 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.packages import distributions, package_form
-from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found
-from dpframework.tables.engines import InMemory
+from dpframework.tables.engines import Count, InMemory
 from dpframework.tables.files import Piece
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
@@ -71,14 +70,11 @@ class Asked:
         How they were made, from the whole table on.
     functions
         What counts.
-    dropped
-        Rows that nobody will ask for again.
     """
 
     rows: int
     lineage: tuple[Derivation, ...]
-    functions: tuple[Callable[[Block], NDArray[Any]], ...]
-    dropped: tuple[int, ...] = ()
+    functions: tuple[Count, ...]
 
 
 @attrs.frozen
@@ -138,23 +134,25 @@ class Holder:
         return _guarded(reading, telling=True)
 
     def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return the sums of what functions count over the rows of some pieces; `given` is `Asked`."""
+        """Return the sums of what functions count over the rows of some pieces.
+
+        What is `given` is a tuple of `Asked`, whose sums are returned one after another, and the numbers of rows that
+        nobody will ask for again.
+        """
 
         def counting() -> list[NDArray[Any]] | Absent:
             import cloudpickle
 
             if any((table, piece) not in self._pieces for piece in pieces):
                 return Absent()
-            asked: Asked = cloudpickle.loads(given)
+            asked, dropped = cloudpickle.loads(given)
             totals: list[NDArray[Any]] | None = None
             for piece in pieces:
                 held = self._pieces[table, piece]
-                for number in asked.dropped:
+                for number in dropped:
                     held.pop(number, None)
-                rows = self._made(held, asked.rows, asked.lineage)
-                if asked.functions:
-                    own = [_integers(one) for one in self._engine.counts(rows, asked.functions)]
-                    totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
+                own = [one for single in asked for one in self._counts(held, single)]
+                totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
             return totals or []
 
         return _guarded(counting)
@@ -163,6 +161,11 @@ class Holder:
         """Forget all pieces of a table."""
         for place in [place for place in self._pieces if place[0] == table]:
             del self._pieces[place]
+
+    def _counts(self, held: dict[int, Any], asked: Asked) -> list[NDArray[Any]]:
+        """Return what functions count on some rows of a piece; without functions, the rows are made all the same."""
+        rows = self._made(held, asked.rows, asked.lineage)
+        return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
     def _made(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation]) -> Any:
         """Return some rows of a piece, made of those that they come from where they are not there."""

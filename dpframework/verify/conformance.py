@@ -12,8 +12,8 @@ import copy
 import json
 import math
 import pickle
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -22,11 +22,13 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
+from dpframework.queries.base import evaluate_together
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.miner import Example, Miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
-from dpframework.tables.engines import InMemory, Threads
+from dpframework.tables.blocks import Block
+from dpframework.tables.engines import InMemory, Threads, _Blocks
 from dpframework.verify.answers import Answers
 from dpframework.verify.asked import takes_made_up_answers
 from dpframework.verify.assertions import (
@@ -41,6 +43,22 @@ from dpframework.verify.samplers import Probe
 from dpframework.verify.sensitivity import measure
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Sizes, SmallTables, Universe
+
+
+@final
+class _Together(_Blocks):
+    """Three blocks, each on a thread; counts of several rows are asked for together, as on a cluster."""
+
+    name = "together"
+    sends_messages = True
+
+    def __init__(self) -> None:
+        super().__init__(blocks=3)
+        self._threads = Threads(3)
+
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate the blocks at the same time."""
+        return self._threads.map(rows, function)
 
 
 def _study(example: Example, relation: Relation) -> Study:
@@ -133,13 +151,13 @@ class MinerConformance:
         assert results.spent.epsilon <= (results.plan.total().epsilon or math.inf)
 
     def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
-        """The same seed gives the same result from one block of rows and from three."""
+        """The same seed gives the same result from one block of rows and from three, asked one by one and together."""
         universe = Universe(example.schema)
         sizes = Sizes.of(example.schema, relation, 30)
         rows = bytes(k % universe.kinds for k in range(sizes.most + (relation is Relation.REPLACE_ONE)))
         found = [
             _study(example, relation).run(universe.table(rows), seed=3, engine=engine)["example"]
-            for engine in (InMemory(), Threads(3))
+            for engine in (InMemory(), _Together())
         ]
         assert same(to_json_safe(found[0]), to_json_safe(found[1]))
 
@@ -200,7 +218,7 @@ class QueryConformance:
             assert_sensitivity_holds(query, schema, relation, inputs=inputs, pairs=self.pairs, min_tightness=least)
 
     def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
-        """The same answer from rows in another order, and from several blocks."""
+        """The same answer from rows in another order, and from several blocks, alone and together with others."""
         query, schema, inputs = given
         universe = Universe(schema)
         sizes = Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30)
@@ -208,8 +226,11 @@ class QueryConformance:
         engine = SmallTables(universe)
         answer = query.evaluate(engine, engine.hold(rows), **inputs)
         assert _unchanged(query, answer, query.evaluate(engine, engine.hold(rows[::-1]), **inputs))
-        threads = Threads(3)
-        assert _unchanged(query, answer, query.evaluate(threads, threads.load(universe.table(rows)), **inputs))
+        threads = _Together()
+        loaded = threads.load(universe.table(rows))
+        assert _unchanged(query, answer, query.evaluate(threads, loaded, **inputs))
+        for again in evaluate_together(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
+            assert _unchanged(query, answer, again)
 
 
 def _unchanged(query: Query, answer: Any, again: Any) -> bool:

@@ -125,13 +125,17 @@ class EngineConformance(abc.ABC):
         self.engine.drop(rows)
 
     def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
-        """Each as if it were alone, in integers of 64 bits, parts of many values too."""
+        """Each as if it were alone, in integers of 64 bits, of all rows, of a part, and of several together."""
         rows = self.engine.open(_write(tmp_path, (30, 12)))
         for part in (rows, self.engine.split(rows, SCHEMA["wide"])[0]):
             alone = [Histogram(attribute).evaluate(self.engine, part) for attribute in SCHEMA]
             together = self.engine.counts(part, [Histogram(attribute).count for attribute in SCHEMA])
             assert [one.tolist() for one in together] == [one.tolist() for one in alone]
             assert {one.dtype for one in together} == {np.dtype(np.int64)}
+        parts = [rows, *self.engine.split(rows, SCHEMA["wide"])[:3]]
+        asked = [(part, [Histogram(attribute).count for attribute in SCHEMA][k:]) for k, part in enumerate(parts)]
+        expected = [[one.tolist() for one in self.engine.counts(*own)] for own in asked]
+        assert [[one.tolist() for one in own] for own in self.engine.counts_of(asked)] == expected
         self.engine.drop(rows)
 
     def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:

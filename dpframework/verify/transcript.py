@@ -20,7 +20,7 @@ from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.run.gate import Gate
+from dpframework.run.gate import Asked, Gate
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.scope import Charge
 from dpframework.verify.subject import SCOPE, Subject
@@ -147,6 +147,10 @@ class WatchedGate(Gate):
         if candidates is not None:
             return candidates[output]
         return output.copy() if isinstance(output, np.ndarray) else output  # a miner may write on what it gets
+
+    def release_many(self, asked: Sequence[Asked]) -> list[Any]:
+        """Make releases one by one: those made together are the same, but for the time that they take."""
+        return [self.release(one.charge, one.rows, one.inputs) for one in asked]
 
     def output(
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any

@@ -59,7 +59,7 @@ def released(
     """Release the histograms of some pairs of attributes, given by position."""
     variance = table.calibration(step_of(rung)).variance
     pairs = [(among[a].name, among[b].name) for a, b in wanted]
+    counts = table.release_many((table, step_of(rung), {"pair": pair}) for pair in pairs)
     return [
-        NoisyPair(*pair, np.asarray(table.release(step_of(rung), pair=pair), dtype=np.float64), variance)
-        for pair in pairs
+        NoisyPair(*pair, np.asarray(own, dtype=np.float64), variance) for pair, own in zip(pairs, counts, strict=True)
     ]

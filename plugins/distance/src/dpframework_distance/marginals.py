@@ -95,10 +95,11 @@ def _mechanism(query: Marginals, budget: DistanceBudget, share: Fraction) -> Mec
 def released(table: PrivateTable, among: Sequence[Attribute], budget: DistanceBudget) -> list[NoisyHistogram]:
     """Release the histograms, in the order of the attributes."""
     groups = _groups(among, budget)
+    names = [_step_of(number, len(groups)) for number in range(len(groups))]
+    released = table.release_many((table, name, {}) for name in names)
     found: dict[int, NoisyHistogram] = {}
-    for number, (members, _) in enumerate(groups):
-        name = _step_of(number, len(groups))
-        counts, calibration = np.asarray(table.release(name), dtype=np.float64), table.calibration(name)
+    for (members, _), name, own in zip(groups, names, released, strict=True):
+        counts, calibration = np.asarray(own, dtype=np.float64), table.calibration(name)
         exact = isinstance(calibration.mechanism, KNorm)
         variances = cell_variances(calibration) if exact else (calibration.variance,) * len(members)
         ends = np.cumsum([among[k].size for k in members])

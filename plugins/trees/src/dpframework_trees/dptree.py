@@ -183,19 +183,21 @@ class _Resolved:
         """
         chosen = np.zeros(2**self.miner.max_depth - 1, dtype=np.int64)
         positions = {test: k for k, test in enumerate(self.tests)}
-        below = {0: (table, Region.whole(table.schema))}
-        for node in range(len(chosen)):
-            if node not in below:
-                continue
-            part, region = below.pop(node)
-            usable = self.tests.possible(region)
-            if not len(usable):
-                continue
-            test = usable[0] if len(usable) == 1 else part.release("split", candidates=usable)
-            chosen[node] = positions[test]
-            if 2 * node + 1 < len(chosen):
-                parts = zip(part.partition(cut_of(test)), region.children(test), strict=True)
-                below.update(zip((2 * node + 1, 2 * node + 2), parts, strict=True))
+        level = {0: (table, Region.whole(table.schema))}
+        while level:
+            usable = {node: self.tests.possible(region) for node, (_, region) in level.items()}
+            tests = {node: own[0] for node, own in usable.items() if len(own) == 1}
+            several = [node for node, own in usable.items() if len(own) > 1]
+            asked = ((level[node][0], "split", {"candidates": usable[node]}) for node in several)
+            tests.update(zip(several, PrivateTable.release_many(asked), strict=True))
+            below: dict[int, tuple[PrivateTable, Region]] = {}
+            for node, test in sorted(tests.items()):
+                chosen[node] = positions[test]
+                if 2 * node + 1 < len(chosen):
+                    part, region = level.pop(node)
+                    parts = zip(part.partition(cut_of(test)), region.children(test), strict=True)
+                    below.update(zip((2 * node + 1, 2 * node + 2), parts, strict=True))
+            level = below
         return CompleteTree(self.tests, chosen)
 
 

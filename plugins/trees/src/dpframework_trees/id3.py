@@ -21,6 +21,7 @@ from typing import Any, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpframework.facts import (
     Attribute,
@@ -37,6 +38,7 @@ from dpframework.plan import FromRelease, Node, either, parallel, repeat, sequen
 from dpframework.queries import Count, Histogram
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees import witnesses
+from dpframework_trees.asking import Asking, release_in_step
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
@@ -176,7 +178,7 @@ class DPID3(Miner):
     def mine(self, table: PrivateTable) -> TreeResult:
         """Grow the tree from releases, and finish it by post-processing."""
         growth = _Resolved.of(self, table.schema)
-        grown = growth.grow(table, 0, Region.whole(table.schema), growth.candidates)
+        grown = growth.grow(table)
         return tree_result(grown, growth.target, table.schema, prune=self.pruning)
 
 
@@ -292,22 +294,34 @@ class _Resolved:
         read = (attribute.name, self.target.name)
         return SplitScores(self.criterion, self.target, self.rows, most, among=read), self.selector(epsilon)
 
-    def grow(self, table: PrivateTable, level: int, region: Region, candidates: Candidates) -> Grown:
-        """Grow the subtree of one part of the table."""
-        usable = candidates.possible(region)
-        rows = None
+    def grow(self, table: PrivateTable) -> Grown:
+        """Grow the tree level by level, the releases of each level together."""
+        root = _Node(table, Region.whole(table.schema), self.candidates)
+        nodes = [root]
+        for level in range(self.depth + 1):
+            release_in_step(self._released(node, level) for node in nodes)
+            nodes = [child for node in nodes for child in node.children]
+        return root.grown()
+
+    def _released(self, node: _Node, level: int) -> Asking[None]:
+        """Make a node's releases: its class counts if it is a leaf, else its split, by which its rows are cut."""
+        table, region = node.table, node.region
+        del node.table  # what it holds of the rows goes once they are cut
+        usable = node.candidates.possible(region)
         ends = level == self.depth or not self._splittable(usable, region)
         if self.stops:
-            counted = float(table.release("count"))
-            rows = (counted, noise_variance(table.calibration("count")))
+            (count,) = yield [(table, "count", {})]
+            counted = float(count)
+            node.rows = (counted, noise_variance(table.calibration("count")))
             ends = ends or counted < self.threshold_of_count(level, self.most_children(usable))
-        split = None if ends else self.split(table, level, region, usable)
-        if split is None:
-            noisy = np.asarray(table.release("classes"), dtype=np.float64)
-            return Grown(None, (), (noisy, noise_variance(table.calibration("classes"))), rows)
-        left = candidates.without(split) if isinstance(split, Multiway) else candidates
+        if ends:
+            (classes,) = yield [(table, "classes", {})]
+            node.leaf = np.asarray(classes, dtype=np.float64), noise_variance(table.calibration("classes"))
+            return
+        node.split = split = yield from self.split(table, region, usable)
+        left = node.candidates.without(split) if isinstance(split, Multiway) else node.candidates
         parts = zip(table.partition(cut_of(split)), region.children(split), strict=True)
-        return Grown(split, tuple(self.grow(part, level + 1, inner, left) for part, inner in parts), None, rows)
+        node.children = [_Node(part, inner, left) for part, inner in parts]
 
     def _splittable(self, usable: Candidates, region: Region) -> bool:
         return bool(len(usable)) or (self.miner.numeric == "density" and bool(self._open(region)))
@@ -315,34 +329,52 @@ class _Resolved:
     def _open(self, region: Region) -> list[Numeric]:
         return [a for a in self.numerics if region.bounds[a.name][0] < region.bounds[a.name][1]]
 
-    def split(self, table: PrivateTable, level: int, region: Region, usable: Candidates) -> Split:
+    def split(self, table: PrivateTable, region: Region, usable: Candidates) -> Asking[Split]:
         """Release a node's split."""
         if self.miner.selection == "noisy-counts":
-            return self._best_of_tables(table, usable)
+            return (yield from self._best_of_tables(table, usable))
         if self.points:
-            usable = self._with_points(table, region, usable)
+            usable = yield from self._with_points(table, region, usable)
         if len(usable) == 1:
             return usable[0]  # a choice among one needs no release
-        chosen: Split = table.release("split", candidates=usable)
-        return chosen
+        (chosen,) = yield [(table, "split", {"candidates": usable})]
+        return chosen  # type: ignore[no-any-return]
 
-    def _with_points(self, table: PrivateTable, region: Region, usable: Candidates) -> Candidates:
+    def _with_points(self, table: PrivateTable, region: Region, usable: Candidates) -> Asking[Candidates]:
         """Release a split point for each numeric attribute, and keep that one only."""
+        given: dict[Numeric, dict[str, Any]]
         if self.miner.numeric == "density":
-            points = {
-                a.name: table.release(_point(a), lower=region.bounds[a.name][0], upper=region.bounds[a.name][1])
-                for a in self._open(region)
-            }
-            return usable.with_thresholds(points)
-        cuts = {a.name: usable.of_attribute(a.name) for a in self.numerics}
-        return usable.with_one_cut(
-            {n: table.release(f"threshold of {n}", candidates=c) for n, c in cuts.items() if len(c)}
-        )
+            bounds = region.bounds
+            given = {a: {"lower": bounds[a.name][0], "upper": bounds[a.name][1]} for a in self._open(region)}
+        else:
+            cuts = {a: usable.of_attribute(a.name) for a in self.numerics}
+            given = {a: {"candidates": own} for a, own in cuts.items() if len(own)}
+        points = yield [(table, _point(a), inputs) for a, inputs in given.items()]
+        released = {a.name: point for a, point in zip(given, points, strict=True)}
+        return usable.with_thresholds(released) if self.miner.numeric == "density" else usable.with_one_cut(released)
 
-    def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Split:
+    def _best_of_tables(self, table: PrivateTable, usable: Candidates) -> Asking[Split]:
         """Release a noisy table of each attribute left, and take the split that scores best on them."""
-        tables = {a.name: np.maximum(table.release("split", attribute=a), 0) for a in usable.split_on}
+        released = yield [(table, "split", {"attribute": a}) for a in usable.split_on]
+        tables = {a.name: np.maximum(one, 0) for a, one in zip(usable.split_on, released, strict=True)}
         return usable[int(np.argmax(table_scores(usable, tables, self.criterion)))]
+
+
+@attrs.define(eq=False)
+class _Node:
+    """A node that grows: its rows, what its path leaves, and what has been released of it."""
+
+    table: PrivateTable
+    region: Region
+    candidates: Candidates
+    split: Split | None = None
+    rows: tuple[float, float] | None = None
+    leaf: tuple[NDArray[np.float64], float] | None = None
+    children: list[_Node] = attrs.field(factory=list)
+
+    def grown(self) -> Grown:
+        """Return the subtree."""
+        return Grown(self.split, tuple(child.grown() for child in self.children), self.leaf, self.rows)
 
 
 def _point(attribute: Attribute) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores, cell_counts
+from dpframework.queries import CandidateScores, CellCounts, Counting, PiecewiseScores, cell_counts
 from dpframework.tables import Block, counts_by_class
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
@@ -76,14 +76,14 @@ class SplitScores(CriterionScores, CandidateScores):
                 counts[width + 2 * k + side] = np.bincount(classes[rows], minlength=self.target.size)
         return counts
 
-    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> NDArray[np.float64]:
-        """Score the candidates; what is known of the node above and of the other nodes below it is not counted."""
+    def counting(self, engine: Any, rows: Any, **inputs: Any) -> Counting:
+        """Count and score; what is known of the node above and of the other nodes below it is not counted."""
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
         keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
         known = [_of_relatives(engine.kept_around(rows), key) for key in keys]
         only = on_grid[[table is None for table in known]]
-        counted = engine.sum(rows, functools.partial(self.count, candidates=candidates, only=only))
+        counted = yield functools.partial(self.count, candidates=candidates, only=only)
         start, tables = 0, []
         for table, size in zip(known, candidates.sizes[on_grid].tolist(), strict=True):
             tables.append(counted[start : start + size] if table is None else table)

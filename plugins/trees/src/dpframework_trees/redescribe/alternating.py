@@ -160,14 +160,17 @@ class AltExpM(_Alternating):
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
         """Release the tests of each level."""
         chosen = np.zeros(2**self.max_depth - 1, dtype=np.int64)
-        parts = {0: table.scope(name)}
-        for node in range(len(chosen)):
-            part = parts.pop(node)
+        parts = [table.scope(name)]
+        while parts:
+            node = len(parts) - 1  # the first one of this level
             # a choice among one needs no release
-            split: Any = tests[0] if len(tests) == 1 else part.release("split", candidates=tests)
-            chosen[node] = tests.position(split)
-            if 2 * node + 1 < len(chosen):
-                parts[2 * node + 1], parts[2 * node + 2] = part.partition(cut_of(split))
+            asked = ((part, "split", {"candidates": tests}) for part in parts)
+            splits: list[Any] = [tests[0]] * len(parts) if len(tests) == 1 else PrivateTable.release_many(asked)
+            chosen[node : node + len(splits)] = [tests.position(split) for split in splits]
+            below: list[PrivateTable] = []
+            for split in splits if node + len(splits) < len(chosen) else ():
+                below += parts.pop(0).partition(cut_of(split))
+            parts = below
         return CompleteTree(tests, chosen)
 
     @classmethod

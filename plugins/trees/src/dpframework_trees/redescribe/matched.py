@@ -131,7 +131,8 @@ class MatchedTrees(Miner):
             scope = table.scope(f"tree {k + 1}")
             root = scope.release("root", known=[part for match in roots for part in match.parts])
             roots.append(root)
-            below = [part.release("split") for part in scope.partition(Cases(root.parts))[:2]] if depth == 2 else []
+            sides = scope.partition(Cases(root.parts))[:2] if depth == 2 else []
+            below = PrivateTable.release_many((side, "split", {}) for side in sides)
             trees = _trees(tests, root, below)
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
             some, number = self._read(trees, counts, scope.calibration("leaves").variance, schema.rows)
