@@ -225,7 +225,7 @@ def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pyte
     worker, (piece, *_) = holder.Holder(), TableFiles(place, SCHEMA).pieces(1)
     read = cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((piece, b"key"))))
     assert read.found.rows == 667
-    asked = holder.Asked(1, (), (quoting().count,))
+    asked = (holder.Asked(1, (), (quoting().count,)),), ()
     assert cloudpickle.loads(worker.counts(1, [0], cloudpickle.dumps(asked))) == holder.Failed("ValueError")
     assert cloudpickle.loads(worker.counts(1, [1], cloudpickle.dumps(asked))) == holder.Absent()
     assert cloudpickle.loads(worker.counts(1, [0], b"no pickle")) == holder.Failed("an error of its own")
