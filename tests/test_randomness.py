@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 import dpframework as dpf
+from dpframework.mechanisms import opendp_samplers
 from dpframework.mechanisms.randomness import (
     GeneratorNotHandedError,
     Noise,
@@ -266,3 +267,32 @@ def test_a_run_refuses_noise_from_the_generator_that_nobody_assumed() -> None:
 def test_system_draws_have_their_own_noise_in_each_coordinate() -> None:
     draws = SystemRandomness().discrete_laplace(64, 1e6)
     assert len(set(draws.tolist())) > 32
+
+
+@pytest.mark.parametrize("call", ["of the library", "of the binding"])
+def test_opendp_is_called_with_or_without_its_conversions(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sure draws are the same, and others have the size that is asked for: another version may need the binding."""
+    if call == "of the binding":
+        monkeypatch.setattr(opendp_samplers, "_library", lambda: None)
+    else:
+        assert opendp_samplers._library() is not None
+    scores = np.array([5, 1000, -3])
+    for gumbel in (False, True):
+        assert opendp_samplers.noisy_max(scores, 0.5, gumbel=gumbel) == 1
+        assert opendp_samplers.noisy_max(scores[::-1], 0.5, gumbel=gumbel) == 1
+        assert opendp_samplers.noisy_max(scores[1:], 0.5, gumbel=gumbel) == 0
+    for kind in ("laplace", "gaussian"):
+        drawn = opendp_samplers.noise(kind, 1e6, 50)
+        assert drawn.dtype == np.int64
+        assert len(set(drawn.tolist())) > 40
+        assert 0 < np.abs(drawn).max() < 6e7
+        assert drawn.flags.writeable
+        assert opendp_samplers.noise(kind, 1.5, 0).tolist() == []
+
+
+def test_what_opendp_refuses_is_raised() -> None:
+    from opendp.mod import OpenDPException
+
+    with pytest.raises(OpenDPException):
+        opendp_samplers.noisy_max(np.zeros(0, dtype=np.int64), 1.0, gumbel=False)
+    assert opendp_samplers.noisy_max(np.array([0, 10**6]), 1.0, gumbel=False) == 1

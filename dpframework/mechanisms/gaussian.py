@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
 from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
-from dpframework.mechanisms.laplace import to_lattice, with_noise
+from dpframework.mechanisms.laplace import from_lattice, to_lattice, with_noise
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -97,7 +97,9 @@ class Gaussian(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate; integers stay integers."""
-        return self.release_many([answer], calibration, randomness)[0]
+        exact = calibration.on_lattice(answer)
+        sigma = _lattice_deviation(calibration)
+        return from_lattice(exact + randomness.discrete_gaussian(exact.size, sigma).reshape(exact.shape), calibration)
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
         """Draw the noise of all coordinates of all answers at once: each has its own, independent of the others."""

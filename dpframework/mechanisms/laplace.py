@@ -36,7 +36,9 @@ class _LatticeLaplace(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate; integers stay integers."""
-        return self.release_many([answer], calibration, randomness)[0]
+        exact = calibration.on_lattice(answer)
+        noisy = exact + randomness.discrete_laplace(exact.size, calibration.lattice_scale).reshape(exact.shape)
+        return from_lattice(noisy, calibration)
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
         """Draw the noise of all coordinates of all answers at once: each has its own, independent of the others."""

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.mechanisms import opendp_samplers
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -149,17 +150,17 @@ class SystemRandomness(Randomness):
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
         """See `Randomness`; OpenDP's `make_laplace` on integers."""
-        return _drawn(_opendp_noise("laplace", scale), size)
+        return opendp_samplers.noise("laplace", scale, size)
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
         """See `Randomness`; OpenDP's `make_gaussian` on integers."""
-        return _drawn(_opendp_noise("gaussian", scale), size)
+        return opendp_samplers.noise("gaussian", scale, size)
 
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
         """See `Randomness`; OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
-        return int(_opendp_noisy_max(scale, noise)(np.ascontiguousarray(scores, dtype=np.int64)))
+        return opendp_samplers.noisy_max(scores, scale, gumbel=noise is Noise.GUMBEL)
 
     def integers(self, below: int | Integers, size: int) -> Integers:
         """See `Randomness`; numpy's Generator rejects the bits that would favour some integers (Lemire 2019)."""
@@ -193,40 +194,6 @@ def _rekey() -> None:
 
 if hasattr(os, "register_at_fork"):  # where there is no fork, nothing is copied
     os.register_at_fork(after_in_child=_rekey)
-
-
-def _drawn(measurement: Any, size: int) -> Integers:
-    return (
-        np.asarray(measurement(np.zeros(size, dtype=np.int64)), dtype=np.int64) if size else np.zeros(0, dtype=np.int64)
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def _opendp_noise(kind: str, scale: float) -> Any:
-    # opendp.prelude would import pandas, scikit-learn and scipy too: 160 MiB and a second
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    domain = vector_domain(atom_domain(T="i64"))
-    if kind == "laplace":
-        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
-    return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
-
-
-@functools.lru_cache(maxsize=256)
-def _opendp_noisy_max(scale: float, noise: Noise) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_noisy_max
-    from opendp.measures import max_divergence, zero_concentrated_divergence
-    from opendp.metrics import linf_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    measure = max_divergence() if noise is Noise.EXPONENTIAL else zero_concentrated_divergence()
-    return make_noisy_max(vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), measure, scale=scale)
 
 
 @final

@@ -16,7 +16,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.counting import joint_codes, tally
+from dpframework.tables.counting import MANY, joint_codes, tally
 
 
 @functools.cache
@@ -164,6 +164,8 @@ def _binned(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
     """Count a block's rows by the codes of an attribute: a tile of rows at a time, and no column is copied."""
+    if block.rows < MANY:  # no more than a call of numpy, for those who count a few rows many times
+        return np.bincount(_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
     return tally((_codes(tile, attribute) for tile in block.tiles()), attribute.size)
 
 

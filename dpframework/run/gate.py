@@ -183,7 +183,9 @@ class Gate:
         """
         private = self.randomness.private
         try:
-            with self._quiet():
+            if not private:
+                return function()
+            with silenced():
                 return function()
         except Exception as error:
             if isinstance(error, DPFrameworkError) and not private:

@@ -1,0 +1,111 @@
+"""OpenDP's exact samplers, called without the conversions of its Python binding.
+
+A call of the binding looks up types by their names and wraps what it returns, which takes longer than most draws. Here
+an array of integers is handed to the library as it is, and what it draws is copied out. Measurements are OpenDP's own,
+made by its public functions, and each is kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+KEPT = 256  # measurements of each kind
+
+
+def noise(kind: str, scale: float, size: int) -> Integers:
+    """Draw independent integers from the discrete "laplace" or "gaussian" of a scale."""
+    if not size:
+        return np.zeros(0, dtype=np.int64)
+    return _invoked(_noise(kind, scale), np.zeros(size, dtype=np.int64), np.int64)
+
+
+def noisy_max(scores: Integers, scale: float, *, gumbel: bool) -> int:
+    """Return the position of the largest score with Gumbel noise, or with exponential noise (permute-and-flip)."""
+    found = _invoked(_noisy_max(scale, gumbel), np.ascontiguousarray(scores, dtype=np.int64), np.uintp)
+    return int(found[0])
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _noise(kind: str, scale: float) -> Any:
+    # opendp.prelude would import pandas, scikit-learn and scipy too: 160 MiB and a second
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
+    if kind == "laplace":
+        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _noisy_max(scale: float, gumbel: bool) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    measure = zero_concentrated_divergence() if gumbel else max_divergence()
+    return make_noisy_max(vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), measure, scale=scale)
+
+
+def _invoked(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
+    """Return what a measurement draws for an array: numbers of a kind of eight bytes."""
+    call = _library()
+    if call is None:  # another version of the binding keeps its functions elsewhere
+        return np.atleast_1d(np.asarray(measurement(array), dtype=kind))
+    return np.frombuffer(call(measurement, array), dtype=kind).copy()
+
+
+@functools.cache
+def _library() -> Callable[[Any, Integers], bytes] | None:
+    """Return a function that invokes a measurement on an array and returns the bytes of what it draws."""
+    try:
+        from opendp._lib import FfiResult, FfiSlice, lib, unwrap
+
+        pointer = ctypes.c_void_p
+        given = {
+            "opendp_data__slice_as_object": [pointer, ctypes.c_char_p],
+            "opendp_core__measurement_invoke": [pointer, pointer],
+            "opendp_data__object_as_slice": [pointer],
+            "opendp_data__slice_free": [pointer],
+            "opendp_data__object_free": [pointer],
+        }
+        as_object, invoke, as_slice, free_slice, free_object = (lib[name] for name in given)
+    except (ImportError, AttributeError):
+        return None
+    for function, types in zip((as_object, invoke, as_slice, free_slice, free_object), given.values(), strict=True):
+        function.argtypes, function.restype = types, FfiResult
+
+    def made(result: Any) -> ctypes.c_void_p:
+        if result.tag:
+            unwrap(result, pointer)  # raises what the library says
+        return ctypes.cast(result.payload.Ok, pointer)
+
+    def call(measurement: Any, array: Integers) -> bytes:
+        handed = made(as_object(ctypes.byref(FfiSlice(array.ctypes.data, len(array))), b"Vec<i64>"))
+        try:
+            drawn = made(invoke(measurement, handed))
+        finally:
+            free_object(handed)
+        try:
+            at = made(as_slice(drawn))
+            slice_ = FfiSlice.from_address(at.value or 0)
+            copied = ctypes.string_at(slice_.ptr, slice_.len * 8)
+            free_slice(at)
+            return copied
+        finally:
+            free_object(drawn)
+
+    return call
