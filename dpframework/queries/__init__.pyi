@@ -1,5 +1,4 @@
 from .base import (
-    Counting as Counting,
     Declared as Declared,
     Norm as Norm,
     Query as Query,

@@ -7,7 +7,7 @@ import enum
 import functools
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -17,9 +17,6 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.values import as_texts
 from dpframework.tables.blocks import Block
-
-#: What `Query.counting` returns: yields functions to be counted, is sent their sums, and returns the answer.
-Counting: TypeAlias = "Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]"
 
 
 class Norm(enum.StrEnum):
@@ -297,7 +294,9 @@ class Query(abc.ABC):
         """
         return np.asarray(answer)
 
-    def counting(self, engine: Any, rows: Any, **inputs: Any) -> Counting:
+    def counting(
+        self, engine: Any, rows: Any, **inputs: Any
+    ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
         """Yield what is to be counted on `rows`, and return the exact answer (private side only).
 
         Each function that is yielded is summed over all blocks, and the sum is sent back. By default `count` is, and
@@ -331,7 +330,7 @@ def evaluate_together(engine: Any, asked: Sequence[tuple[Query, Any, Mapping[str
         Queries, each with its rows and its public inputs.
     """
     answers: dict[int, Any] = {}
-    counting: dict[int, Counting] = {}
+    counting: dict[int, Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]] = {}
     for k, (query, rows, inputs) in enumerate(asked):
         if engine.sends_messages and type(query).evaluate is Query.evaluate:
             counting[k] = query.counting(engine, rows, **inputs)

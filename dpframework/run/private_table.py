@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, NoReturn, final
 
 import attrs
 
@@ -17,8 +17,6 @@ from dpframework.plan.nodes import Step
 from dpframework.run.gate import Asked, Gate
 from dpframework.run.scope import Scope
 from dpframework.tables.engines import Rows
-
-Asking: TypeAlias = "tuple[PrivateTable, str | Step, Mapping[str, Any]]"
 
 
 @final
@@ -52,7 +50,7 @@ class PrivateTable:
         return self._gate.release(self._scope.charge_of(step), self._rows, public_inputs)
 
     @staticmethod
-    def release_many(asked: Iterable[Asking]) -> list[Any]:
+    def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
         """Make several planned releases at once, and return them in order: those of a level of a tree, for example.
 
         They are what `release` would return, one after another, and a seeded run draws the same numbers. But the rows

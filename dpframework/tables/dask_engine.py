@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import attrs
@@ -24,8 +24,9 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.parameters import is_whole_number
+from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
-from dpframework.tables.engines import Count, Engine
+from dpframework.tables.engines import Engine
 from dpframework.tables.files import Piece, TableFiles
 from dpframework.tables.holder import Absent, Asked, Derivation, Failed, Holder, Read, packages_here, versions
 from dpframework.tables.table import Table
@@ -141,11 +142,13 @@ class Dask(Engine):
             raise
         return ClusterRows(table, table.number)
 
-    def counts(self, rows: ClusterRows, functions: Sequence[Count]) -> list[NDArray[Any]]:
+    def counts(self, rows: ClusterRows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
         """See `Engine` and `counts_of`."""
         return self.counts_of([(rows, functions)])[0]
 
-    def counts_of(self, asked: Sequence[tuple[ClusterRows, Sequence[Count]]]) -> list[list[NDArray[Any]]]:
+    def counts_of(
+        self, asked: Sequence[tuple[ClusterRows, Sequence[Callable[[Block], NDArray[Any]]]]]
+    ) -> list[list[NDArray[Any]]]:
         """See `Engine`: one message to each worker, and one back, for all rows together.
 
         Raises

@@ -30,7 +30,6 @@ from dpframework.tables.table import Table
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
-Count: TypeAlias = Callable[[Block], NDArray[Any]]
 
 
 def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
@@ -81,7 +80,7 @@ class Engine(abc.ABC):
         """
         raise InputError(f"engine '{self.name}' adds up counts and gathers no rows; use another engine")
 
-    def counts(self, rows: Rows, functions: Sequence[Count]) -> list[NDArray[Any]]:
+    def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
         """Evaluate counting functions on every block, in one pass, and add up each of them, in 64 bits.
 
         Raises
@@ -92,7 +91,9 @@ class Engine(abc.ABC):
         blocks = self.map(rows, functools.partial(counted, functions))
         return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]
 
-    def counts_of(self, asked: Sequence[tuple[Rows, Sequence[Count]]]) -> list[list[NDArray[Any]]]:
+    def counts_of(
+        self, asked: Sequence[tuple[Rows, Sequence[Callable[[Block], NDArray[Any]]]]]
+    ) -> list[list[NDArray[Any]]]:
         """Evaluate counting functions on each of several rows of one table; see `counts`. By default one by one."""
         return [self.counts(rows, functions) for rows, functions in asked]
 
@@ -154,12 +155,12 @@ class Engine(abc.ABC):
         """
         raise InputError(f"engine '{self.name}' draws no samples of units; run the study with another engine")
 
-    def sum(self, rows: Rows, count: Count) -> NDArray[Any]:
+    def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """Evaluate one counting function on every block and add up; see `counts`."""
         return self.counts(rows, [count])[0]
 
 
-def counted(functions: Sequence[Count], block: Block) -> list[NDArray[Any]]:
+def counted(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
     """Return what functions count on a block, in 64 bits."""
     return [wide(function(block)) for function in functions]
 

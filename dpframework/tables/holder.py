@@ -25,8 +25,9 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.packages import distributions, package_form
+from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found
-from dpframework.tables.engines import Count, InMemory
+from dpframework.tables.engines import InMemory
 from dpframework.tables.files import Piece
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
@@ -74,7 +75,7 @@ class Asked:
 
     rows: int
     lineage: tuple[Derivation, ...]
-    functions: tuple[Count, ...]
+    functions: tuple[Callable[[Block], NDArray[Any]], ...]
 
 
 @attrs.frozen

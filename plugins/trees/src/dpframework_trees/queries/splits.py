@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.queries import CandidateScores, CellCounts, Counting, PiecewiseScores, cell_counts
+from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores, cell_counts
 from dpframework.tables import Block, counts_by_class
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
@@ -76,7 +76,9 @@ class SplitScores(CriterionScores, CandidateScores):
                 counts[width + 2 * k + side] = np.bincount(classes[rows], minlength=self.target.size)
         return counts
 
-    def counting(self, engine: Any, rows: Any, **inputs: Any) -> Counting:
+    def counting(
+        self, engine: Any, rows: Any, **inputs: Any
+    ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
         """Count and score; what is known of the node above and of the other nodes below it is not counted."""
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
