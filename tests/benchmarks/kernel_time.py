@@ -107,7 +107,7 @@ def grown(function: Callable[[], Any]) -> int:
 
 def mined(miner: Any, table: dpf.Table) -> None:
     """Plan, check and run, seeded."""
-    study = dpf.Study(table.schema, epsilon=miner.epsilon)
+    study = dpf.Study(table.schema, epsilon=miner.epsilon, allow=["mcmc-converged"])
     study.add("mined", miner)
     study.run(table, seed=1)
 
