@@ -13,6 +13,7 @@ from dpframework.queries.counts import cell_counts, marginal_counts
 from dpframework.tables import blocks, counting
 from dpframework.tables.blocks import Block
 from dpframework.tables.counting import counts_by_class, tally
+from dpframework.tables.encoding import code_dtype
 from dpframework.tables.engines import _parts, cells_of
 
 
@@ -22,10 +23,9 @@ def some_blocks(draw: Any) -> Block:
     sizes = draw(st.lists(st.sampled_from([1, 2, 3, 16, 255, 256, 257, 700]), min_size=1, max_size=3))
     rows = draw(st.sampled_from([0, 1, 2, 63, 64, 65, 200]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    kind = np.uint8 if max(sizes) <= 256 else np.uint16
-    matrix = np.stack([rng.integers(0, size, rows) for size in sizes]).astype(kind)
+    columns = tuple(rng.integers(0, size, rows).astype(code_dtype(size)) for size in sizes)
     schema = dpf.Schema([dpf.Categorical(f"a{k}", [str(v) for v in range(size)]) for k, size in enumerate(sizes)])
-    block = Block(schema, matrix, {})
+    block = Block(schema, columns, {})
     part = draw(st.sampled_from(["whole", "part", "packed"]))
     if part != "whole":
         index = np.flatnonzero(rng.random(rows) < draw(st.sampled_from([0, 0.3, 1]))).astype(np.int32)
@@ -40,7 +40,7 @@ def plain(block: Block, names: list[str]) -> list[int]:
     """Count row by row."""
     of = [block.schema[name] for name in names]
     counts = np.zeros([a.size for a in of], dtype=np.int64)
-    columns = [(block.derived[n] if n in block.derived else block.matrix[block.schema.index(n)]) for n in names]
+    columns = [(block.derived[n] if n in block.derived else block.columns[block.schema.index(n)]) for n in names]
     for row in block.index.tolist():
         counts[tuple(int(column[row]) for column in columns)] += 1
     return counts.tolist()
@@ -80,13 +80,13 @@ def test_parts_are_the_rows_of_each_cell_in_their_order(block: Block, tile: int,
 @settings(max_examples=100, deadline=None)
 def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int) -> None:
     classes = np.random.default_rng(seed).integers(0, number, block.rows).astype(np.uint8)
-    among = np.arange(len(block.matrix))[::-1]
+    among = np.arange(len(block.columns))[::-1]
     sizes = np.array([block.schema.attributes[k].size for k in among])
     found = counts_by_class(block, among, sizes, classes, number)
     expected = np.zeros((sizes.sum(), number), dtype=np.int64)
     for offset, k in zip(np.cumsum([0, *sizes[:-1]]), among, strict=True):
         for row, kind in zip(block.index, classes, strict=True):
-            expected[offset + int(block.matrix[k, row]), kind] += 1
+            expected[offset + int(block.columns[k][row]), kind] += 1
     assert found.tolist() == expected.tolist()
 
 
@@ -102,8 +102,8 @@ def test_codes_are_counted_two_at_a_time(number: int, rows: int) -> None:
 
 def test_codes_of_a_whole_block_are_not_copied_and_cannot_be_written_to() -> None:
     schema = dpf.Schema([dpf.Boolean("ill")])
-    block = Block(schema, np.array([[0, 1, 1]], dtype=np.uint8), {})
-    assert np.shares_memory(block.codes("ill"), block.matrix)
+    block = Block(schema, (np.array([0, 1, 1], dtype=np.uint8),), {})
+    assert np.shares_memory(block.codes("ill"), block.columns[0])
     for one in (block, block.at(np.array([0, 2], dtype=np.int32))):
         with pytest.raises(ValueError, match="read-only"):
             one.codes("ill")[0] = 1

@@ -495,7 +495,7 @@ class CountsBlock(Towns):
     name = "counts-block"
 
     def count(self, block, **inputs):
-        row = block.matrix[block.schema.index("town")]
+        row = block.columns[block.schema.index("town")]
         return np.bincount(row[block.index] if self.right else row, minlength=3)
 
 

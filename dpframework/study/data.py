@@ -271,4 +271,4 @@ def grouped(table: Table, unit: PrivacyUnit) -> Table:
             f"the plan samples whole units, and the table does not say whose each row is; read it with its {unit.id}, "
             "or give Table.with_units"
         )
-    return table.with_units(range(table.codes.shape[1]))
+    return table.with_units(range(table.rows))

@@ -54,7 +54,7 @@ def opened(
         elif engine.reads_files:
             raise NotOpened(f"engine '{engine.name}' reads files itself; give the study dpf.TableFiles(path, schema)")
         if isinstance(loaded, Table) and loaded.schema.fingerprint == plan.facts.fingerprint:
-            require_public_counts(loaded.schema, loaded.codes.shape[1], "the table")
+            require_public_counts(loaded.schema, loaded.rows, "the table")
     except NotOpened:
         raise
     except Exception as error:

@@ -64,8 +64,8 @@ class Block:
     ----------
     schema
         The schema of the codes, with derived attributes appended.
-    matrix
-        Codes of the schema's own attributes, shape (attributes, rows of the arrays), C-contiguous.
+    columns
+        Codes of the schema's own attributes: one contiguous array each, of the attribute's own type.
     raw
         Raw float64 values of numeric attributes, one array of that length each.
     index
@@ -77,7 +77,7 @@ class Block:
     """
 
     schema: Schema
-    matrix: Codes
+    columns: tuple[Codes, ...]
     raw: Mapping[str, NDArray[np.float64]]
     _index: NDArray[np.int32] | PackedIndex | None = None
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
@@ -87,8 +87,13 @@ class Block:
     def rows(self) -> int:
         """The number of this block's rows (private)."""
         if self._index is None:
-            return int(self.matrix.shape[1])
+            return self.length
         return self._index.rows if isinstance(self._index, PackedIndex) else len(self._index)
+
+    @property
+    def length(self) -> int:
+        """The number of rows of the arrays (private)."""
+        return len(self.columns[0])
 
     @property
     def is_whole(self) -> bool:
@@ -99,12 +104,12 @@ class Block:
     def index(self) -> NDArray[np.int32]:
         """See the attribute; made anew for a block of all rows, so ask for it once."""
         if self._index is None:
-            return np.arange(self.matrix.shape[1], dtype=np.int32)
+            return np.arange(self.length, dtype=np.int32)
         return self._index.index if isinstance(self._index, PackedIndex) else self._index
 
     def codes(self, name: str) -> Codes:
         """Return the codes of an attribute for this block's rows, shape (rows,); not to be written to."""
-        column = self.derived[name] if name in self.derived else self.matrix[self.schema.index(name)]
+        column = self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
         return self._own(column)
 
     def values(self, name: str) -> NDArray[np.float64]:
@@ -133,7 +138,7 @@ class Block:
     def _slice(self, own: slice) -> Block:
         return Block(
             self.schema,
-            self.matrix[:, own],
+            tuple(column[own] for column in self.columns),
             {name: column[own] for name, column in self.raw.items()},
             derived={name: column[own] for name, column in self.derived.items()},
             unit_codes=None if self.unit_codes is None else self.unit_codes[own],
@@ -141,7 +146,7 @@ class Block:
 
     def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
         """Return this block with one more attribute, whose `codes` are given for this block's rows."""
-        column = np.zeros(self.matrix.shape[1], dtype=np.uint32)
+        column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = codes
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         return attrs.evolve(self, schema=schema, derived={**self.derived, attribute.name: column})

@@ -16,7 +16,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.encoding import Unfit, cells_of, code_dtype, require_fit, settled, unfit
 from dpframework.tables.storage import growing
-from dpframework.tables.table import Table, matrix_dtype
+from dpframework.tables.table import Table
 
 
 def require_public_counts(schema: Schema, rows: int, source: str) -> None:
@@ -154,12 +154,9 @@ class TableBuilder:
 
     def part(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
         """Return the rows as a part of a table, of which nothing is refused yet; the builder is empty afterwards."""
-        whole = growing(matrix_dtype(self._schema), mapped=self._mapped, length=len(self._schema) * self._rows)
-        for codes in self._codes:
-            whole.append(codes.taken())  # and freed: one attribute at a time is there twice
-        matrix = whole.taken().reshape(len(self._schema), self._rows)
+        columns = tuple(codes.taken() for codes in self._codes)
         values = {name: column.taken() for name, column in self._values.items()}
-        return Table(self._schema, matrix, values, unit, key)
+        return Table(self._schema, columns, values, unit, key)
 
     def _where(self, name: str) -> str:
         return f"{self._sources[name]}: attribute '{name}'"

@@ -74,7 +74,7 @@ def counts_by_class(
     block
         The rows.
     attributes, sizes
-        The positions of attributes in the matrix of codes, and how many codes each may hold.
+        The positions of attributes among a block's columns, and how many codes each may hold.
     classes
         The class of each row, unsigned, below `number`.
     number
@@ -95,7 +95,7 @@ def counts_by_class(
         end = start + int(size)
         cells = int(size) * number
         tables = np.zeros((4, cells if 4 * cells <= len(classes) else 0), dtype=np.int32)
-        add_class_counts(_to_read(block.matrix[attribute]), index, whole, of_rows, tables, counts[start:end])
+        add_class_counts(_to_read(block.columns[attribute]), index, whole, of_rows, tables, counts[start:end])
         start = end
     return counts
 

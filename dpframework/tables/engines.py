@@ -171,7 +171,7 @@ def _rows_of(block: Block) -> NDArray[np.int64]:
 
 def _parts(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     """Return the parts of a block, each in the order of its rows; a tile of them at a time."""
-    number, length = number_of_parts(by), block.matrix.shape[1]
+    number, length = number_of_parts(by), block.length
     own: list[list[NDArray[np.int32]]] = [[] for _ in range(number)]
     start = 0
     for tile in block.tiles():
@@ -216,12 +216,11 @@ class _Blocks(Engine):
 
     def load(self, table: Table) -> _Rows:
         """Cut the table into blocks of consecutive rows; what is released does not depend on the cut."""
-        rows = table.codes.shape[1]
-        edges = np.linspace(0, rows, max(self._blocks, -(-rows // MOST_ROWS)) + 1).astype(int)
+        edges = np.linspace(0, table.rows, max(self._blocks, -(-table.rows // MOST_ROWS)) + 1).astype(int)
         return _Rows(
             Block(
                 table.schema,
-                table.codes[:, low:high],
+                tuple(column[low:high] for column in table.columns),
                 {name: column[low:high] for name, column in table.values.items()},
                 unit_codes=None if table.unit_codes is None else table.unit_codes[low:high],
             )

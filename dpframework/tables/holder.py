@@ -27,7 +27,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.packages import distributions, package_form
 from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found
-from dpframework.tables.engines import InMemory
+from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
@@ -112,7 +112,7 @@ class Holder:
     """Holds pieces of tables in a worker's memory; an actor, so its methods are called one at a time."""
 
     def __init__(self) -> None:
-        self._engine = InMemory()
+        self._engine = Mapped()  # whatever a table lies in, parts of it take a bit a row
         self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: rows by their number
 
     def versions(self, packages: Sequence[str]) -> bytes:
@@ -212,7 +212,7 @@ def _integers(counts: NDArray[Any]) -> NDArray[Any]:
 
 def _digest(table: Table, key: bytes) -> bytes:
     digest = hashlib.blake2b(key=key)
-    for array in (table.codes, *(table.values[name] for name in sorted(table.values))):
+    for array in (*table.columns, *(table.values[name] for name in sorted(table.values))):
         digest.update(f"{array.shape} {array.dtype}\n".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.digest()

@@ -32,18 +32,18 @@ class Growing(abc.ABC):
         """Return the whole array, and keep nothing."""
 
 
-def growing(dtype: np.dtype[Any], *, mapped: bool, length: int = 0) -> Growing:
-    """Return an empty array that grows, in memory or in a file; a length that is known saves moving it."""
-    return _InFile(dtype) if mapped else _InMemory(dtype, length)
+def growing(dtype: np.dtype[Any], *, mapped: bool) -> Growing:
+    """Return an empty array that grows, in memory or in a file."""
+    return _InFile(dtype) if mapped else _InMemory(dtype)
 
 
 @final
 class _InMemory(Growing):
     """In memory: large arrays are grown by the system in place, so that nothing is there twice."""
 
-    def __init__(self, dtype: np.dtype[Any], length: int) -> None:
+    def __init__(self, dtype: np.dtype[Any]) -> None:
         super().__init__(dtype)
-        self._array = np.empty(length, dtype)
+        self._array = np.empty(0, dtype)
 
     def append(self, part: NDArray[Any]) -> None:
         """See `Growing`."""

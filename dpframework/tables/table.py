@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -28,8 +28,8 @@ def _locked(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _locked_codes(codes: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    return _locked(codes)
+def _locked_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDArray[np.unsignedinteger], ...]:
+    return tuple(_locked(column) for column in columns)
 
 
 def _locked_values(values: Mapping[str, NDArray[np.float64]]) -> Mapping[str, NDArray[np.float64]]:
@@ -46,9 +46,9 @@ class Table:
     ----------
     schema
         The public facts.
-    codes
-        Shape (attributes, rows), C-contiguous and read-only, of the smallest unsigned type that fits the
-        attribute with most codes; row k holds the codes of the schema's attribute k.
+    columns
+        The codes of each attribute of the schema, shape (rows,), contiguous and read-only, of the smallest unsigned
+        type that holds as many.
     values
         The raw values of numeric attributes, of all or of those that are read, float64, shape (rows,), read-only, NaN
         where missing.
@@ -62,11 +62,21 @@ class Table:
     """
 
     schema: Schema
-    codes: NDArray[np.unsignedinteger] = attrs.field(converter=_locked_codes)
+    columns: tuple[NDArray[np.unsignedinteger], ...] = attrs.field(converter=_locked_columns)
     values: Mapping[str, NDArray[np.float64]] = attrs.field(converter=_locked_values)
     unit: PrivacyUnit = ROW
     key: bytes | None = None
     unit_codes: NDArray[np.uint32] | None = attrs.field(default=None, converter=attrs.converters.optional(_locked))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows (private)."""
+        return len(self.columns[0])
+
+    @property
+    def codes(self) -> NDArray[np.unsignedinteger]:
+        """All codes in one new matrix, shape (attributes, rows), of the type of the widest column."""
+        return np.stack(self.columns)
 
     def with_units(self, codes: ArrayLike | None) -> Table:
         """Return this table with the number of each row's unit, or without any (see `unit_codes`).
@@ -79,7 +89,7 @@ class Table:
         if codes is None:
             return attrs.evolve(self, unit_codes=None)
         given = quietly(lambda: np.asarray(codes), "unit_codes must be an array of whole numbers")
-        if given.shape != self.codes.shape[1:] or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        if given.shape != (self.rows,) or (given.size and not np.issubdtype(given.dtype, np.integer)):
             raise InputError("unit_codes must hold one whole number a row")
         numbered, counts = np.unique(given, return_inverse=True, return_counts=True)[1:]
         if counts.max(initial=0) > self.unit.rows:
@@ -101,7 +111,7 @@ class Table:
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
         """Pickle as the parts, so that an unpickled table is read-only again."""
-        return Table, (self.schema, self.codes, dict(self.values), self.unit, self.key, self.unit_codes)
+        return Table, (self.schema, self.columns, dict(self.values), self.unit, self.key, self.unit_codes)
 
     @classmethod
     @typechecked
@@ -152,18 +162,13 @@ class Table:
             if bool(np.any((column < 0) | (column >= attribute.size))):
                 raise InputError(f"codes of '{attribute.name}' must be from 0 to {attribute.size - 1}")
         numeric = [attribute for attribute in schema if isinstance(attribute, Numeric)]
-        matrix = np.array(given, dtype=matrix_dtype(schema), order="C")
-        raw = {a.name: _bin_middles(a)[matrix[schema.index(a.name)]] for a in numeric}
+        columns = [np.array(own, dtype=code_dtype(a.size)) for a, own in zip(schema, given, strict=True)]
+        raw = {a.name: _bin_middles(a)[columns[schema.index(a.name)]] for a in numeric}
         if values is not None:
             if set(values) != set(raw):
                 raise InputError("values must hold one array for each numeric attribute and no others")
-            raw = {a.name: _checked_values(a, values[a.name], matrix[schema.index(a.name)]) for a in numeric}
-        return cls(schema, matrix, raw, unit)
-
-
-def matrix_dtype(schema: Schema) -> np.dtype[np.unsignedinteger]:
-    """Return the smallest type that holds the codes of every attribute."""
-    return code_dtype(max(attribute.size for attribute in schema))
+            raw = {a.name: _checked_values(a, values[a.name], columns[schema.index(a.name)]) for a in numeric}
+        return cls(schema, columns, raw, unit)
 
 
 def _bin_middles(attribute: Numeric) -> NDArray[np.float64]:

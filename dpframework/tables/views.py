@@ -66,7 +66,7 @@ def read_two_views(
     builder = TableBuilder(schema, sources, policy)
     builder.add(columns)
     table = builder.table(unit)
-    return table.with_units(range(table.codes.shape[1])) if unit.groups_rows else table
+    return table.with_units(range(table.rows)) if unit.groups_rows else table
 
 
 def sides_of(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:

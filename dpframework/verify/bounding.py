@@ -97,7 +97,7 @@ def _people(universe: Universe, id_column: str, rng: np.random.Generator) -> dic
     rows = rng.integers(0, universe.kinds, len(ids))
     table = universe.table(bytes(rows.tolist()))
     columns: dict[str, list[Any]] = {id_column: ids}
-    for attribute, codes in zip(universe.schema, table.codes, strict=True):
+    for attribute, codes in zip(universe.schema, table.columns, strict=True):
         values = table.values.get(attribute.name)
         columns[attribute.name] = (
             [attribute.labels[code] if code != attribute.missing_code else None for code in codes]

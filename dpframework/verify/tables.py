@@ -25,9 +25,10 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block
+from dpframework.tables.encoding import code_dtype
 from dpframework.tables.engines import Engine, cells_of
 from dpframework.tables.reading import table_from_columns
-from dpframework.tables.table import Table, matrix_dtype
+from dpframework.tables.table import Table
 
 Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
@@ -78,10 +79,7 @@ class Universe:
             chosen = np.stack([rng.integers(0, len(codes), MOST_KINDS) for codes, _ in points])
             chosen = np.unique(chosen, axis=1)
         self.kinds = chosen.shape[1]
-        # as narrow as a table's codes: a query that multiplies them without care wraps round here as it does there
-        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)]).astype(
-            matrix_dtype(schema)
-        )
+        self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
         self._values = {
             attribute.name: values[k]
             for attribute, (_, values), k in zip(schema, points, chosen, strict=True)
@@ -91,17 +89,19 @@ class Universe:
     def block(self, rows: Rows) -> Block:
         """Return a table's rows as a block."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
-        matrix = self._beside_another.take(kinds, axis=1).reshape(len(self.codes), 2 * len(kinds))
+        columns = tuple(own.take(kinds, axis=0).ravel() for own in self._beside_another)
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
-        return Block(self.schema, matrix, _BesideAnother(self._values, kinds), index)
+        return Block(self.schema, columns, _BesideAnother(self._values, kinds), index)
 
     @functools.cached_property
-    def _beside_another(self) -> NDArray[Any]:
-        """Each kind of row behind one of another kind, shape (attributes, kinds, 2).
+    def _beside_another(self) -> list[NDArray[Any]]:
+        """The codes of each attribute in each kind of row, behind that in another kind, shape (kinds, 2) each.
 
-        A part is some rows of a block: a query that reads the others too must show it.
+        A part is some rows of a block: a query that reads the others too must show it. They are as narrow as a table's:
+        a query that multiplies them without care wraps round here as it does there.
         """
-        return np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
+        beside = np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
+        return [own.astype(code_dtype(attribute.size)) for attribute, own in zip(self.schema, beside, strict=True)]
 
     def table(self, rows: Rows) -> Table:
         """Return a table as a study takes it."""

@@ -79,7 +79,7 @@ def distribution_preserving_noise(
         As `uniform_noise`.
     """
     number = number_of_rows(table)
-    groups = np.zeros(number, dtype=np.int64) if within is None else table.codes[table.schema.index(within)]
+    groups = np.zeros(number, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
 
     def exchanged(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
         # sorted by group, the cells hit and the same in random order pair each with one of its own group
@@ -96,7 +96,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
     if not 0 <= level <= 1:
         raise InputError(f"a level of noise must be from 0 to 1, not {level}")
     chosen = set(table.schema.names if attributes is None else table.schema.select(attributes).names)
-    codes, values = table.codes.copy(), dict(table.values)
+    codes, values = [column.copy() for column in table.columns], dict(table.values)
     for position, attribute in enumerate(table.schema):
         if attribute.name not in chosen:
             continue
@@ -106,7 +106,7 @@ def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None
             column = table.values[attribute.name].copy()
             column[hit] = changed(attribute, column, hit, rng)
             values[attribute.name] = column
-            codes[position, hit] = encode_column(attribute, column[hit], out_of_domain="error").codes
+            codes[position][hit] = encode_column(attribute, column[hit], out_of_domain="error").codes
         else:
-            codes[position, hit] = changed(attribute, codes[position].astype(np.float64), hit, rng)
+            codes[position][hit] = changed(attribute, codes[position].astype(np.float64), hit, rng)
     return Table(table.schema, codes, values)

@@ -23,7 +23,7 @@ def columns_of(table: Table) -> Block:
 
 def number_of_rows(table: Table) -> int:
     """Return the number of rows: not private."""
-    return int(table.codes.shape[1])
+    return table.rows
 
 
 def select_rows(table: Table, rows: ArrayLike) -> Table:
@@ -37,10 +37,10 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
         Positions, shape (rows,), or a mask of all rows.
     """
     chosen = np.asarray(rows) if np.size(rows) else np.empty(0, dtype=np.int64)
-    codes = np.ascontiguousarray(table.codes[:, chosen])
+    columns = [column[chosen] for column in table.columns]
     values = {name: column[chosen] for name, column in table.values.items()}
     units = None if table.unit_codes is None else table.unit_codes[chosen]
-    return Table(_with_count(table.schema, codes.shape[1]), codes, values, table.unit, table.key, units)
+    return Table(_with_count(table.schema, len(columns[0])), columns, values, table.unit, table.key, units)
 
 
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:

@@ -202,6 +202,24 @@ def test_blocks_with_rows_left_out_are_counted_without_them() -> None:
     language = Language.of_schema(SCHEMA)
     block = InMemory().load(random_table())[0]
     some = block.at(np.arange(0, 150, 3, dtype=np.int32))
-    whole = attrs.evolve(block, matrix=np.ascontiguousarray(block.matrix[:, ::3]), index=np.arange(50, dtype=np.int32))
+    third = tuple(np.ascontiguousarray(column[::3]) for column in block.columns)
+    whole = attrs.evolve(block, columns=third, index=np.arange(50, dtype=np.int32))
     query = PairScores(language, SCORE)
     np.testing.assert_array_equal(query.count(some), query.count(whole))
+
+
+def test_pairs_are_counted_where_attributes_have_codes_of_two_widths() -> None:
+    wide = [dpf.Categorical(side, [str(v) for v in range(300)], view=side) for side in ("left", "right")]
+    few = [dpf.Categorical(f"few-{side}", ["a", "b", "c"], view=side) for side in ("left", "right")]
+    schema, rng = dpf.Schema([*few, *wide]), np.random.default_rng(0)
+    given = dpf.Table.from_codes(schema, np.stack([rng.integers(0, a.size, 90) for a in schema]))
+    language = Language.of_schema(schema)
+    block = InMemory().load(given)[0]
+    for some in (block, block.at(np.arange(0, 90, 2, dtype=np.int32))):
+        found = PairScores(language, SCORE).count(some)
+        spans = itertools.pairwise(language.offsets)
+        for (i, j), (start, end) in zip(language.pairs, spans, strict=True):
+            left, right = language.left[i], language.right[j]
+            expected = np.zeros((left.size, right.size), dtype=np.int64)
+            np.add.at(expected, (some.codes(left.name).astype(int), some.codes(right.name).astype(int)), 1)
+            assert found[start:end].tolist() == expected.ravel().tolist()

@@ -11,6 +11,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA, Criterion, KnownRows
 from dpframework_trees.kernels import child_score
 from dpframework_trees.queries import LeavesByClass, TreeScores
+from dpframework_trees.queries.trees import packed
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_counts import TreeCounts
@@ -113,6 +114,26 @@ def test_leaves_by_class_equal_a_recount_row_by_row(engine):
         query = LeavesByClass(CLASS, 4)
         counts = query.evaluate(engine, engine.load(rows), tree=CompleteTree(TESTS, np.array(tree)))
         assert (counts == plain_leaves(rows, tree)).all()
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_tests_and_leaves_are_those_of_the_descriptions_where_attributes_have_codes_of_two_widths(part):
+    wide = dpf.Numeric("wide", 0, 100, bins=300, missing=True)
+    schema = dpf.Schema([*SCHEMA.attributes, wide, dpf.Boolean("last")])
+    rng = np.random.default_rng(0)
+    given = dpf.Table.from_codes(schema, np.stack([rng.integers(0, a.size, 200) for a in schema]))
+    (block,) = InMemory().load(given)
+    if part:
+        block = block.at(np.arange(0, 200, 3, dtype=np.int32))
+    tests = Candidates.of_schema(schema, ["last", "wide", "colour"], multiway=False, cuts=True)
+    held = np.unpackbits(packed(block, tests).view(np.uint8), axis=1, count=block.rows, bitorder="little")
+    assert (held == [test.holds(block) for test in tests]).all()
+    for chosen in ([0, 1, len(tests) - 1], [150, 0, 200], [len(tests) - 1, 0, 0]):
+        tree = CompleteTree(tests, np.array(chosen))
+        leaves = tree.leaf_codes(block)
+        for leaf in range(4):
+            path = np.array([test.holds(block) == holds for test, holds in tree.path(leaf)])
+            assert ((leaves == leaf) == path.all(axis=0)).all()
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -393,7 +414,7 @@ def test_counts_of_sets_of_tests_weigh_trees_as_their_rows_do(depth: int, engine
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_random_tables_and_parts_of_them_are_counted_as_their_rows(codes, kind, kept, depth) -> None:
     """All types of codes, missing values, parts without rows, one row."""
-    whole = Block(SCHEMA, np.ascontiguousarray(np.array(codes, dtype=kind).T), {})
+    whole = Block(SCHEMA, tuple(np.ascontiguousarray(np.array(codes, dtype=kind).T)), {})
     part = whole.at(np.flatnonzero(kept[: len(codes)]).astype(np.int32))
     counted, gathered = counts_and_rows(depth)
     of_all, rows_of_all = counts_and_rows(
@@ -406,7 +427,7 @@ def test_random_tables_and_parts_of_them_are_counted_as_their_rows(codes, kind, 
         words = gathered.count(block)
         data = TreeData(words[: len(TESTS)], words[len(TESTS) :], depth, CRITERIA["norm"].code)
         same_trees(TreeCounts(counted.count(block), depth, CRITERIA["norm"].code), data, depth)
-        given = dpf.Table.from_codes(SCHEMA, block.matrix[:, block.index])
+        given = dpf.Table.from_codes(SCHEMA, [column[block.index] for column in block.columns])
         for tree in ((0,), (3, 1, 2), (2, 0, 1, 3, 0, 2, 1)):
             leaves = plain_leaves(given, tree)
             code = CRITERIA["norm"].code

@@ -6,7 +6,7 @@ test on a missing value does not hold, so every row falls in one leaf.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -67,19 +67,25 @@ class CompleteTree:
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
         """Return the leaf that each row falls in, shape (rows,)."""
         chosen = self.candidates
-        owner = chosen.owner[self.tests]
-        attributes, codes, below = chosen.attributes[owner], chosen.codes[self.tests], chosen.kinds[self.tests] == BELOW
-        found = [_leaves(tile, attributes, codes, below, self.depth) for tile in block.tiles()]
+        read, places = np.unique(chosen.attributes[chosen.owner[self.tests]], return_inverse=True)
+        names = [chosen.schema.attributes[k].name for k in read]
+        codes, below = chosen.codes[self.tests], chosen.kinds[self.tests] == BELOW
+        found = [_leaves(tile, names, places, codes, below, self.depth) for tile in block.tiles()]
         return np.concatenate(found)
 
 
 def _leaves(
-    block: Block, attributes: NDArray[np.int64], codes: NDArray[np.int64], below: NDArray[np.bool_], depth: int
+    block: Block,
+    names: Sequence[str],
+    places: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    below: NDArray[np.bool_],
+    depth: int,
 ) -> NDArray[np.int64]:
-    """Return the leaf of each row: node k asks attributes[k] for codes[k], or for those at most."""
-    node = np.zeros(block.rows, dtype=np.int64)
-    rows = np.arange(block.rows) if block.is_whole else block.index
+    """Return the leaf of each row: node k asks attribute places[k] for codes[k], or for those at most."""
+    node, rows = np.zeros(block.rows, dtype=np.int64), np.arange(block.rows)
+    columns = np.stack([block.codes(name) for name in names])
     for _ in range(depth):
-        values, asked = block.matrix[attributes[node], rows], codes[node]
+        values, asked = columns[places[node], rows], codes[node]
         node = 2 * node + 2 - np.where(below[node], values <= asked, values == asked)
     return np.asarray(node - (2**depth - 1))

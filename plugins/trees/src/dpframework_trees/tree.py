@@ -172,7 +172,7 @@ class DecisionTree(Drawn):
 
     def codes(self, block: Block) -> NDArray[np.int64]:
         """Return the code of the most probable class of each row of a block, shape (rows,)."""
-        found = np.empty((block.matrix.shape[1], self.target.size))
+        found = np.empty((block.length, self.target.size))
         _route(self.predicting, block, found, lambda leaf: leaf.probabilities)
         return np.asarray(found[block.index].argmax(axis=1))
 
@@ -296,7 +296,7 @@ def _cut(split: Split, schema: Schema) -> Attribute | Cases:
 
 
 def _length(rows: Any) -> int:
-    return rows.codes.shape[1] if isinstance(rows, Table) else len(rows)
+    return rows.rows if isinstance(rows, Table) else len(rows)
 
 
 def _impurity(node: TreeNode) -> float:

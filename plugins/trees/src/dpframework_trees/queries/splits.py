@@ -61,7 +61,7 @@ class SplitScores(CriterionScores, CandidateScores):
         candidates: Candidates = inputs["candidates"]
         classes = block.codes(self.target.name)
         on_grid = inputs.get("only", _attributes_on_grid(candidates))
-        if len(on_grid) and candidates.attributes[on_grid].max() >= len(block.matrix):
+        if len(on_grid) and candidates.attributes[on_grid].max() >= len(block.columns):
             raise InputError(
                 "a derived attribute cannot be split on; derive a class, or split on the schema's attributes"
             )
