@@ -1,4 +1,4 @@
-"""A child that may be killed at any step, what it wrote before, and the steps."""
+"""Processes that are killed: a child at any step, and what it wrote before; a worker of a cluster."""
 
 from __future__ import annotations
 
@@ -58,6 +58,24 @@ def steps_tried(steps: int) -> range:
     There is a step before and one after each change, and little happens between one change and the next.
     """
     return range(steps) if os.environ.get("DPFRAMEWORK_EVERY_STEP") else range((steps - 1) % 2, steps, 2)
+
+
+class KillsAWorker:
+    """An observer that ends a worker of a cluster before one of the releases, and keeps what is charged.
+
+    The process ends as if the machine had failed: nothing that it holds is handed over.
+    """
+
+    def __init__(self, engine: Any, at: int) -> None:
+        self.engine, self.at, self.charges = engine, at, []
+
+    def charged(self, charge: Any) -> None:
+        self.charges.append(charge.path)
+        if len(self.charges) == self.at:
+            os.kill(min(self.engine._client.run(os.getpid).values()), signal.SIGKILL)
+
+    def released(self, release: Any) -> None:
+        pass
 
 
 class Crossings:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +13,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
+from killing import KillsAWorker
 
 import dpframework as dpf
 from dpframework.tables import dask_engine, holder
@@ -100,21 +99,6 @@ MINERS = [
 
 def releases(results: dpf.Results) -> str:
     return str(results.to_dict())
-
-
-class KillsAWorker:
-    """An observer that ends the process of a worker, before a release."""
-
-    def __init__(self, engine: dpf.Dask, at: int) -> None:
-        self.engine, self.at, self.charges = engine, at, []
-
-    def charged(self, charge: Any) -> None:
-        self.charges.append(charge.path)
-        if len(self.charges) == self.at:
-            os.kill(min(self.engine._client.run(os.getpid).values()), signal.SIGKILL)
-
-    def released(self, release: Any) -> None:
-        pass
 
 
 def test_a_study_has_the_results_that_it_has_in_memory(engine: dpf.Dask, place: Path) -> None:

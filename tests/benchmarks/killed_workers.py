@@ -8,11 +8,9 @@ the release in the middle. Examples with a query that gathers rows, or with samp
 
 from __future__ import annotations
 
-import os
-import signal
+import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,23 +20,10 @@ from dpframework.facts.attributes import Numeric
 from dpframework.run import Example
 from dpframework.study.registry import registry
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from killing import KillsAWorker
+
 ROWS = 60
-
-
-class Kills:
-    """Ends a worker before one of the releases, and keeps what is charged."""
-
-    def __init__(self, engine: dpf.Dask, at: int) -> None:
-        self.engine, self.at, self.charges = engine, at, []
-
-    def charged(self, charge: Any) -> None:
-        """Count."""
-        self.charges.append(charge.path)
-        if len(self.charges) == self.at:
-            os.kill(min(self.engine._client.run(os.getpid).values()), signal.SIGKILL)
-
-    def released(self, release: Any) -> None:
-        """Do nothing."""
 
 
 def study_of(example: Example) -> dpf.Study | None:
@@ -98,7 +83,7 @@ def tried(engine: dpf.Dask, name: str, example: Example) -> bool:
         expected = study.run(files, seed=3)
         if engine._client is not None:
             engine._client.wait_for_workers(2)  # the one that was killed before
-        observer = Kills(engine, -(-len(expected.charges) // 2))
+        observer = KillsAWorker(engine, -(-len(expected.charges) // 2))
         found = study.run(files, seed=3, engine=engine, observers=[observer])
     same = str(found["example"]) == str(expected["example"])
     once = observer.charges == [charge.path for charge in expected.charges]
