@@ -12,11 +12,9 @@ import itertools
 import os
 import secrets
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
-import attrs
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
@@ -26,45 +24,16 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
+from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.engines import Engine
-from dpframework.tables.files import Piece, TableFiles
-from dpframework.tables.holder import Absent, Asked, Derivation, Failed, Holder, Read, packages_here, versions
+from dpframework.tables.files import TableFiles
+from dpframework.tables.holder import Absent, Asked, Failed, Holder, Read, packages_here, versions
 from dpframework.tables.table import Table
 from dpframework.tables.watching import tell
 
 PATIENCE = 120.0  # seconds for a worker to be there, and to begin
 POLL = 0.5  # seconds after which a worker that has not answered is looked for
 MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
-
-
-@attrs.define(eq=False)
-class OpenedTable:
-    """A table on the cluster: its pieces, what was found in each, and which worker holds which."""
-
-    number: int
-    pieces: list[Piece]
-    key: bytes
-    read: dict[int, Read] = attrs.field(factory=dict)
-    places: dict[int, str] = attrs.field(factory=dict)
-    dropped: list[int] = attrs.field(factory=list)
-
-    def held_by(self, address: str) -> list[int]:
-        """Return the pieces that a worker holds."""
-        return [piece for piece, place in self.places.items() if place == address]
-
-
-@final
-@attrs.frozen(eq=False, repr=False, weakref_slot=True)
-class ClusterRows:
-    """Some rows of a table on a cluster: a number, and how they were made."""
-
-    table: OpenedTable
-    number: int
-    lineage: tuple[Derivation, ...] = ()
-
-    def __repr__(self) -> str:
-        """Show nothing."""
-        return "ClusterRows(rows are private)"
 
 
 @final
@@ -193,6 +162,14 @@ class Dask(Engine):
         self.counts(derived, [])
         return derived
 
+    def kept(self, rows: ClusterRows) -> dict[Hashable, Any]:
+        """See `Engine`: it is kept here, as sums."""
+        return rows.kept
+
+    def kept_around(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+        """See `Engine`."""
+        return rows.around
+
     def drop(self, rows: ClusterRows) -> None:
         """See `Engine`; parts that nobody has a handle of any more are dropped without it."""
         if rows.number == rows.table.number:
@@ -208,12 +185,7 @@ class Dask(Engine):
 
     def _made(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
         """Return handles of what is made of some rows."""
-        numbers = tuple(itertools.islice(self._numbers, number))
-        step = Derivation(rows.number, numbers, by, attribute)
-        made = [ClusterRows(rows.table, number, (*rows.lineage, step)) for number in numbers]
-        for one in made:
-            weakref.finalize(one, rows.table.dropped.append, one.number).atexit = False
-        return made
+        return rows.made(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
     def _connect(self) -> None:
         """Connect to the cluster, or start one, unless that was done."""
