@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -32,6 +33,7 @@ SCHEMA = dpf.Schema(
     ],
     rows=2000,
 )
+JOINT = dpf.queries.JointHistogram(SCHEMA.attributes)
 SECRET = "a-cell-that-nobody-may-see"
 
 
@@ -127,6 +129,36 @@ def test_files_that_change_are_not_read_again_for_a_lost_worker(engine: dpf.Dask
     with pytest.raises(dpf.InputError, match=r"\d.parquet: changed while the study ran"):
         engine.number(rows)
     engine.drop(rows)
+
+
+def test_a_sample_is_the_same_where_its_rows_are_read_again(engine: dpf.Dask, place: Path) -> None:
+    """And so are parts of it; when neither is used any more, nothing is kept of it."""
+    rows, generator = engine.open(TableFiles(place, SCHEMA)), np.random.default_rng(0)
+    sample = engine.sample(rows, lambda number: generator.random(number) < 0.3)
+    part = engine.split(sample, SCHEMA["ill"])[1]
+    before = [JOINT.evaluate(engine, one).tolist() for one in (sample, part)]
+    assert 400 < np.sum(before[0]) < 800
+    engine._holders.clear()  # as if each worker had been started anew: none holds a piece
+    assert [JOINT.evaluate(engine, one).tolist() for one in (part, sample)] == before[::-1]
+    del sample
+    gc.collect()
+    engine.number(rows)
+    assert JOINT.evaluate(engine, part).tolist() == before[1]
+    del part
+    gc.collect()
+    engine.number(rows)
+    assert not rows.table.masks
+    engine.drop(rows)
+
+
+def test_a_study_with_a_sample_has_the_results_that_it_has_in_memory(engine: dpf.Dask, place: Path) -> None:
+    schema = dpf.Schema(SCHEMA.attributes)
+    made, files = dpf.Study(schema, epsilon=1), TableFiles(place, schema)
+    count = dpf.step("rows", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
+    made.add_plan("some", dpf.sample("1/4", count, name="quarter"))
+    expected, found = (made.run(files, seed=3, **more)["some"]["quarter"] for more in ({}, {"engine": engine}))
+    assert found == expected
+    assert 300 < found < 700
 
 
 def quoting() -> dpf.Query:

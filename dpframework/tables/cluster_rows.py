@@ -12,12 +12,26 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.tables.files import Piece
-from dpframework.tables.holder import Derivation, Read
+from dpframework.tables.holder import Derivation, Mask, Read, SampleOf
 
 
 @attrs.define(eq=False)
 class OpenedTable:
-    """A table on the cluster: its pieces, what was found in each, and which worker holds which."""
+    """A table on the cluster: its pieces, what was found in each, and which worker holds which.
+
+    Attributes
+    ----------
+    number
+        What workers call it.
+    pieces, key
+        Parts that are read apart; and what digests of them are made by.
+    read, places
+        What was found in each, and the worker that holds it.
+    dropped
+        Numbers of rows that nobody has a handle of any more.
+    masks, told
+        By the number of a sample: which rows of each piece are in it, and of which pieces their workers were told.
+    """
 
     number: int
     pieces: list[Piece]
@@ -25,6 +39,22 @@ class OpenedTable:
     read: dict[int, Read] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
     dropped: list[int] = attrs.field(factory=list)
+    masks: dict[int, dict[int, Mask]] = attrs.field(factory=dict)
+    told: dict[int, set[int]] = attrs.field(factory=dict)
+
+    def lost(self, piece: int) -> None:
+        """Note that no worker holds a piece any more."""
+        self.places.pop(piece, None)
+        for told in self.told.values():
+            told.discard(piece)
+
+    def forgotten(self) -> tuple[int, ...]:
+        """Return the numbers of rows that workers may forget, and forget what is here of them."""
+        dropped, self.dropped = tuple(self.dropped), []
+        for number in dropped:
+            self.masks.pop(number, None)
+            self.told.pop(number, None)
+        return dropped
 
     def held_by(self, address: str) -> list[int]:
         """Return the pieces that a worker holds."""
@@ -46,13 +76,16 @@ class ClusterRows:
         What queries have kept of their sums (private).
     around
         What is kept of the rows that these are a part of, and of its other parts (private).
+    samples
+        Those that these rows are made of: they are not forgotten before, since they cannot be made again from rows.
     """
 
     table: OpenedTable
     number: int
-    lineage: tuple[Derivation, ...] = ()
+    lineage: tuple[Derivation | SampleOf, ...] = ()
     kept: dict[Hashable, Any] = attrs.field(factory=dict)
     around: tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None = None
+    samples: tuple[ClusterRows, ...] = ()
 
     def made(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
         """Return handles of the parts of a cut, or of the same rows with one more attribute: so many, by number.
@@ -62,13 +95,26 @@ class ClusterRows:
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
         parts = attribute is None and isinstance(by, Attribute | Cases)  # and each row is in one
-        found = []
+        found, samples = [], self._samples()
         for number, own in zip(numbers, kept, strict=True):
             around = (self.kept, [other for other in kept if other is not own]) if parts else None
-            one = ClusterRows(self.table, number, (*self.lineage, step), own, around)
+            one = ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)
             weakref.finalize(one, self.table.dropped.append, number).atexit = False
             found.append(one)
         return found
+
+    def sampled(self, number: int, masks: dict[int, Mask]) -> ClusterRows:
+        """Return a handle of a sample, given which rows of each piece are in it."""
+        self.table.masks[number] = masks
+        lineage = (*self.lineage, SampleOf(self.number, (number,)))
+        one = ClusterRows(self.table, number, lineage, samples=self._samples())
+        weakref.finalize(one, self.table.dropped.append, number).atexit = False
+        return one
+
+    def _samples(self) -> tuple[ClusterRows, ...]:
+        """Return the samples that what is made of these rows is made of."""
+        is_one = bool(self.lineage) and isinstance(self.lineage[-1], SampleOf)
+        return (*self.samples, self) if is_one else self.samples
 
     def __repr__(self) -> str:
         """Show nothing."""

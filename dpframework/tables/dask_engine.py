@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
@@ -25,9 +26,9 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
-from dpframework.tables.engines import Engine
+from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
-from dpframework.tables.holder import Absent, Asked, Failed, Holder, Read, packages_here, versions
+from dpframework.tables.holder import Absent, Asked, Failed, Holder, Mask, Read, SampleOf, packages_here, versions
 from dpframework.tables.table import Table
 from dpframework.tables.watching import tell
 
@@ -125,17 +126,21 @@ class Dask(Engine):
         InputError
             If a function fails, or counts in no integers; only the kind of failure comes back.
         """
-        table = asked[0][0].table
-        dropped, table.dropped = tuple(table.dropped), []
-        wanted = tuple(Asked(rows.number, rows.lineage, tuple(functions)) for rows, functions in asked)
-        counted = iter(self._counted(table, _pickled((wanted, dropped))))
+        rows = [one for one, _ in asked]
+        wanted = tuple(Asked(one.number, one.lineage, tuple(functions)) for one, functions in asked)
+        counted = iter(self._counted(rows, wanted, rows[0].table.forgotten(), rows[0].table.places))
         return [list(itertools.islice(counted, len(one.functions))) for one in wanted]
 
-    def _counted(self, table: OpenedTable, asked: bytes) -> list[NDArray[Any]]:
-        """Return all sums that workers are asked for, one after another."""
+    def _counted(
+        self, rows: Sequence[ClusterRows], wanted: tuple[Asked, ...], dropped: tuple[int, ...], pieces: Iterable[int]
+    ) -> list[NDArray[Any]]:
+        """Return all sums that workers are asked for, over some pieces, one after another."""
+        table, asked = rows[0].table, _pickled((wanted, dropped))
         totals: list[NDArray[Any]] = []
-        missing = set(table.places)
+        missing = set(pieces)
         for _ in range(MOST_LOSSES):
+            for one in rows:
+                self._tell_samples(one, missing)
             parts = {address: sorted(missing & set(table.held_by(address))) for address in set(table.places.values())}
             calls = {address: ("counts", table.number, pieces, asked) for address, pieces in parts.items() if pieces}
             for address, answer in self._answers(calls):
@@ -161,6 +166,30 @@ class Dask(Engine):
         (derived,) = self._made(rows, cases, 1, attribute)
         self.counts(derived, [])
         return derived
+
+    def sample(self, rows: ClusterRows, drawn: Callable[[int], NDArray[np.bool_]]) -> ClusterRows:
+        """See `Engine`: it is drawn here, piece by piece in the order of the rows, and each worker is told its own."""
+        (number,) = itertools.islice(self._numbers, 1)
+        masks = {}
+        for piece in sorted(rows.table.places):
+            (of_piece,) = self._counted([rows], (Asked(rows.number, rows.lineage, (rows_of,)),), (), [piece])
+            masks[piece] = Mask.of(drawn(int(of_piece[0])))
+        made = rows.sampled(number, masks)
+        self.counts(made, [])
+        return made
+
+    def _tell_samples(self, rows: ClusterRows, pieces: Iterable[int]) -> None:
+        """Tell the workers that hold some pieces which rows are in the samples that these rows are made of."""
+        table = rows.table
+        for k, step in enumerate(rows.lineage):
+            told = table.told.setdefault(step.made[0], set()) if isinstance(step, SampleOf) else set(pieces)
+            for piece in sorted(set(pieces) - told):
+                mask = table.masks[step.made[0]][piece]
+                asked = _pickled((Asked(step.source, rows.lineage[:k], ()), step.made[0], mask))
+                for _, answer in self._answers({table.places[piece]: ("sample", table.number, piece, asked)}):
+                    if answer is not None:
+                        _require_well(answer, "while it took a sample")
+                        told.add(piece)
 
     def kept(self, rows: ClusterRows) -> dict[Hashable, Any]:
         """See `Engine`: it is kept here, as sums."""
@@ -239,7 +268,7 @@ class Dask(Engine):
         """
         missing = list(pieces)
         for piece in missing:
-            table.places.pop(piece, None)
+            table.lost(piece)
         for _ in range(MOST_LOSSES):
             live = self._live()
             share = {address: len(table.held_by(address)) for address in live}

@@ -99,7 +99,7 @@ class Engine(abc.ABC):
 
     def number(self, rows: Rows) -> int:
         """Return the number of rows (private)."""
-        return int(self.sum(rows, _rows_of)[0])
+        return int(self.sum(rows, rows_of)[0])
 
     def kept(self, rows: Rows) -> dict[Hashable, Any]:
         """Return what queries have kept of some rows, to count the same again no more, and may add to (private).
@@ -165,7 +165,8 @@ def counted(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) 
     return [wide(function(block)) for function in functions]
 
 
-def _rows_of(block: Block) -> NDArray[np.int64]:
+def rows_of(block: Block) -> NDArray[np.int64]:
+    """Return the number of a block's rows."""
     return np.array([block.rows], dtype=np.int64)
 
 
@@ -246,7 +247,7 @@ class _Blocks(Engine):
 
     def sample(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""
-        return _Rows(block.at(block.index[drawn(block.rows)]) for block in rows)
+        return _Rows(self._at(block, block.index[drawn(block.rows)]) for block in rows)
 
     def sample_units(self, rows: Sequence[Block], drawn: Callable[[int], NDArray[np.bool_]]) -> list[Block]:
         """See `Engine`."""
@@ -255,7 +256,11 @@ class _Blocks(Engine):
             raise InputError("the table does not say whose each row is; read it with the unit's ids")
         present, unit_of = np.unique(np.concatenate(codes), return_inverse=True)
         kept = np.split(drawn(len(present))[unit_of], np.cumsum([len(own) for own in codes])[:-1])
-        return _Rows(block.at(block.index[own]) for block, own in zip(rows, kept, strict=True))
+        return _Rows(self._at(block, block.index[own]) for block, own in zip(rows, kept, strict=True))
+
+    def _at(self, block: Block, index: NDArray[np.int32]) -> Block:
+        """Return the rows of a block at some positions, kept as parts are."""
+        return block.at(packed(index, block.length) if self.mapped else index)
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""

@@ -60,6 +60,39 @@ class Derivation:
 
 
 @attrs.frozen
+class Mask:
+    """Which of some rows are in a sample: a bit each."""
+
+    bits: bytes
+    rows: int
+
+    @classmethod
+    def of(cls, mask: NDArray[np.bool_]) -> Mask:
+        """Return a mask as bits."""
+        return cls(np.packbits(mask).tobytes(), len(mask))
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Return it with a byte for each row."""
+        return np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.rows).view(np.bool_)
+
+
+@attrs.frozen
+class SampleOf:
+    """How some rows were drawn of others: a worker is told which of its own, before it is asked about them.
+
+    Attributes
+    ----------
+    source
+        The number of the rows that they were drawn of.
+    made
+        The number of the sample.
+    """
+
+    source: int
+    made: tuple[int]
+
+
+@attrs.frozen
 class Asked:
     """What a worker is asked for: counts of some rows, which it makes first if it does not have them.
 
@@ -74,7 +107,7 @@ class Asked:
     """
 
     rows: int
-    lineage: tuple[Derivation, ...]
+    lineage: tuple[Derivation | SampleOf, ...]
     functions: tuple[Callable[[Block], NDArray[Any]], ...]
 
 
@@ -144,9 +177,9 @@ class Holder:
         def counting() -> list[NDArray[Any]] | Absent:
             import cloudpickle
 
-            if any((table, piece) not in self._pieces for piece in pieces):
-                return Absent()
             asked, dropped = cloudpickle.loads(given)
+            if any(not self._has(table, piece, one) for piece in pieces for one in asked):
+                return Absent()
             totals: list[NDArray[Any]] | None = None
             for piece in pieces:
                 held = self._pieces[table, piece]
@@ -158,6 +191,28 @@ class Holder:
 
         return _guarded(counting)
 
+    def sample(self, table: int, piece: int, given: bytes) -> bytes:
+        """Make a sample of some rows of a piece; `given` is `Asked` of them, its number, and which rows are in it."""
+
+        def sampling() -> Absent | int:
+            import cloudpickle
+
+            asked, number, packed = cloudpickle.loads(given)
+            mask = packed.mask()
+            if not self._has(table, piece, asked):
+                return Absent()
+            held, start = self._pieces[table, piece], 0
+
+            def drawn(rows: int) -> NDArray[np.bool_]:
+                nonlocal start
+                start += rows
+                return np.asarray(mask[start - rows : start])
+
+            held[number] = self._engine.sample(self._made(held, asked.rows, asked.lineage), drawn)
+            return int(number)
+
+        return _guarded(sampling)
+
     def drop(self, table: int) -> None:
         """Forget all pieces of a table."""
         for place in [place for place in self._pieces if place[0] == table]:
@@ -168,10 +223,16 @@ class Holder:
         rows = self._made(held, asked.rows, asked.lineage)
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
-    def _made(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation]) -> Any:
+    def _has(self, table: int, piece: int, asked: Asked) -> bool:
+        """Tell whether a piece is here, and each sample that the rows are made of."""
+        held = self._pieces.get((table, piece))
+        samples = [step.made[0] for step in asked.lineage if isinstance(step, SampleOf)]
+        return held is not None and all(number in held for number in samples)
+
+    def _made(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
         """Return some rows of a piece, made of those that they come from where they are not there."""
         if number not in held:
-            step = next(one for one in lineage if number in one.made)
+            step = next(one for one in lineage if isinstance(one, Derivation) and number in one.made)
             source = self._made(held, step.source, lineage)
             if step.attribute is not None and isinstance(step.by, Cases):
                 parts: Sequence[Any] = [self._engine.derive(source, step.attribute, step.by)]

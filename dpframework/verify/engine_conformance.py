@@ -138,6 +138,28 @@ class EngineConformance(abc.ABC):
         assert [[one.tolist() for one in own] for own in self.engine.counts_of(asked)] == expected
         self.engine.drop(rows)
 
+    def test_a_sample_is_the_one_that_is_drawn(self, tmp_path: Path) -> None:
+        """Of all rows, of a part, of a sample: the draws for the rows in their order; it stays the same."""
+        if type(self.engine).sample is Engine.sample:
+            pytest.skip("the engine draws no samples; plans that have one are refused")
+        files, found = _write(tmp_path, (40, 0, 25)), []
+        for engine in (InMemory(), self.engine):
+            generator = np.random.default_rng(1)
+
+            def drawn(rows: int, generator: np.random.Generator = generator) -> NDArray[np.bool_]:
+                return generator.random(rows) < 0.6
+
+            rows = engine.open(files)
+            first, second = engine.sample(rows, drawn), engine.sample(engine.split(rows, SCHEMA["ill"])[0], drawn)
+            parts = engine.split(engine.sample(first, drawn), CASES)
+            derived = engine.derive(second, GROUP, CASES)
+            again = [JOINT.evaluate(engine, one).tolist() for one in (first, second, first, *parts)]
+            found.append([*again, JointHistogram([GROUP]).evaluate(engine, derived).tolist()])
+            del first
+            found[-1] += [JOINT.evaluate(engine, part).tolist() for part in parts]
+            engine.drop(rows)
+        assert found[0] == found[1]
+
     def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:
         """What is left counts as before."""
         (tmp_path / "a").mkdir()
