@@ -161,6 +161,22 @@ def test_a_study_with_a_sample_has_the_results_that_it_has_in_memory(engine: dpf
     assert 300 < found < 700
 
 
+def test_workers_forget_parts_that_nobody_has_a_handle_of(engine: dpf.Dask, place: Path) -> None:
+    """With the next count; as often as there are any."""
+    rows = engine.open(TableFiles(place, SCHEMA))
+    for _ in range(2):
+        parts = engine.split(rows, SCHEMA["ill"])
+        gone = {part.number for part in parts}
+        engine.number(parts[0])
+        assert not gone & set(rows.table.dropped)
+        del parts
+        gc.collect()
+        assert gone <= set(rows.table.dropped)
+        engine.number(rows)
+        assert not rows.table.dropped
+    engine.drop(rows)
+
+
 def quoting() -> dpf.Query:
     """Return a query that prints what it sees, and raises it; its class is no module's, so that its code travels."""
 

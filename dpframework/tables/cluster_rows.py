@@ -50,11 +50,12 @@ class OpenedTable:
 
     def forgotten(self) -> tuple[int, ...]:
         """Return the numbers of rows that workers may forget, and forget what is here of them."""
-        dropped, self.dropped = tuple(self.dropped), []
-        for number in dropped:
-            self.masks.pop(number, None)
-            self.told.pop(number, None)
-        return dropped
+        found = []
+        while self.dropped:  # handles that go write into this very list, at any time
+            found.append(self.dropped.pop())
+            self.masks.pop(found[-1], None)
+            self.told.pop(found[-1], None)
+        return tuple(found)
 
     def held_by(self, address: str) -> list[int]:
         """Return the pieces that a worker holds."""
