@@ -33,7 +33,7 @@ class Room(NamedTuple):
 
     prefix: NDArray[np.uint32]
     known: Integers
-    tables: Counts
+    tables: NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True)
