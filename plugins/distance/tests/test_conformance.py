@@ -50,7 +50,7 @@ QUERIES = {
 class TestDPDilca(MinerConformance):
     miner = DPDilca
     replays = 800
-    # the published sensitivities are twice what is needed; of many targets' choices not all lose most on one table
+    # the published sensitivities are twice what is needed; of many targets' choices not all lose most (see `witnesses`)
     min_tightness: ClassVar = {
         "tree": 0.9,
         "none": 0.9,

@@ -9,6 +9,10 @@ agree on them.
 A row that is added is of the common town and age, and lowers (town, age): it is ill and smokes. One that is replaced
 was neither, and lowered (ill, smokes), by a town and an age of its own. Attributes that are chosen one after another to
 tell the town lose so too: illness, then smoking, where age is likeliest.
+
+**Choices for all targets** do not all lose most on one table. Such a row has a target's value to itself, and agrees
+with nearly all rows on the target's context. So the target is in no context of another target that loses as much, and
+of two targets that are in each other's contexts one loses less.
 """
 
 from __future__ import annotations
