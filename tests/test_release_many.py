@@ -267,3 +267,19 @@ def test_a_mechanism_gives_each_answer_its_own_output(mechanism: dpf.Mechanism) 
         else:
             assert [round(float(one[0]) / 1000) for one in found] == [0, 1, 2, 3]
             assert {one.shape for one in found} == {(3,)}
+
+
+def test_a_mechanism_with_a_draw_of_its_own_draws_several_outputs_so_too() -> None:
+    """It does not inherit how another one draws several at once, which would be other noise than it states."""
+
+    @attrs.frozen
+    class Alone(Laplace):
+        name = "alone"
+
+        def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+            return "its own"
+
+    mechanism = Alone("0.3")
+    calibration = mechanism.calibrate(dpf.queries.Histogram(SCHEMA["age"]).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert calibration is not None
+    assert mechanism.release_many([1, 2], calibration, SystemRandomness()) == ["its own", "its own"]

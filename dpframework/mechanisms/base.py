@@ -161,6 +161,12 @@ class Mechanism(abc.ABC):
     needs_length: ClassVar[bool] = True  # whether noise depends on how many real numbers a query answers with
     assumptions: ClassVar[tuple[str, ...]] = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a class that draws in its own way draw several outputs so too, unless it says how."""
+        super().__init_subclass__(**options)
+        if "release" in vars(cls) and "release_many" not in vars(cls):
+            cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
+
     def misfit(self, facts: QueryFacts) -> str | None:
         """Return why the mechanism cannot serve a query (of declared sensitivity), or None."""
         if facts.sensitivity(self.norm) is None:
@@ -257,7 +263,8 @@ class Mechanism(abc.ABC):
         """Draw an output for each of several exact answers, independent of each other; by default one after another.
 
         What is asked of independent rows, or of the same rows in turn, has independent noise: outputs that are drawn in
-        one call must have the joint distribution that they have one by one.
+        one call must have the joint distribution that they have one by one. A class with a `release` of its own does
+        not inherit this from another mechanism: it draws one after another, or defines its own.
         """
         return [self.release(answer, calibration, randomness) for answer in answers]
 
