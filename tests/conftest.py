@@ -106,6 +106,11 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / ".out.unfinished"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of the site last: it is being built beside the others (see .ci/run), and they wait for it."""
+    items.sort(key=lambda item: item.path.name == "test_site.py")
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """Print the detection rate of the planted bugs (tests/test_verify_bugs.py)."""
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]

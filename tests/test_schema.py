@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
+from dpframework.facts.canonical import of_text
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 
@@ -53,7 +54,7 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
         case 0:
             return Boolean(name, **common)
         case 1:
-            return Categorical(name, draw(st.lists(texts, min_size=1, max_size=6, unique=True)), **common)
+            return Categorical(name, draw(st.lists(texts, min_size=1, max_size=6, unique_by=of_text)), **common)
         case 2:
             lower = draw(numbers)
             return Numeric(name, lower, lower + draw(st.floats(0.5, 1e6)), bins=draw(st.integers(1, 50)), **common)
