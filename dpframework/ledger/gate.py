@@ -64,8 +64,7 @@ class JournaledGate(Gate):
     def _release(self, one: Asked, answer: Any) -> Any:
         self.run.origin = fingerprint(_untraced(one.rows)[1], one.inputs)
         self._charged(one.charge)
-        candidates = self._candidates(one.charge, answer, one.inputs)
-        return self._released(one.charge, one.inputs, candidates, self.draw(one.charge, answer))
+        return self._made(one.charge, one.inputs, answer)
 
     def draw(self, charge: Charge, answer: Any) -> Any:
         """Return the output that is kept, or draw one and keep it."""

@@ -58,9 +58,7 @@ class Gate:
             If the query or the mechanism fails; in a private run the error names the step and the kind of failure only.
         """
         self._charged(charge)
-        answer = self.answer(charge, rows, inputs)
-        candidates = self._candidates(charge, answer, inputs)
-        return self._released(charge, inputs, candidates, self.draw(charge, answer))
+        return self._made(charge, inputs, self.answer(charge, rows, inputs))
 
     def release_many(self, asked: Sequence[Asked]) -> list[Any]:
         """Make releases that have been charged, together, and return them in order.
@@ -88,6 +86,11 @@ class Gate:
     def _charged(self, charge: Charge) -> None:
         for observer in self.observers:
             observer.charged(charge)
+
+    def _made(self, charge: Charge, inputs: dict[str, Any], answer: Any) -> Any:
+        """Draw the output for an answer, and tell it."""
+        candidates = self._candidates(charge, answer, inputs)
+        return self._released(charge, inputs, candidates, self.draw(charge, answer))
 
     def _released(self, charge: Charge, inputs: dict[str, Any], candidates: Sequence[Any] | None, output: Any) -> Any:
         """Tell the observers of an output, and return what the miner gets."""

@@ -89,28 +89,26 @@ class ClusterRows:
     samples: tuple[ClusterRows, ...] = ()
 
     def made(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
-        """Return handles of the parts of a cut, or of the same rows with one more attribute: so many, by number.
-
-        When one is not used any more, the workers are told to forget it.
-        """
+        """Return handles of the parts of a cut, or of the same rows with one more attribute: so many, by number."""
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
         parts = attribute is None and isinstance(by, Attribute | Cases)  # and each row is in one
         found, samples = [], self._samples()
         for number, own in zip(numbers, kept, strict=True):
             around = (self.kept, [other for other in kept if other is not own]) if parts else None
-            one = ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)
-            weakref.finalize(one, self.table.dropped.append, number).atexit = False
-            found.append(one)
+            found.append(ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)._until_dropped())
         return found
 
     def sampled(self, number: int, masks: dict[int, Mask]) -> ClusterRows:
         """Return a handle of a sample, given which rows of each piece are in it."""
         self.table.masks[number] = masks
         lineage = (*self.lineage, SampleOf(self.number, (number,)))
-        one = ClusterRows(self.table, number, lineage, samples=self._samples())
-        weakref.finalize(one, self.table.dropped.append, number).atexit = False
-        return one
+        return ClusterRows(self.table, number, lineage, samples=self._samples())._until_dropped()
+
+    def _until_dropped(self) -> ClusterRows:
+        """Return this handle; when nobody has it any more, workers are told to forget its rows."""
+        weakref.finalize(self, self.table.dropped.append, self.number).atexit = False
+        return self
 
     def _samples(self) -> tuple[ClusterRows, ...]:
         """Return the samples that what is made of these rows is made of."""

@@ -1,9 +1,8 @@
 """Numba kernels of the greedy plugin: numbers of rows of pairs and extensions, read off joint histograms.
 
-Symbols: `both` and `apart` are the numbers of rows in both supports and in exactly one. A literal is (position of its
-attribute, first, last, negated): a range of known codes or its complement among these. What is read off the histograms
-are numbers of rows in both supports, and in at least one. Scores are made of these by numpy,
-at the numbers that occur (see `scores`).
+Symbols: `both` and `either` are the numbers of rows in both supports and in at least one. A literal is (position of its
+attribute, first, last, negated): a range of known codes or its complement among these. These numbers are read off the
+histograms; scores are made of them by numpy (see `scores`).
 """
 
 from __future__ import annotations

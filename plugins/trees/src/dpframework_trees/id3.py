@@ -337,8 +337,8 @@ class _Resolved:
             usable = yield from self._with_points(table, region, usable)
         if len(usable) == 1:
             return usable[0]  # a choice among one needs no release
-        (chosen,) = yield [(table, "split", {"candidates": usable})]
-        return chosen  # type: ignore[no-any-return]
+        chosen: list[Split] = yield [(table, "split", {"candidates": usable})]
+        return chosen[0]
 
     def _with_points(self, table: PrivateTable, region: Region, usable: Candidates) -> Asking[Candidates]:
         """Release a split point for each numeric attribute, and keep that one only."""
