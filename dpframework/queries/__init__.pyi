@@ -1,3 +1,4 @@
+from .among import ReadsAmong as ReadsAmong
 from .base import (
     Declared as Declared,
     Norm as Norm,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpframework.facts import And, Below, Description, Equals, Not, Or, Schema, shortened
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
-from dpframework.queries import CellCounts, Match, MatchScores
+from dpframework.queries import CellCounts, Match, MatchScores, ReadsAmong
 from dpframework.results import CellTable, Redescription, Wanted, distinct
 from dpframework.run import PrivateTable
 from dpframework.tables import Block, tally
@@ -32,7 +32,7 @@ Masks = NDArray[np.bool_]
 
 @final
 @attrs.frozen
-class TruthCells(CellCounts):
+class TruthCells(ReadsAmong, CellCounts):
     """Rows by which of some descriptions hold for them, of the left view by the right view.
 
     The descriptions are given at run time, as many of either view as planned at most. A row is in one cell, whatever
@@ -42,18 +42,10 @@ class TruthCells(CellCounts):
     ----------
     most
         How many descriptions of either view, at most.
-    among
-        The names of the attributes that they may test; empty if that may be any.
     """
 
     name = "truth-cells"
     most: int
-    among: tuple[str, ...] = ()
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that the descriptions may test."""
-        return self.among
 
     @property
     def text(self) -> str:
@@ -95,7 +87,7 @@ def planned(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction
     """
     tables = -(-pairs // TOGETHER)
     chosen = step("pair", scores, Exponential(choices / pairs), threshold=scores.cap)
-    cells = TruthCells(min(pairs, TOGETHER), scores.attributes)
+    cells = TruthCells(min(pairs, TOGETHER), among=scores.attributes)
     counted = step("table", cells, DiscreteLaplace(counts / tables), uses=["pair"])
     return sequential(repeat(pairs, chosen), repeat(tables, counted))
 

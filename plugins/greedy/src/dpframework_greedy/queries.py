@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.queries import CellCounts, Query, Sensitivity
+from dpframework.queries import CellCounts, Query, ReadsAmong, Sensitivity
 from dpframework.tables import Block, counts_by_class, tally
 from dpframework_greedy.choices import Group, Lattice, Pool
 from dpframework_greedy.language import UNEXTENDED, Integers, Language, Redescribed
@@ -325,24 +325,13 @@ class ExtensionPool(Pool):
 
 @final
 @attrs.frozen
-class Cells(CellCounts):
+class Cells(ReadsAmong, CellCounts):
     """The number of rows in both supports of a redescription, in the left only, the right only, and in neither.
 
     The redescription is given at run time. The cells are disjoint: together they cost what one of them costs.
-
-    Attributes
-    ----------
-    among
-        The names of the attributes that it may be about; empty if that may be any.
     """
 
     name = "cells"
-    among: tuple[str, ...] = ()
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that the redescription may be about."""
-        return self.among
 
     @property
     def text(self) -> str:

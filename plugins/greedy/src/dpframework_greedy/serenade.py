@@ -94,7 +94,7 @@ class SerenadeCS(Serenade):
             parts.append(repeat(resolved.choices, each))
         qualities = resolved.pairs + resolved.choices
         counts = DiscreteLaplace(resolved.shares.quality * self.epsilon / qualities)
-        parts.append(repeat(qualities, step("quality", Cells(resolved.language.names), counts, uses=["pairs"])))
+        parts.append(repeat(qualities, step("quality", Cells(among=resolved.language.names), counts, uses=["pairs"])))
         return sequential(*parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
@@ -176,15 +176,14 @@ class SerenadeES(Serenade):
         quality = resolved.shares.quality * self.epsilon / resolved.pairs
         if resolved.choices:
             quality /= 2
-            counts = step("parent", Cells(resolved.language.names), DiscreteLaplace(quality), uses=["pairs"])
+            counts = step("parent", Cells(among=resolved.language.names), DiscreteLaplace(quality), uses=["pairs"])
             parts.append(repeat(resolved.pairs, counts))
             epsilon = resolved.shares.extensions * self.epsilon
             rounds, most, uses = resolved.choices, resolved.pairs, ["pairs", "parent"]
             parts.append(resolved.extension_step("extensions", epsilon, rounds, most, uses=uses, max_age=self.max_age))
         uses = ["pairs", "extensions"] if resolved.choices else ["pairs"]
-        parts.append(
-            repeat(resolved.pairs, step("quality", Cells(resolved.language.names), DiscreteLaplace(quality), uses=uses))
-        )
+        counts = step("quality", Cells(among=resolved.language.names), DiscreteLaplace(quality), uses=uses)
+        parts.append(repeat(resolved.pairs, counts))
         return sequential(*parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, positive
 from dpframework.mechanisms import PermuteAndFlip
 from dpframework.plan import Node, Step, sequential, step, walk
-from dpframework.queries import CandidateScores, Norm, Sensitivity
+from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
 from dpframework.results import Kept
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework.tables import Block
@@ -30,7 +30,7 @@ from dpframework_trees.tree import DecisionTree, TreeResult
 
 @final
 @attrs.frozen
-class CorrectPredictions(CandidateScores):
+class CorrectPredictions(ReadsAmong, CandidateScores):
     """For each of some released trees, the number of rows whose class it predicts.
 
     Attributes
@@ -39,20 +39,12 @@ class CorrectPredictions(CandidateScores):
         The class.
     answer_length
         How many trees there are.
-    among
-        The names of the attributes that it may read, the class among them; empty if that may be any.
     """
 
     name = "correct-predictions"
     integer = True
     target: Attribute
     answer_length: int
-    among: tuple[str, ...] = ()
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that the trees may test, and the class."""
-        return self.among
 
     @property
     def text(self) -> str:
@@ -150,7 +142,7 @@ class TreeChoice(Miner):
     def plan(self, schema: Schema) -> Node:
         """Plan each candidate, then the choice."""
         grown = [sequential(miner.plan(schema), name=_scope(k)) for k, miner in enumerate(self.miners)]
-        scores = CorrectPredictions(schema[self.target], len(self.miners), _read(grown))
+        scores = CorrectPredictions(schema[self.target], len(self.miners), among=_read(grown))
         return sequential(
             *grown, step("choice", scores, PermuteAndFlip(self.epsilon), uses=map(_scope, range(len(grown))))
         )

@@ -274,7 +274,7 @@ class _Resolved:
             read = len(self.candidates.split_on)
             tables = read if self.numerics or self.miner.splits == "binary" else read - level
             each = DiscreteLaplace(epsilon / tables)
-            return [repeat(tables, step("split", CodesByClass(self.target, self.read), each))]
+            return [repeat(tables, step("split", CodesByClass(self.target, among=self.read), each))]
         pointed = self.numerics if self.points else ()
         steps = [step(_point(a), *self.point_of(a, self.budget.threshold[level])) for a in pointed]
         most = len(self.candidates) + len(pointed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import attrs
 
 from dpframework.facts import Attribute
-from dpframework.queries import Query, Sensitivity
+from dpframework.queries import ReadsAmong, Sensitivity
 from dpframework_trees.criteria import Criterion, KnownRows
 
 
 @attrs.frozen
-class CriterionScores(Query):
+class CriterionScores(ReadsAmong):
     """Scores of candidates, each the sum of a criterion over disjoint sets of rows.
 
     Attributes
@@ -21,20 +21,12 @@ class CriterionScores(Query):
         The class attribute.
     rows
         What is public of their number.
-    among
-        The names of the attributes that it may read, the class among them; empty if that may be any.
     """
 
     integer = False
     criterion: Criterion
     target: Attribute
     rows: KnownRows
-    among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that it may read."""
-        return self.among
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:

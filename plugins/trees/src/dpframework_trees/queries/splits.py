@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError
-from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores, cell_counts
+from dpframework.queries import CandidateScores, CellCounts, PiecewiseScores, ReadsAmong, cell_counts
 from dpframework.tables import Block, counts_by_class
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.queries.criterion import CriterionScores
@@ -182,17 +182,11 @@ class ThresholdScores(CriterionScores):
 
 @final
 @attrs.frozen
-class CodesByClass(CellCounts):
+class CodesByClass(ReadsAmong, CellCounts):
     """The number of rows with each value of an attribute and each class; the attribute is given at run time."""
 
     name = "codes-by-class"
     target: Attribute
-    among: tuple[str, ...] = ()
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that it may be given, and the class."""
-        return self.among
 
     @property
     def text(self) -> str:

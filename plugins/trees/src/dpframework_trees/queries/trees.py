@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import CellCounts
+from dpframework.queries import CellCounts, ReadsAmong
 from dpframework.tables import Block
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.queries.criterion import CriterionScores
@@ -140,23 +140,11 @@ class TreeScores(CriterionScores):
 
 
 @attrs.frozen
-class _LeafTable(CellCounts):
+class _LeafTable(ReadsAmong, CellCounts):
     """The number of rows in each cell of a table whose rows are the leaves of a released tree.
 
     The tree is given at run time.
-
-    Attributes
-    ----------
-    among
-        The names of the attributes that it may read; empty if that may be any.
     """
-
-    among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that it may read."""
-        return self.among
 
     @property
     @abc.abstractmethod

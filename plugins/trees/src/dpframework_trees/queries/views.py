@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
-from dpframework.queries import CandidateScores, Norm, Query, Sensitivity
+from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.pairing import PairData, PairScore
 from dpframework_trees.queries.trees import all_of, packed, packed_classes
@@ -97,7 +97,7 @@ class Associations(CandidateScores):
 
 @final
 @attrs.frozen
-class TreePairScores(Query):
+class TreePairScores(ReadsAmong):
     """The score of every pair of complete trees: the first for a class, the second for the leaves of the first.
 
     Its answer is what a sampler of pairs computes scores from.
@@ -112,8 +112,6 @@ class TreePairScores(Query):
         The tests that each tree may ask.
     depth
         The number of levels of either tree.
-    among
-        The names of the attributes that it may read, the class's among them; empty if that may be any.
     """
 
     name = "tree-pair-scores"
@@ -124,12 +122,6 @@ class TreePairScores(Query):
     second: Candidates
     depth: int
     rows: int | None
-    among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that it may read."""
-        return self.among
 
     @property
     def gathers(self) -> bool:
