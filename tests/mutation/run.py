@@ -21,6 +21,7 @@ import contextlib
 import hashlib
 import importlib
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -51,6 +52,7 @@ GOAL = 0.95
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0"]
 # what tests import of others: a second each time, were it not imported before the fork
 OTHERS = ("hypothesis", "dp_accounting", "numba", "opendp.prelude", "pandas", "polars", "randomgen", "scipy.optimize")
+RUNNING: set[int] = set()  # forks that this process waits for
 
 
 @attrs.frozen
@@ -90,7 +92,7 @@ def main() -> int:
     arguments.folder.mkdir(exist_ok=True)
     os.chdir(ROOT)
     targets = [target for target in targets if not arguments.targets or target.name in arguments.targets]
-    with ProcessPoolExecutor(arguments.jobs, initializer=_enter_copy) as pool:
+    with _pool(arguments.jobs) as pool:
         return _report([outcome for target in targets for outcome in _try(target, targets, arguments, pool)])
 
 
@@ -168,9 +170,26 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _enter_copy() -> None:
+@contextlib.contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield processes with a copy of the project each; end them and delete the copies, also when stopped."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix="dpframework-mutants-") as copies:
+        pool = ProcessPoolExecutor(jobs, initializer=_enter_copy, initargs=(Path(copies),))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+                worker.join()
+
+
+def _enter_copy(copies: Path) -> None:
     """Give this process a copy of the project of its own, make its tests import from there, and import all else."""
-    copy = Path(tempfile.mkdtemp(prefix="dpframework-mutant-"))
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its processes
+    copy = Path(tempfile.mkdtemp(dir=copies))
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
     for name in listed.stdout.decode().splitlines():
         if (ROOT / name).is_file():
@@ -187,6 +206,16 @@ def _enter_copy() -> None:
     os.environ.setdefault("DPFRAMEWORK_DATA", str(ROOT.parent / "shared" / "data"))
     for name in OTHERS:
         importlib.import_module(name)
+
+
+def _end(*_: object) -> None:
+    """End this process and what it has forked."""
+    for child in RUNNING:
+        for kill in (os.kill, os.killpg):  # itself, should it not yet have a group of its own
+            with contextlib.suppress(ProcessLookupError):
+                kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os._exit(1)
 
 
 def _measured(modules: list[str], tests: list[str]) -> Observed:
@@ -231,6 +260,8 @@ def _in_fork(work: Callable[[], int], limit: float | None = None) -> tuple[int, 
     printed = Path(".printed")
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with printed.open("w") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
@@ -240,7 +271,9 @@ def _in_fork(work: Callable[[], int], limit: float | None = None) -> tuple[int, 
             resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
             signal.alarm(20 * int(limit))
         os._exit(_code_of(work))
+    RUNNING.add(child)
     _, status = os.waitpid(child, 0)
+    RUNNING.discard(child)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what a test has started and not ended
     return os.waitstatus_to_exitcode(status), printed.read_text(errors="replace").splitlines()
