@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -101,6 +102,14 @@ MINERS = [
 
 def releases(results: dpf.Results) -> str:
     return str(results.to_dict())
+
+
+def test_workers_of_this_machine_keep_memory_for_the_next_array(engine: dpf.Dask) -> None:
+    """Dask's own setting, which gives it back each time, costs more time than counting does."""
+    assert engine._client is not None
+    assert set(engine._client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_").values()) == {
+        os.environ.get("MALLOC_TRIM_THRESHOLD_")
+    }
 
 
 def test_a_study_has_the_results_that_it_has_in_memory(engine: dpf.Dask, place: Path) -> None:

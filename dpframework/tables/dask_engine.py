@@ -26,13 +26,13 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
+from dpframework.tables.connecting import PATIENCE, connected
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import Absent, Asked, Failed, Holder, Mask, Read, SampleOf, packages_here, versions
 from dpframework.tables.table import Table
 from dpframework.tables.watching import tell
 
-PATIENCE = 120.0  # seconds for a worker to be there, and to begin
 POLL = 0.5  # seconds after which a worker that has not answered is looked for
 MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
 
@@ -220,31 +220,8 @@ class Dask(Engine):
         """Connect to the cluster, or start one, unless that was done."""
         if self._client is not None:
             return
-        try:
-            from dask import config
-            from distributed import Client, LocalCluster
-        except ImportError:
-            raise NotOpened(
-                "engine 'dask' needs dask.distributed; install it with: pip install 'dpframework[dask]'"
-            ) from None
         with contextlib.ExitStack() as ending:
-            if self._address is None:
-                number = self._workers or os.cpu_count() or 1
-                # Dask gives up a worker that is not there again after 15 s: a busy machine takes longer to start one.
-                ending.enter_context(config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}))
-                pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # none but the scheduler's own
-                cluster = LocalCluster(n_workers=number, threads_per_worker=1, scheduler_kwargs=pages)
-                ending.callback(cluster.close)
-                self._client = Client(cluster, direct_to_workers=True)
-            else:
-                try:
-                    self._client = Client(self._address, timeout=PATIENCE)
-                except (OSError, ValueError) as error:
-                    raise NotOpened(
-                        f"no Dask scheduler can be reached at {self._address}: {type(error).__name__}; see that it "
-                        "runs, and that its version is this one's"
-                    ) from None
-            ending.callback(self._client.close)
+            self._client = connected(self._address, self._workers, ending)
             self._ending = ending.pop_all()
 
     def _live(self) -> list[str]:
