@@ -186,6 +186,34 @@ def test_workers_forget_parts_that_nobody_has_a_handle_of(engine: dpf.Dask, plac
     engine.drop(rows)
 
 
+def test_what_rows_were_made_of_is_not_kept_when_a_worker_is_lost(engine: dpf.Dask, place: Path) -> None:
+    """Their makings, of which nobody has a handle, are made once more, and forgotten once more."""
+    rows = engine.open(TableFiles(place, SCHEMA))
+    half = engine.split(rows, SCHEMA["ill"])[0]
+    parts = engine.split(half, SCHEMA["colour"])[1:]
+    before = [engine.number(part) for part in parts]
+    del half
+    gc.collect()
+    engine.number(rows)
+    engine._holders.clear()  # as if each worker had been started anew
+    assert [engine.number(part) for part in parts] == before
+    kept = {rows.number, *(part.number for part in parts)}
+    assert all(held == kept for held in held_on_workers(engine, rows))
+    engine.drop(rows)
+
+
+def held_on_workers(engine: dpf.Dask, rows: Any) -> list[set[int]]:
+    """Return the numbers of the rows that the present holders keep, piece by piece."""
+
+    def numbers(table: int, dask_worker: Any) -> list[set[int]]:
+        (latest,) = list(dask_worker.state.actors.values())[-1:]
+        return [set(held) for (of, _), held in latest._pieces.items() if of == table]
+
+    assert engine._client is not None
+    found = engine._client.run(numbers, rows.table.number)
+    return [held for one in found.values() for held in one]
+
+
 def quoting() -> dpf.Query:
     """Return a query that prints what it sees, and raises it; its class is no module's, so that its code travels."""
 
@@ -264,7 +292,7 @@ def test_no_row_value_or_code_travels(engine: dpf.Dask, tmp_path: Path, monkeypa
 
 def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     worker, (piece, *_) = holder.Holder(), TableFiles(place, SCHEMA).pieces(1)
-    read = cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((piece, b"key"))))
+    read = cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((piece, b"key", set()))))
     assert read.found.rows == 667
     asked = (holder.Asked(1, (), (quoting().count,)),), ()
     assert cloudpickle.loads(worker.counts(1, [0], cloudpickle.dumps(asked))) == holder.Failed("ValueError")

@@ -27,8 +27,8 @@ class OpenedTable:
         Parts that are read apart; and what digests of them are made by.
     read, places
         What was found in each, and the worker that holds it.
-    dropped
-        Numbers of rows that nobody has a handle of any more.
+    dropped, gone
+        Numbers of rows that nobody has a handle of any more: of which workers do not know yet, and of which they do.
     masks, told
         By the number of a sample: which rows of each piece are in it, and of which pieces their workers were told.
     """
@@ -39,6 +39,7 @@ class OpenedTable:
     read: dict[int, Read] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
     dropped: list[int] = attrs.field(factory=list)
+    gone: set[int] = attrs.field(factory=set)
     masks: dict[int, dict[int, Mask]] = attrs.field(factory=dict)
     told: dict[int, set[int]] = attrs.field(factory=dict)
 
@@ -55,6 +56,7 @@ class OpenedTable:
             found.append(self.dropped.pop())
             self.masks.pop(found[-1], None)
             self.told.pop(found[-1], None)
+        self.gone.update(found)
         return tuple(found)
 
     def held_by(self, address: str) -> list[int]:

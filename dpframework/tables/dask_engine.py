@@ -257,7 +257,7 @@ class Dask(Engine):
             while any(given.values()):
                 turn = {address: own.pop(0) for address, own in given.items() if own}
                 calls = {
-                    address: ("read", table.number, piece, _pickled((table.pieces[piece], table.key)))
+                    address: ("read", table.number, piece, _pickled((table.pieces[piece], table.key, table.gone)))
                     for address, piece in turn.items()
                 }
                 for address, answer in self._answers(calls):

@@ -12,7 +12,7 @@ import hashlib
 import io
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, final
 
@@ -147,22 +147,24 @@ class Holder:
     def __init__(self) -> None:
         self._engine = Mapped()  # whatever a table lies in, parts of it take a bit a row
         self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: rows by their number
+        self._gone: dict[int, set[int]] = {}  # by table: numbers of rows that nobody will ask for again
 
     def versions(self, packages: Sequence[str]) -> bytes:
         """Return what this worker would run: versions, and the digest of each package."""
         return _guarded(lambda: versions(packages))
 
     def read(self, table: int, piece: int, given: bytes) -> bytes:
-        """Read a piece of a table and keep it; `given` is that `Piece` and a key."""
+        """Read a piece of a table and keep it; `given` is that `Piece`, a key, and numbers of rows that are gone."""
 
         def reading() -> Read:
             import cloudpickle
 
-            described, key = cloudpickle.loads(given)
+            described, key, gone = cloudpickle.loads(given)
             if not isinstance(described, Piece):
                 raise TypeError("a piece of a table is expected")
             rows, found = described.read()
             self._pieces[table, piece] = {table: self._engine.load(rows)}
+            self._gone.setdefault(table, set()).update(gone)
             return Read(found, _digest(rows, key))
 
         return _guarded(reading, telling=True)
@@ -178,14 +180,15 @@ class Holder:
             import cloudpickle
 
             asked, dropped = cloudpickle.loads(given)
+            self._gone.setdefault(table, set()).update(dropped)
             if any(not self._has(table, piece, one) for piece in pieces for one in asked):
                 return Absent()
             totals: list[NDArray[Any]] | None = None
             for piece in pieces:
                 held = self._pieces[table, piece]
-                for number in dropped:
-                    held.pop(number, None)
+                self._forget(held, dropped)
                 own = [one for single in asked for one in self._counts(held, single)]
+                self._forget(held, self._gone[table] & held.keys())  # what some were made of, once more
                 totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
             return totals or []
 
@@ -217,6 +220,12 @@ class Holder:
         """Forget all pieces of a table."""
         for place in [place for place in self._pieces if place[0] == table]:
             del self._pieces[place]
+        self._gone.pop(table, None)
+
+    def _forget(self, held: dict[int, Any], numbers: Iterable[int]) -> None:
+        """Forget some rows of a piece."""
+        for number in numbers:
+            held.pop(number, None)
 
     def _counts(self, held: dict[int, Any], asked: Asked) -> list[NDArray[Any]]:
         """Return what functions count on some rows of a piece; without functions, the rows are made all the same."""
