@@ -6,10 +6,8 @@ import dpframework_distance.kernels as kernels
 import numpy as np
 import pytest
 from dpframework_distance.subsets import (
-    joint_counts,
     kept_counts,
     number_of_cells,
-    one_by_one,
     require_few_cells,
     subsets,
 )
@@ -46,19 +44,12 @@ def test_every_histogram_is_counted(block, order, containing):
         assert (layout.histogram(counts, *subset[::-1]) == counted(block, subset[::-1])).all()
 
 
-@pytest.mark.parametrize("target", range(5))
-def test_the_histograms_of_one_target_are_the_same_however_they_are_counted(block, target):
-    alone = joint_counts(block, block.schema.attributes, 3, target, True)
-    among_all = joint_counts(block, block.schema.attributes, 3, target, False)
-    assert (alone == among_all).all()
-
-
 def test_histograms_are_counted_once_a_block(block, monkeypatch):
     number = []
     count = kernels.add_joint_counts
     monkeypatch.setattr(kernels, "add_joint_counts", lambda *args: number.append(1) or count(*args))
-    for target in range(5):
-        joint_counts(block, block.schema.attributes, 3, target, False)
+    for _ in range(3):
+        kept_counts(block, block.schema.attributes, 3, None)
     assert len(number) == 1
 
 
@@ -106,15 +97,6 @@ def test_too_many_histograms_are_refused_with_their_number_and_what_would_do():
         require_few_cells(wide, 2, None)
 
 
-def test_targets_are_counted_one_by_one_where_all_at_once_are_too_many():
-    few, many = ([dpf.Categorical(f"a{k}", ["x", "y", "z", "w"]) for k in range(n)] for n in (20, 64))
-    assert not one_by_one(few, 4, range(20))
-    assert one_by_one(few, 4, [3])
-    assert one_by_one(many, 4, range(64))
-    with pytest.raises(dpf.InputError, match="set context_size = 3 or less"):
-        one_by_one(many, 5, range(64))
-
-
 def test_of_many_targets_the_last_ones_histograms_are_kept(block):
     from dpframework_distance import subsets as module
 
@@ -123,22 +105,3 @@ def test_of_many_targets_the_last_ones_histograms_are_kept(block):
         kept_counts(block, block.schema.attributes, 3, target)
     assert [(order, target) for _, order, target in module._COUNTED[block]] == [(2, None), (3, 4)]
     assert kept_counts(block, block.schema.attributes, 2, None) is every
-
-
-def test_contexts_are_the_same_however_histograms_are_counted(monkeypatch):
-    """A table whose targets are counted one by one, seeded: the same releases, and so the same distances."""
-    from dpframework_distance import DPDilca, dilca, subsets as module
-
-    rng = np.random.default_rng(2)
-    schema = dpf.Schema([dpf.Categorical(f"a{k}", ["x", "y", "z"]) for k in range(5)], rows=200)
-    table = dpf.Table.from_codes(schema, rng.integers(0, 3, (5, 200)) * (rng.random(200) < 0.5))
-    found = []
-    for most in (number_of_cells((3,) * 5, 3), number_of_cells((3,) * 5, 3) - 1):
-        monkeypatch.setattr(module, "MOST_CELLS", most)
-        study = dpf.Study(schema, epsilon=5, relation="replace-one")
-        study.add("d", DPDilca(5, context="max-dependency", context_size=2))
-        found.append((study.run(table, seed=1)["d"], dilca(table, context="max-dependency", context_size=2)))
-    for together, alone in zip(*found, strict=True):
-        assert together.contexts == alone.contexts
-        for name in together:
-            assert (together[name].matrix == alone[name].matrix).all()

@@ -90,16 +90,6 @@ def add_joint_counts(
 
 
 @njit(nogil=True, cache=True)
-def gather(counts: Counts, offsets: Integers, which: Integers, gathered: Counts) -> None:
-    """Copy the histograms of some subsets, one after another."""
-    to = 0
-    for k in range(len(which)):
-        for cell in range(offsets[which[k]], offsets[which[k] + 1]):
-            gathered[to] = counts[cell]
-            to += 1
-
-
-@njit(nogil=True, cache=True)
 def _found(number: int, large: Integers, of_large: Integers) -> Any:
     """Return f of a large number of rows."""
     low, high = 0, len(large) - 1
@@ -113,47 +103,48 @@ def _found(number: int, large: Integers, of_large: Integers) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def conditional_scores(
+def fill_sums(
     counts: Counts,
+    begins: Integers,
     sizes: Integers,
     subsets: Integers,
-    begins: Integers,
-    target: int,
+    places: Integers,
     small: Integers,
     large: Integers,
     of_large: Integers,
-    scores: Integers,
+    whole: Integers,
+    less: Integers,
 ) -> None:
-    """Fill in, for each subset, the sum of f over its cells less that over the cells without the target.
+    """Fill in, for each subset, the sum of f over the cells of its joint histogram, and of those without an attribute.
 
-    That is -N H(target | the others). Each subset holds the target; its histogram begins at begins[s]. `small`, `large`
-    and `of_large` are f of all numbers that occur (see `terms.Terms`).
+    The histogram of subset s begins at begins[s]. The sum over the cells without its attribute at a level is put at
+    less[places[s, level]], unless that is known (not negative); places are negative for what is not asked.
+    `small`, `large` and `of_large` are f of all numbers that occur (see `terms.Terms`).
     """
     number, order = subsets.shape
-    size = sizes[target]
     for s in range(number):
+        begin, inner = begins[s], 1
+        for level in range(order - 1, -1, -1):
+            inner *= sizes[subsets[s, level]]
+        end = begin + inner
+        found = np.int64(0)
+        for cell in range(begin, end):
+            own = np.int64(counts[cell])
+            found += small[own] if own < len(small) else _found(own, large, of_large)
+        whole[s] = found
         inner = 1
         for level in range(order - 1, -1, -1):
-            if subsets[s, level] == target:
-                break
-            inner *= sizes[subsets[s, level]]
-        step = size * inner
-        cells = 1
-        for level in range(order):
-            cells *= sizes[subsets[s, level]]
-        score = np.int64(0)
-        for outer in range(begins[s], begins[s] + cells, step):
-            for cell in range(outer, outer + inner):
-                together = np.int64(0)
-                for y in range(cell, cell + step, inner):
-                    together += counts[y]
-                if together == 0:
-                    continue
-                for y in range(cell, cell + step, inner):
-                    own = np.int64(counts[y])
-                    score += small[own] if own < len(small) else _found(own, large, of_large)
-                score -= small[together] if together < len(small) else _found(together, large, of_large)
-        scores[s] = score
+            step, place = inner * sizes[subsets[s, level]], places[s, level]
+            if place >= 0 and less[place] < 0:
+                found = np.int64(0)
+                for outer in range(begin, end, step):
+                    for cell in range(outer, outer + inner):
+                        together = np.int64(0)
+                        for y in range(cell, cell + step, inner):
+                            together += counts[y]
+                        found += small[together] if together < len(small) else _found(together, large, of_large)
+                less[place] = found
+            inner = step
 
 
 @njit(nogil=True, cache=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, nearest
-from dpframework.tables import Block, InMemory, Table
+from dpframework.tables import Engine, InMemory, Table
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_from
@@ -14,7 +16,7 @@ from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.resolved import attributes_and_targets
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import kept_counts, one_by_one, require_few_cells, subsets
+from dpframework_distance.subsets import kept_counts, require_few_cells, subsets
 
 NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 
@@ -51,20 +53,22 @@ def dilca(
     same = "baseline" if context == "relevant-redundant" else context
     asked = DPDilca(1, target=target, context=same, context_size=context_size, attributes=attributes, profiles=profiles)
     among, targets = attributes_and_targets(asked, table.schema)
-    (block,) = InMemory().load(table)
+    engine = InMemory()
+    rows = engine.load(table)
     require_few_cells(among, 2, None)
     layout = subsets(tuple(a.size for a in among), 2)
-    counts = kept_counts(block, among, 2, None)
+    counts = engine.sum(rows, lambda block: kept_counts(block, among, 2, None))
     pairs = {(a, b): layout.histogram(counts, a, b).astype(np.float64) for a, b in layout.position}
     if context in ("mean-su", "relevant-redundant"):
         su = _su(pairs, len(among))
         choose = above_the_mean if context == "mean-su" else relevant_not_redundant
         contexts = {t: choose(su, t) for t in targets}
     elif context == "max-relevance":
-        contexts = {t: _largest(_scores(block, among, t, 1), context_size) for t in targets}
+        contexts = {t: _largest(_scores(engine, rows, among, t, 1), context_size) for t in targets}
     else:
-        alone = one_by_one(among, context_size + 1, targets)
-        contexts = {t: _largest(_scores(block, among, t, context_size, alone=alone), 1) for t in targets}
+        require_few_cells(among, context_size + 1, max(targets, key=lambda target: among[target].size))
+        alone = len(targets) == 1
+        contexts = {t: _largest(_scores(engine, rows, among, t, context_size, alone=alone), 1) for t in targets}
     learned = {}
     for t, chosen in contexts.items():
         tables = {among[x].name: _exact(among, pairs, min(t, x), max(t, x)) for x in chosen}
@@ -88,12 +92,12 @@ def _su(pairs: dict[tuple[int, int], NDArray[np.float64]], number: int) -> NDArr
 
 
 def _scores(
-    block: Block, among: tuple[Attribute, ...], target: int, size: int, *, alone: bool = False
+    engine: Engine, rows: Any, among: tuple[Attribute, ...], target: int, size: int, *, alone: bool = False
 ) -> dict[tuple[int, ...], float]:
     """Return the score of each context, by the positions of its attributes."""
     query = ContextScores(among, size, RowBounds(1, None), target, alone)
     position = {attribute.name: k for k, attribute in enumerate(among)}
-    scores = query.answer(query.count(block))
+    scores = query.evaluate(engine, rows)
     contexts = [tuple(position[name] for name in context) for context in query.candidates()]
     return dict(zip(contexts, scores.tolist(), strict=True))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final, overload
 
@@ -14,26 +15,14 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, CellCounts, Sensitivity
 from dpframework.tables import Block
+from dpframework_distance.information import all_sums, scores_of
 from dpframework_distance.sensitivities import OfEntropies, RowBounds
-from dpframework_distance.subsets import Counts, Integers, Subsets, holding, joint_counts, kept_counts, subsets
-from dpframework_distance.terms import UNITS, Terms, sums_over
+from dpframework_distance.subsets import Counts, Subsets, holding, kept_counts, subsets
+from dpframework_distance.terms import UNITS, Terms
 
 
 def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
     return tuple(given)
-
-
-def _scores(counts: Counts, layout: Subsets, which: Integers, target: int) -> Integers:
-    """Return -N H(target | the others) of some subsets, in units, from the counts of all."""
-    from dpframework_distance.kernels import conditional_scores
-
-    counts = counts.view()
-    counts.flags.writeable = False  # a kernel is compiled for each kind of array
-    of = counts, layout.sizes, layout.members[which], layout.offsets[which], target
-    f = Terms.of(counts, sums_over(*of))
-    scores = np.zeros(len(which), dtype=np.int64)
-    conditional_scores(*of, f.small, f.large, f.of_large, scores)
-    return scores
 
 
 @final
@@ -104,14 +93,13 @@ class _SubsetScores(OfEntropies, CandidateScores):
         """What a context is scored for, for a reader."""
 
     @property
-    @abc.abstractmethod
-    def _layout(self) -> Subsets:
-        """One subset for each context."""
-
-    @property
     def answer_length(self) -> int:
         """The number of contexts."""
-        return len(self._layout.members)
+        return math.comb(len(self._may_be_in_contexts), self.context_size)
+
+    @property
+    def _may_be_in_contexts(self) -> tuple[Attribute, ...]:
+        return self.of
 
     def _subsets(self, order: int, containing: int | None = None) -> Subsets:
         return subsets(tuple(a.size for a in self.of), order, containing)
@@ -130,7 +118,7 @@ class ContextScores(_SubsetScores):
     target
         The position of Y among the attributes.
     alone
-        Whether these joint histograms are counted by themselves; else those of all targets are counted at once.
+        Whether there is no other target, whose scores would need the same joint histograms.
     """
 
     name = "context-scores"
@@ -145,28 +133,39 @@ class ContextScores(_SubsetScores):
         return bounds.of_scores(self.of[self.target].size)
 
     @property
-    def _layout(self) -> Subsets:
-        return self._subsets(self.context_size + 1, self.target)
+    def _may_be_in_contexts(self) -> tuple[Attribute, ...]:
+        return self.of[: self.target] + self.of[self.target + 1 :]
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return the contexts, each as names of attributes."""
-        members = self._layout.members[self._possible(inputs)]
-        return Contexts(self.of, members[members != self.target].reshape(len(members), -1))
+        return Contexts(self.of, self._contexts(inputs))
 
-    def _possible(self, inputs: Mapping[str, Any]) -> NDArray[np.bool_]:
-        """Return which contexts hold nothing that has been chosen before."""
+    def _contexts(self, inputs: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Return the contexts that hold nothing that has been chosen before: in the order of those with the target."""
+        every = self._subsets(self.context_size).members
         chosen = [k for k, attribute in enumerate(self.of) if attribute.name in inputs.get("chosen", ())]
-        return np.asarray(~np.isin(self._layout.members, chosen).any(axis=1))
+        return np.asarray(every[~np.isin(every, [self.target, *chosen]).any(axis=1)])
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of each context with the target."""
-        return joint_counts(block, self.of, self.context_size + 1, self.target, self.alone)
+        return kept_counts(block, self.of, self.context_size + 1, self.target)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
-        layout = self._layout
-        scores = _scores(counts, layout, np.arange(len(layout.members)), self.target)
-        return np.asarray(scores[self._possible(inputs)] / UNITS)
+        layout = self._subsets(self.context_size + 1, self.target)
+        chosen = [k for k, attribute in enumerate(self.of) if attribute.name in inputs.get("chosen", ())]
+        possible = np.flatnonzero(~np.isin(layout.members, chosen).any(axis=1))
+        return np.asarray(scores_of(counts, layout, possible, self.target) / UNITS)
+
+    def counting(
+        self, engine: Any, rows: Any, **inputs: Any
+    ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], NDArray[np.float64]]:
+        """Return the scores; where there are other targets, from what is counted once for all of them."""
+        if self.alone:
+            alone: NDArray[np.float64] = yield from super().counting(engine, rows, **inputs)
+            return alone
+        sums = yield from all_sums(engine, rows, self.of, self.context_size + 1)
+        return sums.scores(self._contexts(inputs), self.target) / UNITS
 
 
 @final
@@ -189,13 +188,9 @@ class CommonContextScores(_SubsetScores):
         """
         return bounds.of_common_scores([a.size for a in self.of], self.context_size)
 
-    @property
-    def _layout(self) -> Subsets:
-        return self._subsets(self.context_size)
-
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return the contexts, each as names of attributes."""
-        return Contexts(self.of, self._layout.members)
+        return Contexts(self.of, self._subsets(self.context_size).members)
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of contexts, then of contexts with each target."""
@@ -204,13 +199,13 @@ class CommonContextScores(_SubsetScores):
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (contexts,)."""
         scores = np.zeros(self.answer_length, dtype=np.int64)
-        inside, outside = self._layout, self._subsets(self.context_size + 1)
+        inside, outside = self._subsets(self.context_size), self._subsets(self.context_size + 1)
         end = inside.offsets[-1]
         for layout, part in ((inside, counts[:end]), (outside, counts[end:])):
             for target in range(len(self.of)):
                 which = holding(layout, target)
                 members = layout.members[which]
-                of_target = _scores(part, layout, which, target)
+                of_target = scores_of(part, layout, which, target)
                 if layout is inside:
                     scores[which] += of_target
                 else:
@@ -267,7 +262,7 @@ class _PairEntropies(OfEntropies):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of the pairs."""
-        return joint_counts(block, self.of, 2, self.target, alone=True)
+        return kept_counts(block, self.of, 2, self.target)
 
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return N H of each attribute and of each pair, in units."""

@@ -101,7 +101,7 @@ class _OfSize(Selection):
     bounds
         What is public of the number of rows.
     alone
-        Whether each target's joint histograms are counted by themselves (see `subsets.one_by_one`).
+        Whether there is a single target, whose joint histograms no other one needs.
     """
 
     size: int

@@ -50,6 +50,12 @@ class Subsets:
     members: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, sizes: Sequence[int], members: Integers) -> Subsets:
+        """Return some subsets of attributes of these sizes."""
+        widths = np.asarray(sizes, dtype=np.int64)
+        return cls(widths, members, np.concatenate([[0], np.cumsum(widths[members].prod(axis=1))]))
+
     @functools.cached_property
     def position(self) -> dict[tuple[int, ...], int]:
         """The position of each subset."""
@@ -75,9 +81,7 @@ def subsets(sizes: tuple[int, ...], order: int, containing: int | None = None) -
     if containing is not None:
         members = np.sort(np.concatenate([members, np.full((number, 1), containing)], axis=1), axis=1)
         members = members[np.lexsort(members.T[::-1])]
-    widths = np.asarray(sizes, dtype=np.int64)
-    cells = widths[members].prod(axis=1)
-    return Subsets(widths, members, np.concatenate([[0], np.cumsum(cells)]))
+    return Subsets.of(sizes, members)
 
 
 def number_of_cells(sizes: Sequence[int], order: int, containing: int | None = None) -> int:
@@ -123,24 +127,6 @@ def require_few_cells(attributes: Sequence[Attribute], order: int, containing: i
     )
 
 
-def one_by_one(attributes: Sequence[Attribute], order: int, targets: Sequence[int]) -> bool:
-    """Return whether the joint histograms of each target are to be counted by themselves.
-
-    They are where there is one target, and where memory does not allow those of all targets at once: then a histogram
-    is counted once for each of its targets.
-
-    Raises
-    ------
-    InputError
-        If memory does not allow those of one target.
-    """
-    together = number_of_cells([attribute.size for attribute in attributes], order) <= MOST_CELLS
-    if len(targets) > 1 and together:
-        return False
-    require_few_cells(attributes, order, max(targets, key=lambda target: attributes[target].size))
-    return True
-
-
 _COUNTED: weakref.WeakKeyDictionary[Block, dict[tuple[object, ...], Counts]] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 
@@ -161,7 +147,7 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
     if larger is not None and order < len(attributes):
         counts = _summed(larger, subsets(tuple(a.size for a in attributes), order + 1, containing), layout)
     else:
-        counts = _counted(block, [attribute.name for attribute in attributes], layout, order)
+        counts = counted(block, [attribute.name for attribute in attributes], layout)
     counts.flags.writeable = False
     with _LOCK:
         for other in [other for other in kept if containing is not None and other[2] not in (None, containing)]:
@@ -170,10 +156,11 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
     return counts
 
 
-def _counted(block: Block, names: Sequence[str], layout: Subsets, order: int) -> Counts:
-    """Count a block's rows, a tile after the other."""
+def counted(block: Block, names: Sequence[str], layout: Subsets) -> Counts:
+    """Return a block's joint histograms of some subsets of the attributes that are named; one tile after another."""
     from dpframework_distance.kernels import Room, add_joint_counts
 
+    order = layout.members.shape[1]
     counts = np.zeros(layout.offsets[-1], dtype=np.int32)
     largest = int(np.diff(layout.offsets).max(initial=0))
     tables = np.zeros((4, min(largest, MOST_IN_TABLES)), dtype=np.int32)
@@ -193,34 +180,6 @@ def _summed(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
         table = larger.histogram(counts, *members, other).sum(axis=-1, dtype=np.int32)
         found[layout.offsets[k] : layout.offsets[k + 1]] = table.ravel()
     return found
-
-
-def joint_counts(block: Block, attributes: Sequence[Attribute], order: int, target: int | None, alone: bool) -> Counts:
-    """Return a block's joint histograms that hold the target (or all, if it is None), as `subsets` lists them.
-
-    Parameters
-    ----------
-    block
-        The block of rows.
-    attributes
-        The attributes.
-    order
-        How many attributes a histogram has.
-    target
-        The position of the attribute that they hold.
-    alone
-        Whether no other step needs histograms without the target; else all are counted, and kept for those steps.
-    """
-    if alone or target is None:
-        return kept_counts(block, attributes, order, target)
-    from dpframework_distance.kernels import gather
-
-    counts = kept_counts(block, attributes, order, None)
-    sizes = tuple(a.size for a in attributes)
-    every, held = subsets(sizes, order), subsets(sizes, order, target)
-    gathered = np.empty(held.offsets[-1], dtype=np.int32)
-    gather(counts, every.offsets, holding(every, target), gathered)
-    return gathered
 
 
 @functools.lru_cache(maxsize=256)

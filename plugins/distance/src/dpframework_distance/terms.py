@@ -99,20 +99,22 @@ class Terms:
         return found
 
 
-def sums_over(counts: Counts, sizes: Integers, members: Integers, begins: Integers, target: int) -> Integers:
-    """Return the number of rows, and where some number may be large the counts of some subsets without the target.
+def sums_over(counts: Counts, begins: Integers, sizes: Integers, subsets: Integers, places: Integers) -> Integers:
+    """Return the number of rows, and where some number may be large the counts without each attribute that is asked.
 
     Parameters
     ----------
-    counts, sizes, members, begins, target
-        As for `kernels.conditional_scores`.
+    counts, begins, sizes, subsets, places
+        As for `kernels.fill_sums`.
     """
-    if not len(members):
+    if not len(subsets):
         return np.zeros(0, dtype=np.int64)
-    rows = counts[begins[0] : begins[0] + sizes[members[0]].prod()].sum(keepdims=True, dtype=np.int64)
+    rows = counts[begins[0] : begins[0] + sizes[subsets[0]].prod()].sum(keepdims=True, dtype=np.int64)
     found = [rows]
     if rows[0] >= WHOLE:
-        for subset, begin in zip(members, begins, strict=True):
-            shape, axis = sizes[subset], int(np.flatnonzero(subset == target)[0])
-            found.append(counts[begin : begin + shape.prod()].reshape(shape).sum(axis=axis, dtype=np.int64).ravel())
+        asked, first = np.unique(places, return_index=True)
+        for s, level in (divmod(at, subsets.shape[1]) for at in first[asked >= 0].tolist()):
+            shape, begin = sizes[subsets[s]], begins[s]
+            table = counts[begin : begin + shape.prod()].reshape(shape)
+            found.append(table.sum(axis=level, dtype=np.int64).ravel())
     return np.concatenate(found)
