@@ -276,9 +276,33 @@ def test_a_study_file_reads_many_files_and_keeps_the_values_that_it_needs(
 def test_whoever_watches_is_told_of_files_and_never_of_rows(tmp_path: Path) -> None:
     for k, rows in enumerate((3, 0, 50)):
         pl.DataFrame({"ill": pl.Series([True] * rows, dtype=pl.Boolean)}).write_parquet(tmp_path / f"{k}.parquet")
-    told: list[tuple[int, int]] = []
+    told: list[tuple[float, int]] = []
     with watched(lambda *numbers: told.append(numbers)):
         dpf.read_table(tmp_path, dpf.Schema([dpf.Boolean("ill")]))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert list(dict.fromkeys(told)) == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    number = len(told)
     dpf.read_table(tmp_path, dpf.Schema([dpf.Boolean("ill")]))
-    assert len(told) == 3
+    assert len(told) == number
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_whoever_watches_is_told_what_share_of_a_file_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(parquet_files, "MOST_ROWS", 1 << 14)
+    frame, place = pl.DataFrame({"ill": np.arange(1 << 16) % 7 % 2 == 0}), tmp_path / f"0.{kind}"
+    if kind == "parquet":
+        frame.write_parquet(place)
+    else:
+        text = frame.write_csv().encode()
+        place.write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
+    told: list[tuple[float, int]] = []
+    with watched(lambda *numbers: told.append(numbers)):
+        dpf.read_table([place, place], dpf.Schema([dpf.Boolean("ill")]))
+    done = [files for files, _ in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1], {of for _, of in told}) == (0, 2, {2})
+    for file in range(2):
+        shares = {round(4 * (share - file)) / 4 for share in done}
+        assert {1.0} | ({0.5} if kind != "csv.gz" else set()) <= shares  # a small packed file is read at once

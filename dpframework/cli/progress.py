@@ -25,7 +25,7 @@ class _Shown(Observer):
 def progress() -> Iterator[Observer]:
     """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal.
 
-    While the table is read, the bar counts files: how many rows there are is nobody's business.
+    While the table is read, the bar counts files, and shares of a file: how many rows there are is nobody's business.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:
@@ -44,8 +44,22 @@ def progress() -> Iterator[Observer]:
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
-        def told(done: int, files: int) -> None:
-            bar.update(task, description=f"reading: {done} of {files} files")
+        def told(done: float, files: int) -> None:
+            bar.update(task, description=reading_text(done, files))
 
         with watched(told):
             yield _Shown(lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0]))
+
+
+def reading_text(done: float, files: int) -> str:
+    """Return how far reading has come.
+
+    Examples
+    --------
+    >>> reading_text(2, 20), reading_text(2.25, 20)
+    ('reading: 2 of 20 files', 'reading: file 3 of 20, 25 %')
+    """
+    whole = int(done)
+    if done == whole:
+        return f"reading: {whole} of {files} files"
+    return f"reading: file {whole + 1} of {files}, {done - whole:.0%}".replace("%", " %")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.columns import quietly
+from dpframework.tables.watching import tell_share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,7 +123,10 @@ def _texts(path: Path) -> Iterator[bytes]:
     packed = path.name.lower().endswith(".gz")
     try:
         with path.open("rb") as file:
-            yield from _pieces(gzip.GzipFile(fileobj=file) if packed else file)
+            size = os.fstat(file.fileno()).st_size
+            for text in _pieces(gzip.GzipFile(fileobj=file) if packed else file):
+                yield text
+                tell_share(file.tell() / max(size, 1))
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
     except OSError as error:

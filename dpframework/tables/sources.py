@@ -183,6 +183,7 @@ def _of_files(
 
 def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
     """Yield the blocks of one file after another, and say when one was read."""
+    tell(0, len(files))
     for done, blocks in enumerate(files, start=1):
         for block in blocks:
             yield [block[name] for name in names]

@@ -1,26 +1,51 @@
-"""How far the reading of a table has come: in files, which are public, and never in rows."""
+"""How far the reading of a table has come: in files and shares of a file, and never in rows."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from typing import final
 
-_watcher: ContextVar[Callable[[int, int], None] | None] = ContextVar("dpframework_watcher", default=None)
+import attrs
+
+
+@final
+@attrs.define
+class _Watch:
+    """Who watches, and of what they were told last."""
+
+    told: Callable[[float, int], None]
+    done: int = 0
+    files: int = 1
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None)
 
 
 @contextlib.contextmanager
-def watched(told: Callable[[int, int], None]) -> Iterator[None]:
-    """Call a function with the number of files that were read, and of all, whenever one more was, in this context."""
-    token = _watcher.set(told)
+def watched(told: Callable[[float, int], None]) -> Iterator[None]:
+    """Call a function with the number of files that were read, and of all, whenever more was read, in this context.
+
+    Of a file that is being read, its share counts: 2.25 is a quarter of the third file.
+    """
+    token = _watch.set(_Watch(told))
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watch.reset(token)
 
 
 def tell(done: int, files: int) -> None:
     """Say how many files were read, of how many, if somebody watches."""
-    told = _watcher.get()
-    if told is not None:
-        told(done, files)
+    watch = _watch.get()
+    if watch is not None:
+        watch.done, watch.files = done, files
+        watch.told(done, files)
+
+
+def tell_share(share: float) -> None:
+    """Say how much of the file that is being read was read, from 0 to 1, if somebody watches."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.told(watch.done + min(share, 1.0), watch.files)
