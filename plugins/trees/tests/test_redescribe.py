@@ -339,6 +339,7 @@ def test_extraction_is_the_algorithm_as_it_is_written(seed):
         if one.jaccard >= 0.15 and 5 <= support <= 0.8 * table.sum() and one.p_value <= 0.2:
             expected.add(one)
     found, number = extract(grown, counts, variance, constraints)
+    found = [attrs.evolve(one, shown_from=0.0) for one in found]
     assert (set(found), len(found), number) == (expected, len(expected), expected_number)
 
 
@@ -353,6 +354,32 @@ def test_constraints_are_met_by_all_that_is_returned():
         assert one.jaccard >= 0.3
         assert 50 <= one.support.value <= 0.6 * counts.sum()
         assert one.p_value <= 1e-3
+
+
+@pytest.mark.parametrize(
+    "asked", [{"min_jaccard": 0.45}, {"min_support": 120, "max_p_value": 1}, {"max_p_value": 1e-9}]
+)
+def test_an_index_is_shown_from_where_its_sides_fulfil_the_constraints(asked):
+    constraints = Constraints(**asked)
+    rng = np.random.default_rng(0)
+    trees = {dpf.View.LEFT: tree(LEFT, 0, 1, 2), dpf.View.RIGHT: tree(RIGHT, 0, 1, 2)}
+    found, _ = extract(trees, rng.integers(0, 40, (4, 4)) + 150 * np.eye(4, dtype=int), 2.0, constraints)
+    binding = []
+    for one in found:
+        left, right, rows = one.left_support.value, one.right_support.value, one.rows.value
+        both = np.arange(min(left, right) + 1)
+        index = both / (left + right - both)
+        fulfilled = {
+            "min_jaccard": index >= constraints.min_jaccard,
+            "min_support": both >= constraints.min_support,
+            "max_p_value": dpf.results.p_values(both, np.full(len(both), left), np.full(len(both), right), rows)
+            <= constraints.max_p_value,
+        }
+        first = {name: int(held.argmax()) for name, held in fulfilled.items()}
+        last = max(first, key=first.__getitem__)
+        binding.append(last)
+        assert index[first[last] - 1] < one.shown_from <= index[first[last]]
+    assert sum(name in asked for name in binding) >= 10
 
 
 @pytest.mark.parametrize("relation", list(dpf.Relation))

@@ -141,6 +141,7 @@ def extract(
     of_left, of_right = np.split(_distinct(unions), [n_left], axis=1)
     total, left_rows, right_rows = table.sum(), of_left @ table.sum(axis=1), of_right @ table.sum(axis=0)
     both = ((of_left @ table) * of_right).sum(axis=1)
+    floors = _shown_from(left_rows, right_rows, total, constraints)
     left_leaves, right_leaves = of_left.sum(axis=1), of_right.sum(axis=1)
     found = []
     for k in np.flatnonzero(_fulfilling(both, left_rows, right_rows, total, constraints)):
@@ -154,6 +155,7 @@ def extract(
             left_only=Noisy(left_rows[k] - both[k], variance * left_leaves[k] * (n_right - right_leaves[k])),
             right_only=Noisy(right_rows[k] - both[k], variance * (n_left - left_leaves[k]) * right_leaves[k]),
             rows=Noisy(total, variance * table.size),
+            shown_from=float(floors[k]),
         )
         found.append(redescription)
     return found, looked_at
@@ -205,3 +207,19 @@ def _fulfilling(
         & (both <= constraints.max_support * rows)
         & (p_values(both, left, right, rows) <= constraints.max_p_value)
     )
+
+
+def _shown_from(
+    left: NDArray[np.float64], right: NDArray[np.float64], rows: float, constraints: Constraints
+) -> NDArray[np.float64]:
+    """Return the noisy Jaccard index from which sides with these supports fulfil the constraints.
+
+    They do from a number of rows in both on: the least support, or the first number with a p-value that is small
+    enough.
+    """
+    from scipy.stats import binom
+
+    size = max(round(rows), 1)
+    expected = np.prod([np.clip(np.rint(side), 0, size) / size for side in (left, right)], axis=0)
+    least = np.maximum(binom.isf(constraints.max_p_value, size, expected) + 1, constraints.min_support)
+    return np.asarray(np.maximum(least / np.maximum(left + right - least, least), constraints.min_jaccard))
