@@ -281,6 +281,18 @@ def test_what_is_learned_follows_from_public_facts(sizes: Any, rows: int | None,
     assert edges_or_contexts(among, range(len(among)), schema, budget, 3) == choice
 
 
+@pytest.mark.parametrize(("amount", "zcdp"), [("4.85", False), ("0.0457", True)])
+def test_contexts_are_chosen_from_the_rows_where_their_counts_have_a_noise_of_three_hundredths(
+    amount: str, zcdp: bool
+) -> None:
+    """Of 20 attributes of four values: 45 joint histograms of 16 cells and 20,000 rows share seven tenths."""
+    among = [dpf.Categorical(f"a{k}", list("abcd")) for k in range(20)]
+    schema = dpf.Schema(among, rows=20_000)
+    for factor, choice in ((Fraction("0.99"), 19), (Fraction("1.01"), None)):
+        budget = DistanceBudget(Fraction(amount) * factor, zcdp, zcdp)
+        assert edges_or_contexts(among, range(20), schema, budget, 3) == choice
+
+
 def test_the_noisier_marginals_are_the_more_of_the_budget_they_get() -> None:
     sizes, budget = (2, 2, 2, 4, 4, 4, 4, 5, 5), DistanceBudget(Fraction(1), False, False)
     shares = [share_of_marginals(sizes, rows, budget) for rows in (10**9, 1_473, 100, None)]

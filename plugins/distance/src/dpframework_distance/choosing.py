@@ -1,7 +1,7 @@
 """`context = "auto"`: which way of learning fits a table, from public facts alone.
 
 How much noise there is next to what is to be learned follows from the budget, the number of rows, and the attributes'
-sizes. The rule and its constants come from Adult, Cmc and Mushroom (docs/distances.md has results on other tables):
+sizes. The rule and its constants come from Adult, Cmc, Mushroom and made tables (docs/distances.md has results):
 
 - with f the number of pairs whose joint histograms would have a relative noise of about a sixth, with what the budget
   leaves for them (the less noise marginals have, the less of it they get): where f is less than a context has
@@ -24,7 +24,7 @@ from dpframework.mechanisms import groups_by_size
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.subsets import MOST_CELLS, number_of_cells
 
-CLEAR = 0.02  # relative noise of all contexts' joint histograms at which contexts are chosen from the rows
+CLEAR = 0.03  # relative noise of all contexts' joint histograms at which contexts are chosen from the rows
 CLEAR_FOR_ONE = 0.2  # the same where there is a single target
 TABLES = 0.7  # of the budget, for the joint histograms of contexts
 TREE = Fraction(17, 20)  # for the marginals and the joint histograms of a tree; the rest selects its edges
@@ -45,7 +45,6 @@ def edges_or_contexts(
     rows = schema.rows if schema.rows is not None else schema.max_rows
     if rows is None:
         return 0
-    epsilon = like_epsilon(budget, len(sizes))
     if len(targets) == 1:
         cells = statistics.fmean(sizes[targets[0]] * size for k, size in enumerate(sizes) if k != targets[0])
         tables, bound, only = float(min(context_size, len(sizes) - 1)), CLEAR_FOR_ONE, targets[0]
@@ -54,12 +53,19 @@ def edges_or_contexts(
         every = len(sizes) * (len(sizes) - 1) // 2
         tables, bound, only = 0.75 * min(context_size * len(sizes), every), CLEAR, None
     fits = context_size < len(sizes) and number_of_cells(sizes, context_size + 1, only) <= MOST_CELLS
-    if fits and _LAPLACE * tables * cells / (TABLES * epsilon * rows) <= bound:
+    if fits and cells * deviation_of(tables, budget) / rows <= bound:
         return None
+    epsilon = like_epsilon(budget, len(sizes))
     edges = edges_worth(sizes, rows, epsilon * float(TREE - share_of_marginals(sizes, rows, budget)))
     noisy = number_of_cells(sizes, 2) > MOST_CELLS or noise_of_marginals(sizes, rows, budget) > NOISY_MARGINALS
     few = edges < min(context_size, len(sizes) - 1)
     return 0 if few or noisy or only is not None else edges
+
+
+def deviation_of(tables: float, budget: DistanceBudget) -> float:
+    """Return the deviation of a count of so many joint histograms that share the budget, if a row is replaced."""
+    amount = TABLES * float(budget.amount)
+    return math.sqrt(tables / amount) if budget.zcdp else _LAPLACE * tables / amount
 
 
 def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
