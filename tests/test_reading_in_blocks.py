@@ -286,7 +286,7 @@ def test_whoever_watches_is_told_of_files_and_never_of_rows(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
-def test_whoever_watches_is_told_what_share_of_a_file_was_read(
+def test_whoever_watches_is_told_which_share_of_a_file_was_read_but_not_of_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 12)
@@ -305,4 +305,6 @@ def test_whoever_watches_is_told_what_share_of_a_file_was_read(
     assert (done[0], done[-1], {of for _, of in told}) == (0, 2, {2})
     for file in range(2):
         shares = {round(4 * (share - file)) / 4 for share in done}
-        assert {1.0} | ({0.5} if kind != "csv.gz" else set()) <= shares  # a small packed file is read at once
+        assert {1.0} | ({0.5} if kind == "csv" else set()) <= shares  # a small packed file is read at once
+    if kind == "parquet":  # blocks have a public number of rows: their share of all tells how many there are
+        assert set(done) == {0, 1, 2}

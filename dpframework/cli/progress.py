@@ -25,7 +25,7 @@ class _Shown(Observer):
 def progress() -> Iterator[Observer]:
     """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal.
 
-    While the table is read, the bar counts files, and shares of a file: how many rows there are is nobody's business.
+    While the table is read, the bar counts files, and bytes of a file: how many rows there are is nobody's business.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:

@@ -10,7 +10,6 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.tables.columns import quietly
-from dpframework.tables.watching import tell_share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,7 +79,6 @@ class ParquetFile:
             if frame.height != number:
                 raise InputError(self._broken)
             yield [frame[name] for name in names]
-            tell_share((low + number - first) / max(end - first, 1))
 
     @property
     def _broken(self) -> str:

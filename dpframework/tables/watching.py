@@ -1,4 +1,7 @@
-"""How far the reading of a table has come: in files and shares of a file, and never in rows."""
+"""How far the reading of a table has come: in files and in bytes of a file, never in rows.
+
+Blocks have a public number of rows, so the share of a file's rows that one block is would tell how many there are.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None
 def watched(told: Callable[[float, int], None]) -> Iterator[None]:
     """Call a function with the number of files that were read, and of all, whenever more was read, in this context.
 
-    Of a file that is being read, its share counts: 2.25 is a quarter of the third file.
+    Of a file that is being read, the share of its bytes counts: 2.25 is a quarter of the third file.
     """
     token = _watch.set(_Watch(told))
     try:
@@ -45,7 +48,7 @@ def tell(done: int, files: int) -> None:
 
 
 def tell_share(share: float) -> None:
-    """Say how much of the file that is being read was read, from 0 to 1, if somebody watches."""
+    """Say which share of the bytes of the file that is being read was read, from 0 to 1, if somebody watches."""
     watch = _watch.get()
     if watch is not None:
         watch.told(watch.done + min(share, 1.0), watch.files)
