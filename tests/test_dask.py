@@ -18,6 +18,7 @@ import pytest
 from killing import KillsAWorker
 
 import dpframework as dpf
+from dpframework.plan.graph import label_of
 from dpframework.tables import dask_engine, holder
 from dpframework.tables.files import TableFiles
 from dpframework.verify import EngineConformance
@@ -319,9 +320,13 @@ GATHERING = [
 
 @pytest.mark.parametrize(("miner", "parameters"), GATHERING, ids=[name for name, _ in GATHERING])
 def test_what_gathers_rows_is_refused_by_the_plan(miner: str, parameters: dict[str, Any]) -> None:
-    """By an engine that lets counts out only, and by every engine for very many rows."""
+    """By an engine that lets counts out only, and by every engine for very many rows; the plan says what does."""
     made = study((miner, parameters))
-    assert made.plan()
+    plan = made.plan()
+    for one in (plan, dpf.StudyPlan.from_json(plan.to_json())):
+        told = {step.name: label_of(step).endswith(", gathers rows") for _, step in one.placed_steps()}
+        assert told == {step.name: step.query.gathers for _, step in plan.placed_steps()}
+        assert True in told.values()
     with pytest.raises(dpf.InputError, match=r"lets counts out only, and step .* gathers something of each row"):
         made.plan(dpf.Dask())
     for rows, refused in ((10**8, False), (10**8 + 1, True)):

@@ -24,7 +24,8 @@ def label_of(node: Node) -> str:
     """Return a node in a few words."""
     match node:
         case Step():
-            return f"{node.name}: {node.query.facts().text}, {node.mechanism.name}"
+            gathers = ", gathers rows" if node.query.gathers else ""
+            return f"{node.name}: {node.query.facts().text}, {node.mechanism.name}{gathers}"
         case Post():
             return f"{node.name}: post-processing"
         case Repeat():

@@ -53,6 +53,7 @@ def _query(query: Query, rows: int) -> dict[str, Any]:
         "sensitivities": [_sensitivity(s) for s in facts.sensitivities],
         **({"rounding": str(facts.rounding)} if facts.rounding else {}),
         **({"histograms": list(facts.histograms)} if facts.histograms else {}),
+        **({"gathers": True} if facts.gathers else {}),
         **({"for_rows": [_sensitivity(s) for s in for_rows]} if for_rows else {}),
     }
 

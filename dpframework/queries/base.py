@@ -151,6 +151,8 @@ class QueryFacts:
         How far evaluation in floating point may put a coordinate of its answer from the true one; 0 if it is exact.
     histograms
         The sizes of the histograms of all rows that its answer is made of; empty if it is none, or another.
+    gathers
+        Whether it gathers something of each row, where other queries add up counts.
     """
 
     name: str
@@ -161,6 +163,7 @@ class QueryFacts:
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
     rounding: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
     histograms: tuple[int, ...] = attrs.field(default=(), converter=_sizes)
+    gathers: bool = False
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
         """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
@@ -269,6 +272,7 @@ class Query(abc.ABC):
             self.sensitivities,
             self.rounding,
             self.histograms,
+            self.gathers,
         )
 
     @abc.abstractmethod
@@ -356,6 +360,11 @@ class Declared(Query):
     name = "declared"
     declared: QueryFacts
     of_unit: tuple[Sensitivity, ...] = ()
+
+    @property
+    def gathers(self) -> bool:
+        """What was read."""
+        return self.declared.gathers
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return what was read."""

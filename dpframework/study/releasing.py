@@ -75,7 +75,10 @@ def require_engine(root: Node, engine: Engine, unit: PrivacyUnit, schema: Schema
             continue
         gathering = f"step '{part.name}' gathers something of each row ({part.query.text})"
         if not engine.gathers:
-            raise InputError(f"engine '{engine.name}' lets counts out only, and {gathering}; use another engine")
+            raise InputError(
+                f"engine '{engine.name}' lets counts out only, and {gathering}; run it on one machine, with engine "
+                "'mapped' where memory is short, or use other parameters or another miner"
+            )
         if schema.row_bound is not None and schema.row_bound > MOST_GATHERED:
             raise InputError(
                 f"{gathering}, and the schema's table may have more than the {MOST_GATHERED:,} rows that this is done "
