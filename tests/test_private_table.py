@@ -399,6 +399,13 @@ def test_candidates_must_match_the_scores(opened: Callable[..., Any], listed: tu
             table.release("s")
 
 
+def test_a_selection_needs_a_candidate(opened: Callable[..., Any]) -> None:
+    query = Faulty(lambda: np.array([], dtype=np.int64), ())
+    table, _ = opened(dpf.step("s", query, PermuteAndFlip(1)), TABLE, seed=None)
+    with pytest.raises(dpf.InputError, match="there is no candidate to select from"):
+        table.release("s")
+
+
 # --- observers ------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -167,6 +168,28 @@ def test_a_private_run_draws_the_noise_of_a_level_in_one_call(
     assert len(run.charges) == 27
 
 
+def test_a_private_run_answers_each_release_from_its_own_rows(opened: Callable[..., Any]) -> None:
+    part = dpf.Categorical("part", [str(k) for k in range(6)])
+    schema = dpf.Schema([part, dpf.Boolean("ill")])
+    rows = [(k, int(row < k // 2)) for k in range(6) for row in range(k)]  # k in part k, half of them ill
+    histogram = dpf.queries.Histogram(schema["ill"])
+    node = dpf.sequential(
+        dpf.step("n", dpf.queries.Count(), DiscreteLaplace(SURE)),
+        dpf.step("classes", histogram, DiscreteLaplace(SURE)),
+    )
+    for engine in (dpf.InMemory(), Messages()):
+        table, _ = opened(
+            dpf.parallel(node, by=part),
+            dpf.Table.from_codes(schema, list(zip(*rows, strict=True))),
+            seed=None,
+            engine=engine,
+        )
+        asked = [(own, step, {}) for own in table.partition("part") for step in ("n", "classes")]
+        found = dpf.PrivateTable.release_many(asked)
+        assert found[::2] == list(range(6))
+        assert [counts.tolist() for counts in found[1::2]] == [[k - k // 2, k // 2] for k in range(6)]
+
+
 def test_noise_of_releases_made_together_is_drawn_for_each(opened: Callable[..., Any]) -> None:
     """Equal counts with much noise: that two of 40 draws of scale 10**6 are equal has a probability below 1e-3 only.
 
@@ -179,6 +202,28 @@ def test_noise_of_releases_made_together_is_drawn_for_each(opened: Callable[...,
         table, _ = opened(node, dpf.Table.from_codes(schema, [[0]]), seed=seed)
         found = dpf.PrivateTable.release_many((own, "n", {}) for own in table.partition("part"))
         assert len(set(found)) >= 37
+
+
+def test_a_mechanism_that_draws_several_outputs_is_not_handed_the_generator_either(opened: Callable[..., Any]) -> None:
+    @attrs.frozen
+    class Own(Laplace):
+        name = "own"
+
+        def release_many(self, answers: Any, calibration: Any, randomness: Any) -> list[Any]:
+            return [answer + randomness.generator.laplace() for answer in answers]
+
+    @attrs.frozen
+    class Says(Own):
+        name = "says"
+        assumptions = ("real-arithmetic",)
+
+    for mechanism, refused in ((Own(1), True), (Says(1), False)):
+        table, _ = opened(dpf.step("n", dpf.queries.Count(), mechanism), TABLE, seed=None)
+        if refused:
+            with pytest.raises(dpf.InputError, match="GeneratorNotHandedError"):
+                dpf.PrivateTable.release_many([(table, "n", {})])
+        else:
+            assert len(dpf.PrivateTable.release_many([(table, "n", {})])) == 1
 
 
 def test_an_engine_that_sends_messages_is_asked_once(opened: Callable[..., Any]) -> None:
@@ -252,6 +297,26 @@ def test_a_private_error_of_one_of_several_queries_shows_no_row(opened: Callable
             dpf.PrivateTable.release_many([(table, "count", {}), (table, "fails", {})])
         assert "[" not in str(caught.value)
         assert caught.value.__cause__ is None
+
+
+def test_a_private_error_of_several_draws_shows_no_row(opened: Callable[..., Any]) -> None:
+    """Nor what a mechanism writes, or warns of: it sees the exact answers."""
+
+    @attrs.frozen
+    class Tells(Laplace):
+        name = "tells"
+
+        def release_many(self, answers: Any, calibration: Any, randomness: Any) -> list[Any]:
+            warnings.warn(f"the answers are {answers}", stacklevel=1)
+            raise dpf.InputError(f"the answers are {answers}")
+
+    table, _ = opened(dpf.step("n", dpf.queries.Count(), Tells(1)), TABLE, seed=None)
+    with warnings.catch_warnings(record=True) as warned, pytest.raises(dpf.InputError) as caught:
+        dpf.PrivateTable.release_many([(table, "n", {})])
+    assert str(caught.value).startswith("step 'n': the mechanism 'tells' failed with InputError")
+    assert "200" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert not warned
 
 
 @pytest.mark.parametrize("mechanism", [DiscreteLaplace("0.3"), Laplace("0.3"), Gaussian("0.1"), PermuteAndFlip("0.3")])

@@ -112,6 +112,14 @@ def test_counts_are_as_far_from_the_threshold_as_the_preview_says() -> None:
     assert held >= 350
 
 
+def test_the_preview_expects_the_noise_of_the_threshold_and_of_a_count() -> None:
+    """Either is about its scale away from 0; the mean of so many draws is off by 5 % with probability below 1e-40."""
+    mechanism = AboveThreshold("0.001", threshold=50)
+    calibration = calibrated(mechanism, 1, 0, Relation.ADD_OR_REMOVE_ONE, size=21)
+    noise = np.abs(SeededRandomness(3).discrete_laplace(100_000, calibration.lattice_scale)).mean()
+    assert mechanism.preview(calibration).expected == pytest.approx(2 * noise, rel=0.05)  # 15 deviations of the mean
+
+
 # --- known wrong variants (Lyu, Su and Li 2017), each claiming what the right one does --------------------------------
 
 NOISY = np.arange(-300, 301)  # of the threshold

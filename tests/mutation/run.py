@@ -324,7 +324,8 @@ def _report(outcomes: list[dict[str, Any]]) -> int:
         print(f"{name}: {len(mine) - len(lives)} of {len(mine)} killed ({killed:.1%})")
         unexplained += [e for e in lives if (e["module"], e["before"], e["after"]) not in reasons]
     for entry in sorted(unexplained, key=lambda e: (e["module"], e["line"])):
-        print(f"\nlives: {entry['module']}:{entry['line']}\n  - {entry['before']}\n  + {entry['after']}")
+        late = " (not noticed in time)" if entry["by"].startswith("exit code -") else ""
+        print(f"\nlives: {entry['module']}:{entry['line']}{late}\n  - {entry['before']}\n  + {entry['after']}")
     return 0 if enough and not unexplained else 1
 
 
