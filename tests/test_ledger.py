@@ -235,6 +235,14 @@ def test_what_may_not_be_run_reads_nothing_and_charges_nothing(ledger, journal):
     assert not journal.exists()
 
 
+def test_a_journal_of_no_run_goes_when_a_plan_is_refused(ledger, journal):
+    """A process that was killed before it charged anything leaves such a journal."""
+    Journal(journal).close()
+    with pytest.raises(dpf.PlanRefused, match="is not approved"):
+        study_of().run(never, ledger=ledger.run("people", journal=journal))
+    assert not journal.exists()
+
+
 def test_what_cannot_be_approved(ledger):
     ledger.open("strict", epsilon=1, schema=OTHER)
     plan = study_of().plan()

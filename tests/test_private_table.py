@@ -152,6 +152,13 @@ def test_partitions_cut_by_value(opened: Callable[..., Any], cut: str, engine: d
         assert run.spent == dpf.PrivacyLoss(epsilon=SURE)
 
 
+def test_a_named_partition_is_found_without_its_name_too(opened: Callable[..., Any]) -> None:
+    named = dpf.parallel(counting(), by=SCHEMA["ill"], name="halves")
+    for name in (None, "halves"):
+        table, _ = opened(dpf.sequential(counting("r"), named), TABLE)
+        assert [part.release("n") for part in table.partition("ill", name=name)] == [3, 4]
+
+
 def test_parts_of_parts_and_empty_parts(opened: Callable[..., Any]) -> None:
     inner = dpf.parallel(counting(), by=SCHEMA["order"])
     table, run = opened(dpf.parallel(dpf.sequential(histogram("h", SCHEMA["age"]), inner), by=SCHEMA["ill"]), TABLE)

@@ -112,6 +112,7 @@ def test_a_sample_is_drawn_once_and_only_if_planned() -> None:
     with pytest.raises(dpf.ReleaseRefused, match=r"step 'all' in .* is not in the plan"):
         sample.release("all")
     sample.release("rows")
+    assert run.spent == study(dpf.sample(RATE, count("rows"))).plan().total()  # amplified, as the plan's total is
     private.release("all")
     assert "rows" not in repr(sample)
     assert run.spent == plan.total()

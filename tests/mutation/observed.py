@@ -34,7 +34,7 @@ class Observed:
         Path(".coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
         options = ["-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "--cov-context=test", "--cov-report="]
         folders = sorted({str(Path(module).parent) for module in modules})
-        timed = _Timed()
+        timed = Timed()
         pytest.main([*options, *(f"--cov={folder}" for folder in folders), *tests], plugins=[timed])
         if timed.failed:
             print(f"left out, since they fail without a mutant: {', '.join(sorted(timed.failed))}")
@@ -128,7 +128,7 @@ def _statement(source: str, line: int) -> tuple[int, int]:
     return found
 
 
-class _Timed:
+class Timed:
     """What pytest tells of each test: the seconds of the processor that it takes, and whether it fails."""
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import Mutant, mutants
-from observed import LONGEST, Observed, is_compiled, likely_first
+from observed import LONGEST, Observed, Timed, is_compiled, likely_first
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -53,6 +53,8 @@ OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0"]
 # what tests import of others: a second each time, were it not imported before the fork
 OTHERS = ("hypothesis", "dp_accounting", "numba", "opendp.prelude", "pandas", "polars", "randomgen", "scipy.optimize")
 RUNNING: set[int] = set()  # forks that this process waits for
+SOUND: set[str] = set()  # tests that pass without a mutant, as far as that was tried
+FAILING: set[str] = set()  # and those that do not: they tell nothing of mutants
 
 
 @attrs.frozen
@@ -234,22 +236,51 @@ def _measured(modules: list[str], tests: list[str]) -> Observed:
 def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | None) -> dict[str, Any]:
     """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed.
 
-    Without a limit nobody knows how long its tests take: one that is not noticed in `LONGEST` lives.
+    Without a limit nobody knows how long its tests take: one that is not noticed in `LONGEST` lives. A test notices
+    nothing if it fails without the mutant, too: it is left out from then on.
     """
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
     start = time.monotonic()
     code, by = 0, "no test runs it"
-    if tests:
-        Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
+    while tests:
         with _changed(path, mutant.code(source)):
-            code, printed = _in_fork(lambda: pytest.main([*OPTIONS, "@.tests"]), limit or LONGEST)
+            code, printed, failed = _tested(tests, limit or LONGEST)
         by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
         code = 0 if code < 0 and limit is None else code
+        if code <= 0 or _passes(failed, tests):
+            break
+        if not failed or failed in FAILING:
+            raise RuntimeError(f"tests of '{target.name}' cannot be run without a mutant either: {by}")
+        FAILING.add(failed)
     before, after = mutant.lines(source)
     told = {"target": target.name, "before": before, "after": after, "digest": _digest(path)}
     told |= {"outcome": "killed" if code else "survived", "by": by[:200], "seconds": round(time.monotonic() - start, 1)}
     return attrs.asdict(mutant) | told
+
+
+def _passes(test: str, tests: list[str]) -> bool:
+    """Tell whether a test passes without a mutant; without one, whether tests are found at all."""
+    if not test:
+        return _tested(tests, LONGEST, "--collect-only")[0] == 0
+    if test not in SOUND and _tested([test], LONGEST)[0] == 0:
+        SOUND.add(test)
+    return test in SOUND
+
+
+def _tested(tests: list[str], limit: float, *options: str) -> tuple[int, list[str], str]:
+    """Run tests, but for those that fail without a mutant; return the exit code, what is printed, and which failed."""
+    Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
+    Path(".failed").write_text("", encoding="utf-8")
+
+    def run() -> int:
+        timed = Timed()
+        code = pytest.main([*OPTIONS, *options, *(f"--deselect={test}" for test in FAILING), "@.tests"], [timed])
+        Path(".failed").write_text(min(timed.failed, default=""), encoding="utf-8")  # the first that fails is the last
+        return int(code)
+
+    code, printed = _in_fork(run, limit)
+    return code, printed, Path(".failed").read_text(encoding="utf-8")
 
 
 def _in_fork(work: Callable[[], int], limit: float | None = None) -> tuple[int, list[str]]:

@@ -178,7 +178,17 @@ class DPDilca(Miner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return each context selection, published and ours, and what else has a privacy argument of its own."""
-        from dpframework_distance.witnesses import ATTRIBUTES, FEW, MANY, of_attributes, of_common_contexts
+        from dpframework_distance.witnesses import (
+            ALIKE,
+            ATTRIBUTES,
+            EIGHT,
+            FEW,
+            MANY,
+            of_all_in_turn,
+            of_all_targets,
+            of_attributes,
+            of_common_contexts,
+        )
 
         attributes = [
             Boolean("ill"),
@@ -207,7 +217,13 @@ class DPDilca(Miner):
         found["add-or-remove-relevance"] = Example(many, relevance, witnesses=of_attributes())
         found["add-or-remove-common"] = Example(many, common, witnesses=of_common_contexts())
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
-        found["each-alone"] = Example(counted, cls(2, context_size=1, sharing=False))
+        alike = Schema(ALIKE, max_rows=MANY)
+        dependency = cls(32, context="max-dependency", context_size=2)
+        found["max-dependency-all"] = Example(alike, dependency, witnesses=of_all_targets(2, "context of {}"))
+        alone = cls(32, context_size=1, sharing=False)
+        found["each-alone"] = Example(alike, alone, witnesses=of_all_targets(1, "distances of {0}/context of {0}"))
+        relevance = cls(64, context="max-relevance", context_size=2)
+        found["max-relevance-all"] = Example(Schema(EIGHT, max_rows=MANY), relevance, witnesses=of_all_in_turn())
         return found
 
     def plan(self, schema: Schema) -> Node:

@@ -10,13 +10,23 @@ A row that is added is of the common town and age, and lowers (town, age): it is
 was neither, and lowered (ill, smokes), by a town and an age of its own. Attributes that are chosen one after another to
 tell the town lose so too: illness, then smoking, where age is likeliest.
 
-**Choices for all targets** do not all lose most on one table. Such a row has a target's value to itself, and agrees
-with nearly all rows on the target's context. So the target is in no context of another target that loses as much, and
-of two targets that are in each other's contexts one loses less.
+**Choices for all targets** lose nearly all on one table, too, if rows are many. A row that agrees with n others on a
+context, and with none of these on the target, lowers the context's score by about log2(n) + 1.44, of log2(N) + 1.44
+for all N rows: a quarter of the rows is nearly as good as all of them. So a quarter agrees with the row that comes on
+two of four attributes, and serves the other two as targets, and another quarter the other way round. Two more quarters
+agree so with the row that leaves, in other pairs. Some rows with values of their own keep what is chosen far from what
+is likeliest.
+
+Where two attributes are chosen *one after another*, both must fall, and what rises must be neither: of four attributes
+there are too few. Of eight, in four pairs, the row that comes agrees with a quarter on the first two pairs and with
+another on the last two; the row that leaves on the first and third, and on the second and fourth. So for a target in
+the first pair the third falls, and the second rises.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from dpframework.facts import Boolean, Categorical, Numeric
@@ -28,6 +38,9 @@ ATTRIBUTES = (
     Boolean("smokes"),
     Numeric("age", 0, 90, cuts=[40, 60]),
 )
+ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north", "east", "south", "west"))
+EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
+APART = 6  # rows of each kind that keeps choices apart
 MANY, FEW = 400, 30  # rows: a public number is small enough for the suite's other tests
 
 
@@ -39,6 +52,54 @@ def of_common_contexts(rows: int = MANY) -> tuple[Witness, Witness]:
 def of_attributes() -> tuple[Witness, Witness]:
     """Return one for each relation, for two attributes that tell most of the town, one after another."""
     return _both_relations("C", {"context of town": 0}, MANY)  # the first each time
+
+
+def of_all_targets(context_size: int, path: str) -> tuple[Witness, Witness]:
+    """Return one for each relation, for a context of one or two attributes for each of `ALIKE`.
+
+    `path` is that of a target's choice, with a place for its name.
+    """
+    quarter = (MANY - 1 - 8 * APART) // 4
+    quarters = [(0, 0, 2, 2), (3, 3, 0, 0), (1, 4, 4, 1), (5, 1, 1, 5)]
+    shared = [(_values(*row), quarter) for row in quarters]
+    for u, v in itertools.product((0, 1), repeat=2):
+        shared.append((_values(6 + u, 6 + u, 6 + v, 6 + v), APART))
+        if context_size == 2:
+            shared.append((_values(8 + u, 8 + v, 8 + u, 8 + v), APART))
+    falls = (("south", "west"), ("south", "west"), ("north", "east"), ("north", "east"))
+    if context_size == 1:
+        falls = (("west",), ("south",), ("east",), ("north",))
+    chosen = {}
+    for attribute, context in zip(ALIKE, falls, strict=True):
+        others = [other.name for other in ALIKE if other is not attribute]
+        chosen[path.format(attribute.name)] = list(itertools.combinations(others, context_size)).index(context)
+    before, after = _values(1, 1, 1, 1), _values(0, 0, 0, 0)
+    return Witness(shared, None, after, chosen), Witness(shared, before, after, chosen)
+
+
+def of_all_in_turn() -> tuple[Witness, Witness]:
+    """Return one for each relation, for two attributes chosen one after another for each of `EIGHT`."""
+    quarter = (MANY - 1 - 16 * 4) // 4
+    quarters = [(0, 0, 2, 2), (3, 3, 0, 0), (1, 4, 1, 4), (5, 1, 5, 1)]
+    shared = [(_pairs((value, value) for value in row), quarter) for row in quarters]
+    # each attribute has the value of one in the pair beside its own
+    shared += [(_pairs([own[:2], own[:2], own[2:], own[2:]]), 4) for own in itertools.product((6, 7), repeat=4)]
+    chosen = {}
+    for k, attribute in enumerate(EIGHT):
+        others = [other.name for other in EIGHT if other is not attribute]
+        first = (k // 2 + 2) % 4 * 2
+        # the second is chosen among those that are left: the first has been in its place
+        chosen[f"context of {attribute.name}"] = others.index(EIGHT[first].name)
+    before, after = _pairs([(1, 1)] * 4), _pairs([(0, 0)] * 4)
+    return Witness(shared, None, after, chosen), Witness(shared, before, after, chosen)
+
+
+def _pairs(values: Iterable[tuple[int, int]]) -> dict[str, Any]:
+    return {a.name: str(value) for a, value in zip(EIGHT, itertools.chain.from_iterable(values), strict=True)}
+
+
+def _values(*values: int) -> dict[str, Any]:
+    return {attribute.name: str(value) for attribute, value in zip(ALIKE, values, strict=True)}
 
 
 def _both_relations(town: str, chosen: dict[str, int], rows: int) -> tuple[Witness, Witness]:
