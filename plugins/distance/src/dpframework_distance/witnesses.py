@@ -66,7 +66,7 @@ def of_all_targets(context_size: int, path: str) -> tuple[Witness, Witness]:
         shared.append((_values(6 + u, 6 + u, 6 + v, 6 + v), APART))
         if context_size == 2:
             shared.append((_values(8 + u, 8 + v, 8 + u, 8 + v), APART))
-    falls = (("south", "west"), ("south", "west"), ("north", "east"), ("north", "east"))
+    falls: tuple[tuple[str, ...], ...] = (("south", "west"), ("south", "west"), ("north", "east"), ("north", "east"))
     if context_size == 1:
         falls = (("west",), ("south",), ("east",), ("north",))
     chosen = {}
@@ -94,7 +94,7 @@ def of_all_in_turn() -> tuple[Witness, Witness]:
     return Witness(shared, None, after, chosen), Witness(shared, before, after, chosen)
 
 
-def _pairs(values: Iterable[tuple[int, int]]) -> dict[str, Any]:
+def _pairs(values: Iterable[tuple[int, ...]]) -> dict[str, Any]:
     return {a.name: str(value) for a, value in zip(EIGHT, itertools.chain.from_iterable(values), strict=True)}
 
 
