@@ -176,7 +176,7 @@ def test_hook_has_a_one_line_docstring_and_a_page_with_its_parts(hook):
 def test_hook_page_shows_a_plugin_that_works(hook, monkeypatch):
     (working,) = [block for block in blocks(DOCS / "hooks" / f"{hook}.md") if block.kind == "python plugin"]
     registry = registered(working, "acme_plugin", monkeypatch)
-    assert registry.problems == []
+    assert registry.checked() == []
     kind = hook.removeprefix("dpframework_")
     brought = getattr(registry, kind)
     if isinstance(brought, dict):
@@ -190,7 +190,7 @@ def test_hook_page_says_what_is_reported(hook, monkeypatch):
     faulty = [block for block in blocks(DOCS / "hooks" / f"{hook}.md") if block.kind == "python faulty-plugin"]
     assert faulty
     for k, block in enumerate(faulty):
-        problems = registered(block, f"faulty_plugin_{k}", monkeypatch).problems
+        problems = registered(block, f"faulty_plugin_{k}", monkeypatch).checked()
         assert "".join(f"{problem}\n" for problem in problems) == block.output
 
 

@@ -93,7 +93,7 @@ def study(epsilon: Any = 2, *, budget: Any = 1, delta: Any = 0) -> dpf.Study:
 
 def test_the_smallest_total_is_a_plugins_in_plan_check_and_reports(installed: Callable[..., Registry]) -> None:
     assert [finding.code for finding in study().plan().refusals()] == ["DP001"]
-    assert installed(Half).problems == []
+    assert installed(Half).checked() == []
     plan = study().plan()
     assert plan.totals() == {"half": dpf.PrivacyLoss(epsilon=1), "pure": dpf.PrivacyLoss(epsilon=2)}
     assert plan.total() == dpf.PrivacyLoss(epsilon=1)
@@ -171,7 +171,7 @@ def test_a_broken_accountant_is_told_in_one_sentence_and_the_others_work(
     installed: Callable[..., Registry], fault: str
 ) -> None:
     kind, reason = BROKEN[fault]
-    assert installed(kind, Half).problems == []
+    assert installed(kind, Half).checked() == []
     made = study()
     plan = made.plan()
     assert list(plan.totals()) == ["half", "pure"]
@@ -189,7 +189,7 @@ def test_the_example_of_the_hook_page_is_used_as_it_says(installed: Callable[...
     namespace: dict[str, Any] = {}
     exec(blocks["python plugin"], namespace)
     forgiving = namespace["Forgiving"]
-    assert installed(forgiving).problems == []
+    assert installed(forgiving).checked() == []
     made = study("0.3333", delta="0.01")
     plan = made.plan()
     assert blocks["text"].splitlines() == drawing.tree(plan).splitlines()

@@ -105,7 +105,7 @@ def good(plugin: Callable[..., EntryPoint]) -> EntryPoint:
 
 
 def problems(found: Registry) -> list[str]:
-    return [str(problem) for problem in found.problems]
+    return [str(problem) for problem in found.checked()]
 
 
 def brought(found: Registry) -> list[str]:
@@ -261,8 +261,8 @@ def test_a_fault_is_reported_by_name_and_the_rest_works(
         **bringing("dpframework_miners", attrs.make_class("Last", [], bases=(Other,), class_body={"name": "last"})),
     )
     found = Registry([good, plugin("faulty", **contents), last])
-    assert len(found.problems) == 1, problems(found)
-    assert found.problems[0].plugin == "faulty"
+    assert len(found.checked()) == 1, problems(found)
+    assert found.checked()[0].plugin == "faulty"
     assert re.search(text, problems(found)[0]), problems(found)
     assert brought(found) == ["good", "last"]
     assert found.miners["good"].component is Good
@@ -273,14 +273,14 @@ def test_what_else_a_faulty_plugin_brings_still_works(plugin: Callable[..., Entr
         [plugin("p", **bringing("dpframework_miners", Nameless, Good, Unfinished), **bringing("dpframework_miner"))]
     )
     assert brought(found) == ["good"]
-    assert len(found.problems) == 3
+    assert len(found.checked()) == 3
 
 
 def test_a_plugin_that_cannot_be_registered_brings_nothing(plugin: Callable[..., EntryPoint], good: EntryPoint) -> None:
     """Half of a plugin would be a surprise: pluggy keeps the hooks before the bad one."""
     contents = {**bringing("dpframework_checks", CHECK), **hook("dpframework_miners", wants)}
     found = Registry([plugin("half", **contents), good])
-    assert [p.plugin for p in found.problems] == ["half"]
+    assert [p.plugin for p in found.checked()] == ["half"]
     assert CHECK not in found.checks
     assert brought(found) == ["good"]
 
@@ -324,7 +324,7 @@ def test_an_entry_point_of_no_miner(
     found = Registry([plugin("p", **later(name, value)), good])
     assert found.miner("good", epsilon=0.5) == Good(0.5)
     if name != "histogram":
-        assert found.problems_met == []
+        assert found.problems == []
         assert found.kind(name) is None
         with pytest.raises(dpf.InputError, match=f"^plugin 'p': {re.escape(reason)}"):
             found.miner(name, epsilon=1)
@@ -335,10 +335,10 @@ def test_an_entry_point_of_no_miner(
 
 def test_mechanisms_are_collected_when_they_are_asked_for(plugin: Callable[..., EntryPoint]) -> None:
     found = Registry([plugin("p", **hook("dpframework_mechanisms", fails))])
-    assert found.problems_met == []
+    assert found.problems == []
     assert "laplace" in found.mechanisms
-    assert [str(problem) for problem in found.problems_met] == problems(found)
-    assert len(found.problems) == 1
+    assert [str(problem) for problem in found.problems] == problems(found)
+    assert len(found.checked()) == 1
 
 
 BROKEN = {
@@ -375,7 +375,7 @@ class Prickly:
 def test_an_object_that_cannot_be_inspected(plugin: Callable[..., EntryPoint], good: EntryPoint) -> None:
     plugin("prickly", thing=Prickly())
     found = Registry([EntryPoint("prickly", "fake_prickly:thing", GROUP), good])
-    assert [p.plugin for p in found.problems] == ["prickly"]
+    assert [p.plugin for p in found.checked()] == ["prickly"]
     assert brought(found) == ["good"]
 
 
@@ -386,12 +386,12 @@ def test_two_distributions_with_one_name(plugin: Callable[..., EntryPoint], good
         "plugin 'good-plugin': two distributions use this name (fake_good_plugin and fake_twin); the first one is kept"
     ]
     assert brought(found) == ["good"]
-    assert Registry([good, good]).problems == []  # the same one, seen twice
+    assert Registry([good, good]).checked() == []  # the same one, seen twice
 
 
 def test_one_module_under_two_names(good: EntryPoint) -> None:
     found = Registry([good, EntryPoint("again", good.value, GROUP)])
-    assert [p.plugin for p in found.problems] == ["again"]
+    assert [p.plugin for p in found.checked()] == ["again"]
     assert brought(found) == ["good"]
 
 
@@ -432,7 +432,7 @@ def test_problems_are_mentioned_where_a_miner_lacks(plugin: Callable[..., EntryP
 
 def test_the_installed_registry_has_the_trees() -> None:
     assert registry() is registry()
-    assert registry().problems == []
+    assert registry().checked() == []
     assert "dp-id3" in registry().miners
     with pytest.raises(dpf.InputError, match="did you mean 'dp-id3'"):
         miner("dp-id4")

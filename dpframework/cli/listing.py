@@ -43,7 +43,7 @@ def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bo
             raise InputError(f"no {what} is named '{name}'; {nearest(name, known)}")
         show_one(name, known[name], as_json)
     elif as_json:
-        problems = [str(problem) for problem in registry().problems]
+        problems = [str(problem) for problem in registry().checked()]
         print_json({f"{what}s": [_facts(n, b) for n, b in known.items()], "problems": problems})
     else:
         _print_list(what, known)

@@ -172,7 +172,7 @@ def print_page(page: str) -> None:
 
 def warn_of_problems(*, of_all: bool = False) -> None:
     """Name on standard error each problem of a plugin that was met so far, or of all that is installed."""
-    for problem in registry().problems if of_all else registry().problems_met:
+    for problem in registry().checked() if of_all else registry().problems:
         say(f"warning: {problem}")
 
 

@@ -110,17 +110,16 @@ class Registry:
         """The mechanisms by their names; asked for by few commands, so the plugins' are collected when first needed."""
         return self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
 
-    @property
-    def problems(self) -> list[Problem]:
-        """All that is wrong with what is installed; everything is imported to find it."""
+    def checked(self) -> list[Problem]:
+        """Import all that is installed, forget what cannot be used, and return all that is wrong."""
         for known in (self.miners, self.mechanisms):
             for name, fault in [(name, brought.fault) for name, brought in known.items()]:
                 if fault is not None:
                     self._report(known.pop(name).plugin, fault)
-        return self._problems
+        return self.problems
 
     @property
-    def problems_met(self) -> list[Problem]:
+    def problems(self) -> list[Problem]:
         """What was found wrong so far: with what has been used."""
         return self._problems
 
@@ -226,8 +225,9 @@ class Registry:
 
     def _kind(self, name: str) -> type[Miner]:
         if name not in self.miners:
-            problems = "1 plugin problem" if len(self.problems) == 1 else f"{len(self.problems)} plugin problems"
-            broken = f" ({problems}: see 'dpframework miners')" if self.problems else ""
+            number = len(self.checked())
+            problems = "1 plugin problem" if number == 1 else f"{number} plugin problems"
+            broken = f" ({problems}: see 'dpframework miners')" if number else ""
             raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
         kind: type[Miner] = self.miners[name].component
         return kind
