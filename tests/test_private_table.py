@@ -11,10 +11,12 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts.errors import DPFrameworkError
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
+from dpframework.queries import histogram_sensitivities
 from dpframework.run.gate import Gate
 from dpframework.tables.silence import silenced
 
@@ -302,6 +304,96 @@ def test_a_seeded_run_shows_what_failed(opened: Callable[..., Any]) -> None:
     table, _ = opened(dpf.step("s", Faulty(FAULTS["input error"]), DiscreteLaplace(1)), TABLE, seed=1)
     with pytest.raises(dpf.InputError, match=SECRET):
         table.release("s")
+
+
+@attrs.frozen
+class Undeclared(dpf.Query):
+    """Declares `order`, and reads what it is given."""
+
+    name = "undeclared"
+    sensitivities = histogram_sensitivities(2)
+    read: Callable[[Any], Any]
+    gathered: bool = False
+    names: tuple[str, ...] = ("order",)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return self.names
+
+    def count(self, block: dpf.Block, **inputs: Any) -> NDArray[np.int64]:
+        return np.array([0, len(self.read(block))])
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
+        if self.gathered:
+            return np.sum(engine.map(rows, self.count), axis=0)
+        return super().evaluate(engine, rows, **inputs)
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "codes": lambda block: block.codes("ill"),
+    "values": lambda block: block.values("age"),
+    "columns": lambda block: np.asarray(block.columns[2]),
+    "one cell": lambda block: [block.columns[2][0]],
+    "raw": lambda block: block.raw["age"].round(),
+    "a derived attribute": lambda block: block.codes("young"),
+    "a tile": lambda block: next(iter(block.tiles(2))).codes("ill"),
+    "a description": lambda block: dpf.Equals("ill", "true").holds(block),
+}
+
+
+@pytest.mark.parametrize("gathered", [False, True])
+@pytest.mark.parametrize("read", READS)
+def test_what_a_query_does_not_declare_is_not_there(opened: Callable[..., Any], read: str, gathered: bool) -> None:
+    node = dpf.parallel(dpf.step("s", Undeclared(READS[read], gathered), DiscreteLaplace(1)), by=dpf.FromRelease("r"))
+    for ask in (lambda part: part.release("s"), lambda part: part.release_many([(part, "s", {})])):
+        table, _ = opened(node, TABLE, seed=1)
+        derived = table.derive(dpf.Boolean("young"), dpf.Cases([dpf.Below("age", 30)]))
+        with pytest.raises(dpf.InputError, match="which it does not declare; name in `attributes`"):
+            ask(derived.partition(SCHEMA["order"])[0])
+
+
+def test_what_a_query_declares_is_there(opened: Callable[..., Any]) -> None:
+    table, _ = opened(dpf.step("s", Undeclared(lambda block: block.codes("order")), DiscreteLaplace(SURE)), TABLE)
+    assert table.release("s").tolist() == [0, 7]
+
+
+def test_a_derived_attribute_is_there_with_all_that_it_depends_on(opened: Callable[..., Any]) -> None:
+    young, risky = dpf.Boolean("young"), dpf.Boolean("risky")
+    at_risk = dpf.Cases([dpf.And([dpf.Equals("young", "true"), dpf.Equals("ill", "true")])])
+    for names, seen in {("age", "ill"): True, ("risky",): True, ("age",): False, ("young", "ill"): False}.items():
+        query = Undeclared(lambda block: block.codes("risky"), names=names)
+        table, _ = opened(dpf.step("s", query, DiscreteLaplace(SURE)), TABLE, seed=1)
+        derived = table.derive(young, dpf.Cases([dpf.Below("age", 30)])).derive(risky, at_risk)
+        if seen:
+            assert derived.release("s").tolist() == [0, 7]
+        else:
+            with pytest.raises(dpf.InputError, match="reads attribute 'risky', which it does not declare"):
+                derived.release("s")
+
+
+@attrs.frozen
+class AboutMore(dpf.Description):
+    """Says that it is about `order`, and reads another attribute."""
+
+    def holds(self, columns: Any) -> Any:
+        return columns.codes("ill") == 1
+
+    def literals(self) -> tuple[dpf.Literal, ...]:
+        return (dpf.Equals("order", "pie"),)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_cut_reads_what_its_descriptions_are_about(opened: Callable[..., Any]) -> None:
+    table, _ = opened(dpf.parallel(counting(), by=dpf.FromRelease("r")), TABLE, seed=1)
+    calls = (
+        lambda: table.partition(dpf.Cases([AboutMore()])),
+        lambda: table.derive(dpf.Boolean("young"), dpf.Cases([AboutMore()])),
+    )
+    for call in calls:
+        with pytest.raises(dpf.InputError, match="reads attribute 'ill', which it does not declare"):
+            call()
 
 
 class Peeking(dpf.Description):

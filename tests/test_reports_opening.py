@@ -73,9 +73,17 @@ def test_a_step_reads_what_its_query_names_and_what_its_rows_were_cut_by():
         ),
         dpf.step("all", Count(), DiscreteLaplace(1)),
         dpf.step("any", Anything(), DiscreteLaplace(1)),
+        dpf.step("derived", Histogram(dpf.Boolean("made of any")), DiscreteLaplace(1)),
     )
     reads = {path.split("/")[-1]: reads_of_steps(plan)[id(step)] for path, step in plan.placed_steps()}
-    assert reads == {"in parts": ("a", "b", "c"), "chosen": ("b",), "rows": ("b",), "all": (), "any": None}
+    assert reads == {
+        "in parts": ("a", "b", "c"),
+        "chosen": ("b",),
+        "rows": ("b",),
+        "all": (),
+        "any": None,
+        "derived": None,
+    }
 
 
 def _miners():

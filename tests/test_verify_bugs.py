@@ -647,6 +647,20 @@ class AboutFirstRow(Towns):
 
 
 @attrs.frozen
+class ReadsMore(Towns):
+    """Declares the towns, and counts only those who are ill."""
+
+    name = "reads-more"
+
+    @property
+    def attributes(self):
+        return ("town", "ill") if self.right else ("town",)
+
+    def count(self, block, **inputs):
+        return np.bincount(block.codes("town")[block.codes("ill") == 1], minlength=3)
+
+
+@attrs.frozen
 class TakesSeenCandidates(Concentrated):
     """Asks for the counts of towns that occur: what it gives the query is private."""
 
@@ -872,6 +886,7 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
         lambda right: Concentrated() if right else Concentrated(noise=UnderstatedGaussian(Fraction(1, 2)))
     ),
     "bins from the data": of_query(BinnedByMedian),
+    "an attribute that is read and not declared": of_query(ReadsMore),
     "twice a multiple of seven": of_query(CountsSevensTwice),
     "half the noise on large counts, density and all": of_noise(LessNoiseOnMany(1)),
     "a lead declared as a count": of_query(Leads, PermuteAndFlip(1)),

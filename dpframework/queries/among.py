@@ -11,7 +11,7 @@ from dpframework.queries.base import Query
 class ReadsAmong(Query):
     """A query whose inputs decide at run time which of some planned attributes it reads.
 
-    A plan shows the attributes, and a run refuses that others are read.
+    A plan shows the attributes, and a run hides the others.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 import functools
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -225,7 +225,7 @@ class Query(abc.ABC):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that it may read; empty if that may be any."""
+        """The attributes that it may read: others are hidden from it (see `answers`). Empty if that may be any."""
         return ()
 
     @property
@@ -318,39 +318,6 @@ class Query(abc.ABC):
                 function = counting.send(engine.sum(rows, function))
         except StopIteration as ended:
             return ended.value
-
-
-def evaluate_together(engine: Any, asked: Sequence[tuple[Query, Any, Mapping[str, Any]]]) -> list[Any]:
-    """Return the exact answers of several queries (private side only): what `Query.evaluate` returns of each.
-
-    Where a call of the engine costs a message, the counts of all are made in one; a query with an `evaluate` of its
-    own is evaluated alone.
-
-    Parameters
-    ----------
-    engine
-        Where the rows are.
-    asked
-        Queries, each with its rows and its public inputs.
-    """
-    answers: dict[int, Any] = {}
-    counting: dict[int, Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]] = {}
-    for k, (query, rows, inputs) in enumerate(asked):
-        if engine.sends_messages and type(query).evaluate is Query.evaluate:
-            counting[k] = query.counting(engine, rows, **inputs)
-        else:
-            answers[k] = query.evaluate(engine, rows, **inputs)
-    sent: dict[int, Any] = dict.fromkeys(counting)
-    while sent:
-        functions = {}
-        for k, counts in sent.items():
-            try:
-                functions[k] = counting[k].send(counts)
-            except StopIteration as ended:
-                answers[k] = ended.value
-        found = engine.counts_of([(asked[k][1], [function]) for k, function in functions.items()]) if functions else []
-        sent = {k: counts for k, (counts,) in zip(functions, found, strict=True)}
-    return [answers[k] for k in range(len(asked))]
 
 
 @attrs.frozen

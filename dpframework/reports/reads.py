@@ -8,10 +8,9 @@ from typing import TypeAlias, final
 import attrs
 
 from dpframework.accountant import AccountedPlan
-from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.cuts import attributes_of
 from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.schema import Schema
 from dpframework.plan.graph import label_of
 from dpframework.plan.nodes import (
     Either,
@@ -41,11 +40,14 @@ def joined(*some: Reads) -> Reads:
     return tuple(dict.fromkeys(name for names in some for name in names or ()))
 
 
-def read_by(step: Step) -> Reads:
-    """Return what a step's own query may read, as the query declares it; None where it declares nothing."""
+def read_by(step: Step, schema: Schema | None) -> Reads:
+    """Return what a step's own query may read, as the query declares it; None where it declares nothing.
+
+    Or where it declares an attribute that the schema does not have: one that the miner derives may depend on any.
+    """
     facts = step.query.facts()
     if facts.attributes:
-        return facts.attributes
+        return facts.attributes if schema is None or all(name in schema for name in facts.attributes) else None
     return () if facts == Count().facts() else None
 
 
@@ -64,32 +66,30 @@ def reads_of_steps(plan: Plan) -> dict[int, Reads]:
         """Return what a release, or all of a scope's, may read."""
         inner = [below for below in walk(node) if isinstance(below, Step | Post)]
         each = [
-            read_by(below) if isinstance(below, Step) else joined(*map(of_release, sources.get(id(below), [])))
-            for below in inner
+            read_by(one, plan.schema) if isinstance(one, Step) else joined(*map(of_release, sources.get(id(one), [])))
+            for one in inner
         ]
         return joined(*each)
 
     def visit(node: Node, above: Reads) -> None:
         if isinstance(node, Step):
-            found[id(node)] = joined(above, read_by(node))
+            found[id(node)] = joined(above, read_by(node, plan.schema))
         if isinstance(node, Parallel):
             made_from = sources.get(id(node), [])
             cut = node.by if not isinstance(node.by, FromRelease) else None
-            own = joined(*map(of_release, made_from)) if made_from else None if cut is None else _cut_by(cut)
+            own = (
+                joined(*map(of_release, made_from))
+                if made_from
+                else None
+                if cut is None
+                else attributes_of(cut) or None
+            )
             above = joined(above, own)
         for child in node.children:
             visit(child, above)
 
     visit(plan.root, ())
     return found
-
-
-def _cut_by(cut: Cut) -> Reads:
-    """Return the attributes that a public cut is about."""
-    if isinstance(cut, Attribute):
-        return (cut.name,)
-    described = cut.descriptions if isinstance(cut, Cases) else cut
-    return tuple(dict.fromkeys(test.attribute for one in described for test in one.literals()))
 
 
 @final

@@ -17,7 +17,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.queries.base import evaluate_together
+from dpframework.queries.answers import answer_of, answers_of
 from dpframework.run.observers import Observer, Release
 from dpframework.run.scope import Charge
 from dpframework.tables.engines import Engine, Rows
@@ -102,7 +102,7 @@ class Gate:
     def answer(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
         """Return the exact answer (private side only)."""
         what = f"step '{charge.path}': the query '{charge.calibration.facts.text}'"
-        return self._guarded(what, lambda: charge.step.query.evaluate(self.engine, rows, **inputs))
+        return self._guarded(what, lambda: answer_of(charge.step.query, self.engine, rows, inputs))
 
     def answers(self, asked: Sequence[Asked]) -> list[Any]:
         """Return the exact answers of several queries (private side only), in one call where that costs a message."""
@@ -111,7 +111,7 @@ class Gate:
                 return [self.answer(one.charge, one.rows, one.inputs) for one in asked]
         what = f"step '{asked[0].charge.path}' and {len(asked) - 1} released with it: a query"
         queries = [(one.charge.step.query, one.rows, one.inputs) for one in asked]
-        return self._guarded(what, lambda: evaluate_together(self.engine, queries))
+        return self._guarded(what, lambda: answers_of(self.engine, queries))
 
     def _drawn(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
         """Return the mechanisms' outputs; in a private run, those of one calibration are drawn in one call."""

@@ -1,4 +1,7 @@
-from .blocks import Block as Block
+from .blocks import (
+    Block as Block,
+    cells_of as cells_of,
+)
 from .contributions import kept_rows as kept_rows
 from .counting import (
     counts_by_class as counts_by_class,
@@ -11,7 +14,6 @@ from .engines import (
     Mapped as Mapped,
     Rows as Rows,
     Threads as Threads,
-    cells_of as cells_of,
 )
 from .files import TableFiles as TableFiles
 from .fitting import (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, TypeVar, final
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar, NoReturn, TypeVar, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
+from dpframework.facts.cuts import Cut, attributes_of
+from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 
@@ -54,6 +57,37 @@ def packed(index: NDArray[np.int32], length: int) -> NDArray[np.int32] | PackedI
     return PackedIndex(index, length) if 32 * len(index) > length else index
 
 
+@final
+class HiddenColumn:
+    """A column that a query does not declare, where its block has the column: it has a length, and nothing else."""
+
+    __slots__ = ("_length", "_name")
+
+    def __init__(self, name: str, length: int) -> None:
+        self._name, self._length = name, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, rows: slice) -> HiddenColumn:
+        """Return the same for some rows in turn."""
+        if not isinstance(rows, slice):
+            self._refuse()
+        return HiddenColumn(self._name, len(range(*rows.indices(self._length))))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self._refuse()
+
+    def __array__(self, *given: Any, **named: Any) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(
+            f"the query reads attribute '{self._name}', which it does not declare; name in `attributes` all that it "
+            "may read, or none, if that may be any"
+        )
+
+
 @attrs.frozen(eq=False, repr=False)
 class Block:
     """Some rows of a private table, as integer codes on the schema's grid.
@@ -72,6 +106,8 @@ class Block:
         int32 positions, in the arrays, of the rows that belong to this block; given as None, all; or packed.
     derived
         Codes of derived attributes, one array of that length each.
+    made_of
+        The attributes of the table that each derived attribute depends on.
     unit_codes
         The number of each row's unit, an array of that length; None unless a plan samples units of several rows.
     """
@@ -81,6 +117,7 @@ class Block:
     raw: Mapping[str, NDArray[np.float64]]
     _index: NDArray[np.int32] | PackedIndex | None = None
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
+    made_of: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     unit_codes: NDArray[np.uint32] | None = None
 
     @property
@@ -125,6 +162,20 @@ class Block:
         """Return the part of this block whose rows are at some positions of the arrays."""
         return attrs.evolve(self, index=index)
 
+    def showing(self, names: Collection[str]) -> Block:
+        """Return this block with the codes and values of some attributes only: the others are there, but hidden.
+
+        A derived attribute is shown if it is named, or if all are that it depends on.
+        """
+
+        def shown(columns: Mapping[str, Any]) -> dict[str, Any]:
+            return {n: column if n in known else HiddenColumn(n, self.length) for n, column in columns.items()}
+
+        known = {*names, *(name for name, sources in self.made_of.items() if sources <= set(names))}
+        own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last
+        columns = tuple(shown(own).values())
+        return attrs.evolve(self, columns=columns, raw=shown(self.raw), derived=shown(self.derived))
+
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
         """Yield this block in parts of so many consecutive rows, which share its arrays: one at least."""
         if self.rows <= rows:
@@ -141,15 +192,19 @@ class Block:
             tuple(column[own] for column in self.columns),
             {name: column[own] for name, column in self.raw.items()},
             derived={name: column[own] for name, column in self.derived.items()},
+            made_of=self.made_of,
             unit_codes=None if self.unit_codes is None else self.unit_codes[own],
         )
 
-    def with_derived(self, attribute: Attribute, codes: NDArray[np.integer]) -> Block:
-        """Return this block with one more attribute, whose `codes` are given for this block's rows."""
+    def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
+        """Return this block with one more attribute: the case of each row."""
         column = np.zeros(self.length, dtype=np.uint32)
-        column[slice(None) if self._index is None else self.index] = codes
+        column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
-        return attrs.evolve(self, schema=schema, derived={**self.derived, attribute.name: column})
+        sources = (self.made_of.get(name, {name}) for name in attributes_of(cases))
+        made_of = {**self.made_of, attribute.name: frozenset(itertools.chain.from_iterable(sources))}
+        derived = {**self.derived, attribute.name: column}
+        return attrs.evolve(self, schema=schema, derived=derived, made_of=made_of)
 
     def _own(self, column: NDArray[T]) -> NDArray[T]:
         """Return what a column holds of this block's rows: the column itself where it is all of them, to be read."""
@@ -160,3 +215,17 @@ class Block:
     def __repr__(self) -> str:
         """Show no row and no count."""
         return f"Block({len(self.schema)} attributes; rows are private)"
+
+
+def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
+    """Return the part of each row of a block: by the attributes of the cut, never by position; -1 for no part."""
+    if isinstance(by, Attribute):
+        return np.asarray(block.codes(by.name))
+    names = attributes_of(by)
+    shown = block.showing(names) if names else block
+    if isinstance(by, Cases):
+        return by.cells(shown)
+    cells = np.full(block.rows, -1, dtype=np.int64)
+    for k, description in enumerate(by):
+        cells[description.holds(shown)] = k
+    return cells

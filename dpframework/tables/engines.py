@@ -22,7 +22,7 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
-from dpframework.tables.blocks import Block, packed
+from dpframework.tables.blocks import Block, cells_of, packed
 from dpframework.tables.counts import wide
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
@@ -30,18 +30,6 @@ from dpframework.tables.table import Table
 MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
 FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
 Rows: TypeAlias = Any
-
-
-def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
-    """Return the part of each row of a block: by value, row by row, never by position; -1 for no part."""
-    if isinstance(by, Attribute):
-        return np.asarray(block.codes(by.name))
-    if isinstance(by, Cases):
-        return by.cells(block)
-    cells = np.full(block.rows, -1, dtype=np.int64)
-    for k, description in enumerate(by):
-        cells[description.holds(block)] = k
-    return cells
 
 
 class Engine(abc.ABC):
@@ -264,7 +252,7 @@ class _Blocks(Engine):
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
         """See `Engine`."""
-        return _Rows(self.map(rows, lambda block: block.with_derived(attribute, cases.cells(block))))
+        return _Rows(self.map(rows, lambda block: block.with_derived(attribute, cases)))
 
 
 @final

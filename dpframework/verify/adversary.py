@@ -19,6 +19,7 @@ import numpy as np
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
+from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
@@ -46,7 +47,7 @@ class _WorstGate(WatchedGate):
     def output(
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
-        other = charge.step.query.evaluate(self.engine, self.others[rows.number], **inputs)
+        other = answer_of(charge.step.query, self.engine, self.others[rows.number], inputs)
         output = self._worst(charge, answer, other)
         self.events.append(Made(charge, dict(inputs), candidates, output, rows.number))
         return output

@@ -12,6 +12,7 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
+from dpframework.queries.answers import answer_of
 from dpframework.verify.answers import Answers, made_up
 from dpframework.verify.samplers import probes, serves
 from dpframework.verify.subject import Subject
@@ -82,4 +83,4 @@ def answers_asked(subject: Subject, asked: Asked, tables: Sequence[tuple[Rows, R
 
 def evaluate(subject: Subject, asked: Asked, rows: Rows) -> Any:
     """Return the answer to a query on a table of the subject's universe."""
-    return asked.query.evaluate(subject.engine, Held(rows, asked.derived, 0), **asked.inputs)
+    return answer_of(asked.query, subject.engine, Held(rows, asked.derived, 0), asked.inputs)

@@ -22,7 +22,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
-from dpframework.queries.base import evaluate_together
+from dpframework.queries.answers import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.miner import Example, Miner
 from dpframework.study.study import Study
@@ -224,12 +224,12 @@ class QueryConformance:
         sizes = Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30)
         rows = bytes(k % universe.kinds for k in range(sizes.most))
         engine = SmallTables(universe)
-        answer = query.evaluate(engine, engine.hold(rows), **inputs)
-        assert _unchanged(query, answer, query.evaluate(engine, engine.hold(rows[::-1]), **inputs))
+        answer = answer_of(query, engine, engine.hold(rows), inputs)
+        assert _unchanged(query, answer, answer_of(query, engine, engine.hold(rows[::-1]), inputs))
         threads = _Together()
         loaded = threads.load(universe.table(rows))
-        assert _unchanged(query, answer, query.evaluate(threads, loaded, **inputs))
-        for again in evaluate_together(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
+        assert _unchanged(query, answer, answer_of(query, threads, loaded, inputs))
+        for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
             assert _unchanged(query, answer, again)
 
 

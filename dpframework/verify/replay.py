@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries.answers import answer_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
 from dpframework.verify.refusals import refusal
@@ -227,7 +228,7 @@ class Weigher:
         match event:
             case Made():
                 step = event.charge.step
-                answer = step.query.evaluate(engine, held, **event.inputs)
+                answer = answer_of(step.query, engine, held, event.inputs)
                 calibration = event.charge.calibration
                 return calibration.mechanism.log_density(answer, event.output, calibration)
             case Parted():

@@ -17,6 +17,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
+from dpframework.queries.answers import answer_of
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
@@ -320,7 +321,7 @@ class _Searched:
         if rows not in self.answers:
             if len(self.answers) > 10_000:
                 self.answers.clear()
-            self.answers[rows] = self.query.evaluate(self.engine, Held(rows, self.derived, 0), **self.inputs)
+            self.answers[rows] = answer_of(self.query, self.engine, Held(rows, self.derived, 0), self.inputs)
         return self.answers[rows]
 
     def _coordinates(self, answer: Any) -> Any:

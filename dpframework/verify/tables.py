@@ -24,9 +24,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.tables.blocks import Block
+from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.encoding import code_dtype
-from dpframework.tables.engines import Engine, cells_of
+from dpframework.tables.engines import Engine
 from dpframework.tables.reading import table_from_columns
 from dpframework.tables.table import Table
 
@@ -299,7 +299,7 @@ class Held:
         if self._block is None:
             block = universe.block(self.rows)
             for attribute, cases in self.derived:
-                block = block.with_derived(attribute, cases.cells(block))
+                block = block.with_derived(attribute, cases)
             self._block = block
         return self._block
 

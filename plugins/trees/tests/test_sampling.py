@@ -25,7 +25,7 @@ from dpframework import InMemory, Relation, Threads
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.tables import Block
-from dpframework.tables.engines import cells_of
+from dpframework.tables.blocks import cells_of
 from dpframework.verify.conformance import MechanismConformance, QueryConformance
 from dpframework.verify.samplers import Probe
 

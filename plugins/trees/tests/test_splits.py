@@ -20,7 +20,8 @@ from dpframework import (
     Table,
     Threads,
 )
-from dpframework.tables.engines import _Blocks, cells_of
+from dpframework.tables.blocks import cells_of
+from dpframework.tables.engines import _Blocks
 
 SCHEMA = Schema(
     [

@@ -1,0 +1,117 @@
+"""The exact answers of queries, each from the attributes that it declares (private side only)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from typing import Any, final
+
+import attrs
+from numpy.typing import NDArray
+
+from dpframework.queries.base import Query
+from dpframework.tables.blocks import Block
+from dpframework.tables.engines import Engine, Rows
+
+
+@final
+@attrs.frozen
+class _Shown:
+    """A function of blocks that sees some of their attributes; it travels to where the rows are."""
+
+    function: Callable[[Block], Any]
+    names: frozenset[str]
+
+    def __call__(self, block: Block) -> Any:
+        return self.function(block.showing(self.names))
+
+
+@final
+@attrs.frozen
+class _EngineOfQuery:
+    """What a query uses of an engine; its functions see the attributes that it declares, and no others."""
+
+    _engine: Engine
+    _names: frozenset[str]
+
+    def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
+        """See `Engine.map`."""
+        return self._engine.map(rows, _Shown(function, self._names))
+
+    def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+        """See `Engine.counts`."""
+        return self._engine.counts(rows, [_Shown(function, self._names) for function in functions])
+
+    def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
+        """See `Engine.sum`."""
+        return self.counts(rows, [count])[0]
+
+    def number(self, rows: Rows) -> int:
+        """See `Engine.number`."""
+        return self._engine.number(rows)
+
+    def kept(self, rows: Rows) -> dict[Hashable, Any]:
+        """See `Engine.kept`."""
+        return self._engine.kept(rows)
+
+    def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+        """See `Engine.kept_around`."""
+        return self._engine.kept_around(rows)
+
+
+def engine_of(query: Query, engine: Engine) -> Any:
+    """Return an engine as a query may use it: one that declares no attributes may read any."""
+    names = frozenset(query.attributes)
+    return _EngineOfQuery(engine, names) if names else engine
+
+
+def function_of(query: Query, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
+    """Return a function of blocks as a query may ask it."""
+    names = frozenset(query.attributes)
+    return _Shown(function, names) if names else function
+
+
+def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any]) -> Any:
+    """Return the exact answer of a query, from the attributes that it declares.
+
+    A plan says what each release may read, and a report what those that read an attribute cost together; so nothing
+    else is there to be read.
+
+    Raises
+    ------
+    InputError
+        If the query reads an attribute that it does not declare, and as it raises.
+    """
+    return query.evaluate(engine_of(query, engine), rows, **inputs)
+
+
+def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
+    """Return the exact answers of several queries: `answer_of` each.
+
+    Where a call of the engine costs a message, the counts of all are made in one; a query with an `evaluate` of its
+    own is evaluated alone.
+
+    Parameters
+    ----------
+    engine
+        Where the rows are.
+    asked
+        Queries, each with its rows and its public inputs.
+    """
+    answers: dict[int, Any] = {}
+    counting: dict[int, Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]] = {}
+    for k, (query, rows, inputs) in enumerate(asked):
+        if engine.sends_messages and type(query).evaluate is Query.evaluate:
+            counting[k] = query.counting(engine_of(query, engine), rows, **inputs)
+        else:
+            answers[k] = answer_of(query, engine, rows, inputs)
+    sent: dict[int, Any] = dict.fromkeys(counting)
+    while sent:
+        functions = {}
+        for k, counts in sent.items():
+            try:
+                functions[k] = function_of(asked[k][0], counting[k].send(counts))
+            except StopIteration as ended:
+                answers[k] = ended.value
+        found = engine.counts_of([(asked[k][1], [function]) for k, function in functions.items()]) if functions else []
+        sent = {k: counts for k, (counts,) in zip(functions, found, strict=True)}
+    return [answers[k] for k in range(len(asked))]
