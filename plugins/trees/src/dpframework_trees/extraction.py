@@ -165,16 +165,15 @@ def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]
     """Fill in the unions that grow from each start; return how many were looked at (see `kernels.grow_unions`)."""
     from dpframework_trees.kernels import Unions, grow_unions
 
-    leaves = np.array(table.shape, dtype=np.int64)
-    whole = np.zeros((2, leaves.max()))
-    whole[0, : leaves[0]], whole[1, : leaves[1]] = table.sum(axis=1), table.sum(axis=0)
+    left, right = table.shape
+    both = np.zeros((left + right, left + right))
+    both[:left, left:], both[left:, :left] = table, table.T
     pair = Unions(
-        table,
-        leaves,
-        whole,
+        both,
+        np.array(table.shape, dtype=np.int64),
+        np.concatenate([table.sum(axis=1), table.sum(axis=0)]),
         float(table.sum()),
-        member=np.zeros(whole.shape, dtype=np.bool_),
-        inside=np.zeros(whole.shape),
+        inside=np.zeros(left + right),
         sizes=np.zeros(2, dtype=np.int64),
         added=np.zeros(2, dtype=np.int64),
         rows=np.zeros(3),
