@@ -41,6 +41,7 @@ QUERIES = {
         (Fraction(1, 2), 3, KNOWN),
         (Fraction(3, 10), None, KNOWN),
         (Fraction(4, 5), 4, KNOWN[:1]),
+        (Fraction(1, 10), None, KNOWN),
     )
 }
 
@@ -147,7 +148,7 @@ def test_a_positive_score_says_that_the_index_is_above_the_target_for_the_match_
             assert (score > 1e-9) == above
 
 
-@pytest.mark.parametrize("target", [Fraction(1, 2), Fraction(3, 10), Fraction(4, 5)])
+@pytest.mark.parametrize("target", [Fraction(1, 2), Fraction(3, 10), Fraction(4, 5), Fraction(1, 10)])
 @pytest.mark.parametrize("shared", [68, 72])
 def test_a_match_is_news_up_to_an_index_of_seven_tenths(shared: int, target: Fraction) -> None:
     """Of the match's rows and those known, together 100, this many are in both."""
