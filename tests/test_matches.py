@@ -128,6 +128,15 @@ def test_a_missing_value_is_in_no_side_of_a_match() -> None:
     assert [str(test) for test in binary_tests(SCHEMA["zone"])] == ["zone = north", "zone = middle", "zone = south"]
 
 
+def test_parts_of_a_match_are_the_rows_of_both_sides_and_of_neither() -> None:
+    columns = columns_of(table_of(range(len(KINDS))))
+    for match in MatchScores(LEFT, RIGHT).candidates():
+        left, right = match.sides
+        both, neither = (part.holds(columns).tolist() for part in match.parts)
+        assert both == (left.holds(columns) & right.holds(columns)).tolist()
+        assert neither == (Not(left).holds(columns) & Not(right).holds(columns)).tolist()
+
+
 def test_views_that_share_an_attribute_match_it_with_others_only() -> None:
     query = MatchScores(LEFT, [SCHEMA["wolf"], *RIGHT])
     matches = query.candidates()
@@ -150,14 +159,16 @@ def test_a_positive_score_says_that_the_index_is_above_the_target_for_the_match_
 
 @pytest.mark.parametrize("target", [Fraction(1, 2), Fraction(3, 10), Fraction(4, 5), Fraction(1, 10)])
 @pytest.mark.parametrize("shared", [68, 72])
-def test_a_match_is_news_up_to_an_index_of_seven_tenths(shared: int, target: Fraction) -> None:
-    """Of the match's rows and those known, together 100, this many are in both."""
-    wolf, snow = Equals("wolf", "true"), Equals("snow", "true")
-    known = And([wolf, Not(Below("rain", 3))])
-    dry, wet, none = (KINDS.index(kind) for kind in ((1, 0, 1, 0), (1, 0, 1, 2), (0, 0, 0, 0)))
+@pytest.mark.parametrize(("wolf", "snow"), list(itertools.product((0, 1), repeat=2)))
+def test_a_match_is_news_up_to_an_index_of_seven_tenths(wolf: int, snow: int, shared: int, target: Fraction) -> None:
+    """Of its rows, or those of its complement, and those known, together 100, this many are in both."""
+    left, right = Equals("wolf", "true"), Equals("snow", "true")
+    known = And([left if wolf else Not(left), Not(Below("rain", 3))])
+    dry, wet = (KINDS.index((wolf, 0, snow, rain)) for rain in (0, 2))
+    other = KINDS.index((1 - wolf, 0, 1 - snow, 0))
     query = MatchScores(LEFT, RIGHT, target)
-    scores = scored(query, table_of([wet] * shared + [dry] * (100 - shared) + [none] * 100), known=(known,))
-    match = next(k for k, one in enumerate(query.candidates()) if one == Match(wolf, snow, False))
+    scores = scored(query, table_of([wet] * shared + [dry] * (100 - shared) + [other] * 100), known=(known,))
+    match = next(k for k, one in enumerate(query.candidates()) if one == Match(left, right, wolf != snow))
     w, d = float(target), 0.7
     assert scores[match] == pytest.approx(min((1 - w) / d, w / (1 - d)) * (70 - shared))
 
