@@ -309,6 +309,12 @@ def test_extreme_losses_have_totals(plan_of: Callable[..., dpf.StudyPlan], epsil
     assert 0 <= total.epsilon <= 3 * Fraction(epsilon)
 
 
+def test_a_very_large_rho_has_the_closed_form_of_an_epsilon() -> None:
+    """Bun and Steinke 2016, Proposition 1.3: no order of Renyi's divergence gives a finite one there."""
+    rho = 10**9
+    assert float(zcdp_to_epsilon(Fraction(rho), Fraction(1, 10**6))) <= rho + 2 * math.sqrt(rho * math.log(10**6)) + 1
+
+
 def test_the_smallest_valid_total_is_reported(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     many = plan_of(dpf.repeat(400, count("n", "0.05")), SCHEMA, delta=DELTA)
     known = many.totals()

@@ -20,6 +20,7 @@ from killing import KillsAWorker
 import dpframework as dpf
 from dpframework.plan.graph import label_of
 from dpframework.tables import dask_engine, holder
+from dpframework.tables.cluster_rows import OpenedTable
 from dpframework.tables.files import TableFiles
 from dpframework.verify import EngineConformance
 
@@ -353,6 +354,7 @@ def test_workers_of_other_code_are_refused_before_a_file_is_read(
     engine: dpf.Dask, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = holder.versions(holder.packages_here())
+    assert len(ours["the code of dpframework"]) >= 32  # a digest; each package is told so
     monkeypatch.setattr(dask_engine, "versions", lambda packages: {**ours, "polars": "0.1"})
     engine._holders.clear()
     with pytest.raises(dpf.InputError, match=r"runs other code: polars \(.*, here 0.1\); install the same"):
@@ -370,3 +372,10 @@ def test_workers_of_other_code_are_refused_before_a_file_is_read(
 def test_a_wrong_cluster_is_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(dpf.InputError, match=why):
         dpf.Dask(**given)
+
+
+def test_what_is_kept_of_samples_goes_with_each_of_them() -> None:
+    """Of all that have been dropped since, not of the first alone."""
+    table = OpenedTable(1, [], b"", masks={2: {}, 3: {}, 4: {}}, told={2: {0}, 3: {0}, 4: {0}}, dropped=[2, 3])
+    assert sorted(table.forgotten()) == [2, 3]
+    assert (table.masks, table.told, table.dropped) == ({4: {}}, {4: {0}}, [])

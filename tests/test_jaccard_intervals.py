@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from dpframework.facts.descriptions import Equals
-from dpframework.results.jaccard import OF_ALL, OF_FLOOR, least_jaccard, least_jaccard_if_shown, so_far_above
-from dpframework.results.noisy import Noisy, quantile
+from dpframework.results.jaccard import (
+    OF_ALL,
+    OF_FLOOR,
+    least_jaccard,
+    least_jaccard_if_shown,
+    noise_at,
+    so_far_above,
+)
+from dpframework.results.noisy import Noisy, heavy_deviation, quantile
 from dpframework.results.redescription import Redescription
 from dpframework.results.redescriptions import Redescriptions
 from dpframework.results.unions import CellTable, Wanted
@@ -66,6 +73,39 @@ def test_intervals_of_what_is_shown_hold(index: float, scale: float, cells: tupl
     if index < LEAST:  # without the choice they would not hold
         naive = np.array([attrs.evolve(one, shown_from=0.0).jaccard_interval() for one in found])
         assert (exact < naive[:, 0]).sum() > binom.isf(1e-9, len(found), 2 * ERROR)
+
+
+def test_the_parts_of_the_error_leave_some_for_what_is_left_out() -> None:
+    assert OF_FLOOR + OF_ALL + 1 / 2 <= 17 / 20
+
+
+def test_noise_of_whole_rows_is_half_a_step_of_the_larger_count() -> None:
+    both, apart, exact = Noisy(600, 9), Noisy(350, 16), Noisy(40, 0)
+    for j in (0.0, 0.25, 0.5, 0.9):
+        deviation, step = noise_at(both, apart, j)
+        assert deviation == pytest.approx(math.hypot((1 - j) * heavy_deviation(9), j * heavy_deviation(16)))
+        assert step == max(1 - j, j) / 2
+        assert noise_at(both, exact, j)[1] == (1 - j) / 2
+        assert noise_at(exact, apart, j)[1] == j / 2
+        assert noise_at(exact, exact, j) == (0, 0)
+
+
+def test_a_count_within_reach_of_noise_and_half_a_row_says_nothing() -> None:
+    reach = 2 * heavy_deviation(100.0)
+    assert least_jaccard(Noisy(reach + 0.4, 100), Noisy(0, 100), 2) == 0
+    assert least_jaccard(Noisy(reach + 0.6, 100), Noisy(0, 100), 2) > 0
+
+
+def test_an_index_is_left_out_if_noise_lifts_it_so_far_too_rarely_half_a_row_allowed_for_at_both_ends() -> None:
+    both, apart, floor = Noisy(60, 9), Noisy(20, 9), 0.65
+    lower = least_jaccard_if_shown(both, apart, ERROR, floor, 10**6)
+    chances = []
+    for j in (lower, lower + 1e-4):
+        deviation = math.hypot((1 - j) * heavy_deviation(9), j * heavy_deviation(9))
+        half = max(1 - j, j) / 2
+        shown = ((1 - j) * 60 - j * 20 - half) / deviation
+        chances.append(so_far_above(shown, ((floor - j) * 80 + half) / deviation))
+    assert chances[0] <= OF_FLOOR * ERROR <= chances[1]
 
 
 def test_far_above_the_floor_an_interval_is_as_wide_as_its_noise() -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +21,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
 from dpframework.mechanisms.balls import Balls, WholeNumbers, draw_section, section_size
-from dpframework.mechanisms.knorm import _Weights
+from dpframework.mechanisms.knorm import _exponential, _Weights
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity
 
@@ -347,3 +348,16 @@ def test_one_marginal_more_than_one_row_moves_is_caught() -> None:
         right = dpf.verify.search_sensitivity(Marginals(schema), schema, relation, pairs=200)
         assert right.passed
         assert right.tightness == pytest.approx(1)
+
+
+def test_whole_numbers_lie_on_either_side_of_an_exponential_that_is_all_but_one() -> None:
+    """Exponents of some 40, which rounding to as many digits as are computed moves by more than that."""
+    for k in range(40, 140):
+        with localcontext(prec=100):
+            exponent = -Fraction((Decimal(k) / 2**64).ln())
+        for part in (1, 3):
+            off = Fraction(part, 10**30)  # 2**64 exp(-exponent) is k (1 + off), then k (1 - off)
+            low, high = _exponential(exponent - off, 64)
+            assert low <= k < high
+            low, high = _exponential(exponent + off, 64)
+            assert low < k <= high

@@ -833,6 +833,53 @@ def test_a_resumed_run_that_does_something_else_is_refused_before_it_releases_an
     study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
 
 
+def together(cut, **inputs):
+    """Return what makes the releases of `mine_by_town`, those in parts together: of the parts of a cut, with inputs."""
+
+    def do(table):
+        made = [table.release("n"), table.release("town")]
+        parts = table.partition(cut(dpf.Equals("town", made[1])))
+        return table.release_many((part, "ill", inputs) for part in parts)
+
+    return do
+
+
+@pytest.mark.parametrize("do", [together(dpf.Not), together(lambda town: town, bins=1)], ids=["rows", "inputs"])
+def test_releases_made_together_are_resumed_on_the_same_rows_with_the_same_inputs(ledger, journal, do):
+    interrupted(ledger, journal)  # one part has been asked, by itself
+    with pytest.raises(dpf.ReleaseRefused, match="made another release here before it was resumed"):
+        study_of(None, do).run(TABLE, ledger=ledger.run("people", journal=journal))
+    study_of(None, together(lambda town: town)).run(TABLE, ledger=ledger.run("people", journal=journal))
+    (run,) = ledger.data_set("people").runs.values()
+    assert (run.end, len(run.charges)) == ("finished", 4)
+
+
+def in_derived(cut, label, stop=False):
+    """Return what counts the ill in parts, each told by a derived attribute whose case has a label's description."""
+
+    def do(table):
+        made = [table.release("n"), table.release("town")]
+        for part in table.partition(cut(dpf.Equals("town", made[1]))):
+            derived = part.derive(dpf.Boolean("told"), dpf.Cases([dpf.Equals("town", label)]))
+            made.append(derived.release("ill"))
+            if stop:
+                raise KeyboardInterrupt
+        return made
+
+    return do
+
+
+@pytest.mark.parametrize("do", [in_derived(dpf.Not, "A"), in_derived(lambda town: town, "B")], ids=["rows", "cases"])
+def test_derived_attributes_are_those_of_the_same_rows_and_cases_when_a_run_is_resumed(ledger, journal, do):
+    study = study_of(None, in_derived(lambda town: town, "A", stop=True))
+    ledger.approve("people", study.plan(), by="b", runs=1)
+    with pytest.raises(dpf.RunStopped):
+        study.run(TABLE, ledger=ledger.run("people", journal=journal))
+    with pytest.raises(dpf.ReleaseRefused, match="made another release here before it was resumed"):
+        study_of(None, do).run(TABLE, ledger=ledger.run("people", journal=journal))
+    study_of(None, in_derived(lambda town: town, "A")).run(TABLE, ledger=ledger.run("people", journal=journal))
+
+
 def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     interrupted(ledger, journal)
     whole, copy = journal.read_bytes(), ledger.path.read_bytes()

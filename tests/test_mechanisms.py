@@ -17,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dpframework as dpf
+from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms import (
     BUILT_IN,
@@ -33,6 +34,7 @@ from dpframework.mechanisms import (
     permute_and_flip_log_probability,
     with_relative_error,
 )
+from dpframework.mechanisms.base import doubled_at_most, unit_changes
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts
@@ -820,3 +822,90 @@ def test_interval_draws_stay_in_the_interval_and_off_empty_pieces() -> None:
     draws = [calibration.mechanism.release(answer, calibration, SeededRandomness(s)) for s in range(200)]
     assert all(2.0 <= d < 3.0 for d in draws)
     assert all(math.isfinite(calibration.mechanism.log_density(answer, d, calibration)) for d in draws)
+
+
+# --- bounds and constants ------------------------------------------------------------------------------------------
+
+
+def test_a_replacement_is_at_most_a_removal_and_an_addition() -> None:
+    for replaced, bound in ((None, 2), (3, 2), (Fraction(3, 2), Fraction(3, 2))):
+        found = doubled_at_most(ByRelation(Fraction(1), None if replaced is None else Fraction(replaced)))
+        assert found == ByRelation(Fraction(1), Fraction(bound))
+    assert doubled_at_most(ByRelation(None, Fraction(3))) == ByRelation(None, Fraction(3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "coordinates"),
+    [
+        ({"l1": 3, "squared-l2": 2, "linf": 1}, 2),
+        ({"l1": 2, "squared-l2": 3, "linf": 1}, 2),
+        ({"l1": 3, "linf": Fraction(19, 10)}, 3),
+        ({"l1": 3, "linf": 2}, None),
+        ({"linf": 1}, None),
+        ({"l1": Fraction(1, 2), "linf": Fraction(1, 2)}, None),
+    ],
+)
+def test_coordinates_that_change_by_1_are_counted_by_the_smallest_norm(changes: Any, coordinates: int | None) -> None:
+    declared = [Sensitivity(Norm(norm), change, source="a test") for norm, change in changes.items()]
+    counts = QueryFacts("c", "c", (), True, 9, declared)
+    assert unit_changes(counts, Relation.ADD_OR_REMOVE_ONE) == coordinates
+    assert unit_changes(attrs.evolve(counts, integer=False), Relation.ADD_OR_REMOVE_ONE) is None
+
+
+@pytest.mark.parametrize(("mechanism", "power"), [(Laplace, 1), (Gaussian, 2)])
+def test_noise_is_refused_just_beyond_what_64_bits_hold(mechanism: Any, power: int) -> None:
+    declared = [Sensitivity(norm, 1, source="a test") for norm in (Norm.L1, Norm.SQUARED_L2)]
+    counts = QueryFacts("c", "c", (), True, 1, declared)
+    least = Fraction(1, 2 ** (52 * power) * power)  # 1 / epsilon, or 1 / (2 rho), is the largest scale
+    assert mechanism(least).calibrate(counts, Relation.ADD_OR_REMOVE_ONE).scale == 2 ** (52 * power)
+    with pytest.raises(InputError, match="the noise would be too large"):
+        mechanism(least * Fraction(999, 1000)).calibrate(counts, Relation.ADD_OR_REMOVE_ONE)
+
+
+def test_answers_are_rounded_to_the_nearest_point_of_the_lattice() -> None:
+    facts = QueryFacts("r", "r", (), False, 4, [Sensitivity(Norm.L1, 1, source="a test")])
+    calibration = Laplace(1).calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+    assert calibration is not None
+    points = np.array([0.6, -0.6, 1.4, -1.4]) * float(calibration.unit)
+    assert calibration.on_lattice(points).tolist() == [1, -1, 1, -1]
+
+
+def test_many_candidates_of_next_to_no_weight_count() -> None:
+    """Beside the best, m of weight w: the integral of (1 - u w)**m over u has a closed form."""
+    m, weight = 100_000, 1e-10
+    scaled = np.full(m + 1, math.log(weight))
+    scaled[0] = 0.0
+    exact = math.log(-math.expm1((m + 1) * math.log1p(-weight)) / ((m + 1) * weight))
+    assert permute_and_flip_log_probability(scaled, 0) == pytest.approx(exact, rel=1e-6)
+
+
+def test_points_of_an_interval_pay_for_both_roundings_and_the_logarithm() -> None:
+    """Four times the query's own and a lattice step: half a step for a score, half for a length's (see the module)."""
+    rounding, mechanism = Fraction(1, 1000), ExponentialInterval(1)
+    facts = QueryFacts("s", "s", (), False, 9, [Sensitivity(Norm.LINF, 1, fall=0, source="a test")], rounding)
+    step = mechanism.lattice_unit(facts)
+    assert step == Fraction(1, 2**20)
+    # of scores that only rise: 1 when a row is added, 2 when one is replaced
+    spread = ByRelation(1 + 4 * (rounding + step), 2 + 4 * (rounding + step))
+    assert mechanism.change(facts) == with_relative_error(spread, Fraction(4, 2**45), Fraction(1))
+
+
+def test_noise_on_a_lattice_that_is_not_fine_enough_has_no_event_of_fine_noise() -> None:
+    """Beside deltas that are asked for, 1e-7 is little; two numbers that change have twice the slack of one."""
+    for numbers, known in ((1, True), (2, False)):
+        declared = [Sensitivity(norm, numbers, source="a test") for norm in (Norm.L1, Norm.SQUARED_L2)]
+        facts = QueryFacts("c", "c", (), True, 2, [*declared, Sensitivity(Norm.LINF, 1, source="a test")])
+        mechanism = Gaussian(Fraction(numbers, 2 * 10_001**2))
+        calibration = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+        assert calibration is not None
+        event = mechanism.dp_event(calibration, Relation.ADD_OR_REMOVE_ONE)
+        assert (event is not None) is known
+
+
+@pytest.mark.parametrize("mechanism", [Exponential("0.5"), PermuteAndFlip("0.5")])
+def test_a_choice_is_expected_within_the_scale_times_the_logarithm_of_the_number(mechanism: Any) -> None:
+    for size in (1, 2, 50):
+        facts = QueryFacts("s", "s", (), True, size, [Sensitivity(Norm.LINF, 1, fall=0, source="a test")])
+        preview = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE).preview
+        assert preview.expected == pytest.approx(2 * math.log(max(size, 2)))
+        assert preview.within == pytest.approx(2 * math.log(20 * size))

@@ -8,6 +8,7 @@ import math
 import multiprocessing
 import os
 import pickle
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -210,6 +211,17 @@ def test_a_uniform_number_is_compared_with_an_exponential_to_its_last_bit(expone
     assert not Told([]).below_exp(exponent, first + 1)
     assert Told([]).below_exp(Fraction(0), 2**64 - 1)
     assert Told([]).below_exp(Fraction(1), 2**64 - 1)
+
+
+def test_an_exponential_that_is_all_but_a_whole_number_is_told_from_it() -> None:
+    """Exponents of some 40, which rounding to as many digits as are computed at first moves by more than that."""
+    with localcontext(prec=100):
+        logarithms = [Fraction((Decimal(k) / 2**64).ln()) for k in range(40, 140)]
+    for k, logarithm in enumerate(logarithms, 40):
+        for part in (1, 3):
+            off = Fraction(part, 10**30)  # the exponential is k (1 + off) or k (1 - off), in 2**-64
+            assert Told([0] * 9).below_exp(logarithm + off, k)
+            assert not Told([0] * 9).below_exp(logarithm - off, k)
 
 
 def test_only_who_assumes_real_arithmetic_is_handed_the_generator() -> None:

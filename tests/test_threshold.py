@@ -84,6 +84,22 @@ def test_probabilities_add_up_to_1(epsilon: str) -> None:
         assert np.exp(logs(mechanism, counts, calibration)).sum() == pytest.approx(1, abs=1e-12)
 
 
+def test_a_count_far_below_the_threshold_is_released_as_often_as_noise_makes_up_for_it() -> None:
+    """Together they may: the threshold's noise is anywhere between the count and 0 with much the same probability."""
+    mechanism = AboveThreshold(1)
+    calibration = calibrated(mechanism, 1, 0, Relation.ADD_OR_REMOVE_ONE)
+    s, count = calibration.lattice_scale, -round(200 * calibration.lattice_scale)
+    noisy = np.arange(count - 4000, 4000)  # of the threshold
+    logs = -np.abs(noisy) / s + math.log(math.tanh(1 / (2 * s)))
+    needed = noisy - count  # of the count's noise, at least
+    of_tail = -needed / s - math.log1p(math.exp(-1 / s))
+    logs += np.where(
+        needed > 0, of_tail, np.log1p(-np.exp((np.minimum(needed, 0) - 1) / s - math.log1p(math.exp(-1 / s))))
+    )
+    exact = logs.max() + math.log(np.exp(logs - logs.max()).sum())
+    assert mechanism.log_density(np.array([count, 0, 0]), 0, calibration) == pytest.approx(exact, abs=1e-9)
+
+
 @pytest.mark.parametrize("randomness", [SeededRandomness(4), SystemRandomness()], ids=["seeded", "private"])
 def test_draws_follow_the_stated_probabilities(randomness: Any) -> None:
     """4,000 draws; a share is off by 6 deviations with a probability below 1e-8."""

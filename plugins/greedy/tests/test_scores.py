@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import PairScores
-from dpframework_greedy.scores import BLOCK, Score, Surplus, _largest_changes
+from dpframework_greedy.scores import BLOCK, Score, Surplus, _largest_changes, rises_at
 
 import dpframework as dpf
 
@@ -125,12 +125,40 @@ def test_near_tautologies_score_less_than_descriptions_of_half_of_their_index() 
     assert score.of_both(np.array([1500]))[0] * score.of_either(np.array([1870]))[0] > 0.9
 
 
+def test_a_rise_is_bounded_over_all_numbers_of_rows_in_either_support() -> None:
+    """Of the index itself the largest is not where both supports are the same rows."""
+    for factors in (np.ones(41), 1 / (1 + np.exp(-0.3 * (np.arange(41) - 20)))):
+        for i in range(40):
+            either = np.arange(i, 400)
+            before = np.where(either > 0, factors[i] * i / np.maximum(either, 1), 0)
+            largest = (factors[i + 1] * (i + 1) / (either + 1) - before).max()
+            assert rises_at(np.array([i]), factors[i : i + 1], factors[i + 1 : i + 2]) == pytest.approx(largest)
+
+
+def test_changes_are_found_however_large_the_supports_are() -> None:
+    """Beyond the first million supports: there a row moves the score by a quarter of the steepness."""
+    changes = Score(3_000_000, 0.2, 5_000_000, 0.1).changes
+    assert changes.rise == pytest.approx(0.05, rel=0.01)
+    assert changes.fall == pytest.approx(0.025, rel=0.01)
+
+
+def test_several_rows_of_a_unit_change_a_score_by_1_at_most_by_replacing_too() -> None:
+    """Where a replaced row moves it further than an added one: what is declared is 1, not more."""
+    score = Score(100, 0.2, 102, 5.0)
+    one = score.sensitivity
+    rows = next(k for k in range(1, 1000) if k * one.replace_one > 1)
+    assert rows * max(one.rise, one.fall) <= rows * one.replace_one
+    (declared,) = score.for_rows(rows)
+    assert declared.replace_one == 1
+    assert score.for_rows(rows - 1) == ()
+
+
 def test_sensitivity_needs_no_row_count() -> None:
     small, large = searched(Score.lowest(10, 50), 60), searched(Score.lowest(10, 50), 200)
     assert small == pytest.approx(large)
 
 
-@pytest.mark.parametrize("index", [0.0, 0.5, 0.61, 0.9, 1.0])
+@pytest.mark.parametrize("index", [-1.0, 0.0, 0.5, 0.61, 0.9, 1.0, 1.5])
 @pytest.mark.parametrize("most", [1, 40, 200])
 def test_surplus_changes_by_no_more_than_declared_whatever_index_is_given(index: float, most: int) -> None:
     both, apart = np.meshgrid(np.arange(MOST + 1), np.arange(MOST + 1), indexing="ij")

@@ -413,6 +413,40 @@ class Small(Pool):
         return Small(self.step, tuple((1.9, 0.1) if k == group.number else s for k, s in enumerate(self._scores)))
 
 
+def test_noise_pays_for_sixteen_steps_of_rounding_in_every_round() -> None:
+    facts = dpf.queries.QueryFacts(
+        "s", "s", (), False, 4, [dpf.queries.Sensitivity(dpf.queries.Norm.LINF, 1, fall=0, source="t")]
+    )
+    calibration = SuccessiveExponential(3, 3).calibrate(facts, dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert calibration is not None
+    assert calibration.scale == 1 + Fraction(16, 2**20)
+
+
+@pytest.mark.parametrize(("age", "computed"), [(0, [2, 2, 2, 2]), (1, [2, 1, 2, 1]), (40, [2, 1, 1, 1])])
+def test_weights_are_remembered_for_as_many_rounds_as_asked(age: int, computed: list[int]) -> None:
+    """Of two groups one is chosen in each round, whose weight is new; the other's is computed when it is too old."""
+    from dpframework_greedy.choices import _Remembered
+
+    seen, remembered = [], _Remembered(age)
+
+    class Asked(Small):
+        def log_weights(self, groups, unit, scale):
+            seen.append(len(groups))
+            return super().log_weights(groups, unit, scale)
+
+        def after(self, group, position):
+            return Asked(
+                self.step, tuple((s[0] - 1, 0.0) if k == group.number else s for k, s in enumerate(self._scores))
+            )
+
+    pool = Asked(1.0)
+    for _ in computed:
+        groups = pool.groups()
+        remembered.log_weights(pool, groups, 1.0, 1.0)
+        pool = pool.after(groups[0], 0)
+    assert seen == computed
+
+
 class WrongSign(SuccessiveExponential):
     """The published key, log(uniform) exp(epsilon q): the largest belongs to the worst candidate most often."""
 

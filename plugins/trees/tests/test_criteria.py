@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import CRITERIA, criterion_named
+from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, criterion_named
 from dpframework_trees.kernels import child_score
 
 from dpframework.facts.errors import InputError
@@ -73,6 +73,24 @@ def test_purity_is_not_monotonic_so_its_spread_is_twice_its_sensitivity():
 @pytest.mark.parametrize("n", [2, 5, 10, 1000])
 def test_purity_under_replace_one_is_the_papers_gini_bound_made_exact(n):
     assert CRITERIA["gini"].sensitivity(n).replace_one == Fraction(2 * (n - 1), n)
+
+
+def test_what_is_published_of_gini_is_kept_as_it_is():
+    declared = PUBLISHED_GINI.sensitivity(None)
+    assert (declared.add_or_remove_one, declared.replace_one) == (2, 2)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_what_scores_may_be_rounded_by_is_no_more_than_is_derived(classes):
+    """K u R and a share of u an addition, by a thousandth more; see `Criterion.rounding`."""
+    for name, k, largest in (
+        ("norm", 13 + 2 * classes, 1),
+        ("max", 0, 1),
+        ("gini", classes + 1, 1),
+        ("information-gain", 2 + (classes + 8) * math.ceil(math.log2(classes)), math.ceil(math.log2(classes))),
+    ):
+        found = criterion_named(name).rounding(classes, 99, 4)
+        assert found == (k + 4 * largest) * Fraction(100, 2**53) * Fraction(1001, 1000)
 
 
 def test_gain_sensitivity_is_below_the_published_bound_and_close_to_it():

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
+from dpframework_trees.redescribe.matched import MATCHED_SCHEMA, _tests, _trees, _unions
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
@@ -66,6 +67,48 @@ def test_the_budget_is_shared_three_to_two_and_a_match_gains_by_three_tenths_of_
     losses = {step.name: step.mechanism.epsilon for step in study.plan().steps()}
     assert losses == {"root": Fraction(3, 20), "split": Fraction(3, 20), "leaves": Fraction(1, 5)}
     assert [MatchedTrees(1).scores(bounded(1000), root=root).cap for root in (True, False)] == [300, None]
+
+
+def test_a_root_differs_from_both_sides_of_all_roots_before_it(
+    monkeypatch: pytest.MonkeyPatch, clinic: dpf.Table
+) -> None:
+    asked = []
+    release = dpf.PrivateTable.release
+
+    def seen(self: dpf.PrivateTable, name: str, **inputs: Any) -> Any:
+        made = release(self, name, **inputs)
+        if name == "root":
+            asked.append(([str(part) for part in inputs["known"]], [str(part) for part in made.parts]))
+        return made
+
+    monkeypatch.setattr(dpf.PrivateTable, "release", seen)
+    run(clinic, MatchedTrees(1, trees=3))
+    before: list[str] = []
+    for known, parts in asked:
+        assert known == before
+        before += parts
+    assert len(before) == 6
+
+
+@pytest.mark.parametrize("opposite", [False, True])
+def test_matches_below_a_root_stand_where_its_sides_hold(opposite: bool) -> None:
+    """The first is asked where both sides hold: of opposite tests, where the right one fails."""
+    tests = {view: _tests(MATCHED_SCHEMA, view) for view in dpf.View}
+    root, *below = (
+        dpf.queries.Match(dpf.Equals(left, "true"), dpf.Equals(right, "true"), opposite)
+        for left, right in (("wolf", "rain"), ("moose", "wind"), ("bear", "snow"))
+    )
+    trees = _trees(tests, root, below)
+    asked = {view: [str(tree.test(node)) for node in range(3)] for view, tree in trees.items()}
+    assert asked[dpf.View.LEFT] == ["wolf = true", "moose = true", "bear = true"]
+    first, second = ("snow", "wind") if opposite else ("wind", "snow")
+    assert asked[dpf.View.RIGHT] == ["rain = true", f"{first} = true", f"{second} = true"]
+
+
+def test_unions_are_of_some_leaves_but_not_of_all() -> None:
+    masks = {tuple(mask.tolist()) for mask in _unions(4)}
+    assert len(masks) == 14
+    assert {any(mask) and not all(mask) for mask in masks} == {True}
 
 
 def test_a_delta_carries_more_trees() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation, fitting, perturbation
 from dpframework_trees.additive.design import BLUR, MULTICLASS, Tuned
-from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps, minimised
+from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fitted_steps, minimised
 from dpframework_trees.additive.noise import (
     ball_point,
     ball_points,
@@ -259,6 +259,10 @@ def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon)
         step = np.linalg.solve(loss.hessian(np.asarray(exact, float)), np.asarray(gradient(exact), float).T.ravel())
         exact = exact - step.reshape(exact.T.shape).T
     assert 0 < np.abs(exact - found).sum() <= tuned.distance
+
+
+def test_bounds_count_by_half_the_distance_of_doubles_at_one():
+    assert np.finfo(np.float64).eps / 2 == UNIT
 
 
 def test_a_bound_is_not_believed_where_scores_may_be_rounded():

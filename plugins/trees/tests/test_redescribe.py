@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import ClassVar
 
 import attrs
@@ -586,3 +587,23 @@ def test_thresholds_that_differ_beyond_six_digits_are_told_apart():
     assert str(tests[0]) != str(tests[1])
     for leaf in range(4):
         assert (grown.description(leaf).holds(block) == (grown.leaf_codes(block) == leaf)).all()
+
+
+@pytest.mark.parametrize(("leaves", "classes"), [(2, 5), (4, 2)])
+def test_what_is_counted_of_some_leaves_is_copied_whole(leaves: int, classes: int) -> None:
+    from dpframework_trees.kernels.walks import _copy_counts
+
+    rng = np.random.default_rng(0)
+    for side in (0, 1):
+        counts, joint = rng.integers(1, 99, (2, leaves, classes)), rng.integers(1, 99, (2, leaves, leaves))
+        kept = counts[1].copy(), joint[1].copy()
+        _copy_counts.py_func(SimpleNamespace(counts=counts, joint=joint), side, 1, leaves, 0)
+        if side == 0:
+            assert counts[1, 1:].tolist() == counts[0, 1:].tolist()
+            assert joint[1, :, 1:].tolist() == joint[0, :, 1:].tolist()
+            assert joint[1, :, 0].tolist() == kept[1][:, 0].tolist()
+            assert counts[1, 0].tolist() == kept[0][0].tolist()
+        else:
+            assert counts[1].tolist() == kept[0].tolist()
+            assert joint[1, 1:].tolist() == joint[0, 1:].tolist()
+            assert joint[1, 0].tolist() == kept[1][0].tolist()
