@@ -399,6 +399,11 @@ def test_a_table_of_too_many_cells_is_refused() -> None:
         CrosstabMiner(["a", "b", "c"], epsilon=1).plan(schema)
 
 
+def test_a_table_of_as_many_cells_as_are_allowed_is_planned() -> None:
+    schema = dpf.Schema([dpf.Numeric(name, 0, 1, bins=1_000) for name in "ab"])
+    assert CrosstabMiner(["a", "b"], epsilon=1).plan(schema).query.answer_length == 1_000_000
+
+
 def test_parameters_and_budgets_are_exact_in_the_plan() -> None:
     study = dpf.Study(PEOPLE, epsilon="0.3")
     for k, name in enumerate(("histogram", "mean", "quantile")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -377,14 +378,32 @@ def test_distances_that_are_noise_are_those_of_shares_alone(monkeypatch: pytest.
     assert any(other.context for other in found["always"])  # shares that differ less are not taken
 
 
+def test_distances_are_noise_if_their_squares_move_by_as_much_as_they_differ_as_a_mean() -> None:
+    """Of squares .01, .04, .09 the squared differences from the mean add up to .00327."""
+
+    def between(*upper: float) -> np.ndarray:
+        found = np.zeros((3, 3))
+        found[np.triu_indices(3, 1)] = upper
+        return found + found.T
+
+    distances = between(0.1, 0.2, 0.3)
+    assert doubt.spread(distances**2) == pytest.approx(0.00327, abs=1e-5)
+    half = between(0.1, 0.2, 0.2)  # squares move by .00167, the distances themselves by .0067
+    more = between(0.1, 0.2, math.sqrt(0.17))  # by .0043
+    assert not doubt.is_noise(distances, [half])
+    assert doubt.is_noise(distances, [more])
+    assert not doubt.is_noise(distances, [distances, more])  # a mean of .0021
+    assert doubt.is_noise(distances, [half, more, more])
+
+
 def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:
     pairs = {(0, 1): NoisyPair("a", "b", np.full((3, 3), 100.0) + 60 * np.eye(3), 400.0)}
-    marginals = [np.full(3, 360.0)] * 2
+    marginals = [np.array([150.0, 360.0, 570.0])] * 2  # far from the table's, so that the model's is another
     forest, seen = Forest.of(marginals, pairs), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Forest, "of", classmethod(lambda cls, margins, of: seen.append(of) or cls(margins, {})))
         again = doubt.redrawn(forest, pairs)
-    assert len(again) == doubt.DRAWS
+    assert len(again) == doubt.DRAWS == 6
     noise = np.array([of[0, 1].counts - forest.tables[0, 1] for of in seen])
     assert stats.chi2.sf(np.square(noise).sum() / 400, noise.size) > 1e-6
     assert stats.chi2.cdf(np.square(noise).sum() / 400, noise.size) > 1e-6
