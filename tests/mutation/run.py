@@ -52,6 +52,7 @@ GOAL = 0.95
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0"]
 # what tests import of others: a second each time, were it not imported before the fork
 OTHERS = ("hypothesis", "dp_accounting", "numba", "opendp.prelude", "pandas", "polars", "randomgen", "scipy.optimize")
+LATE = (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL)  # what ends tests that take too long; others are crashes
 RUNNING: set[int] = set()  # forks that this process waits for
 SOUND: set[str] = set()  # tests that pass without a mutant, as far as that was tried
 FAILING: set[str] = set()  # and those that do not: they tell nothing of mutants
@@ -247,7 +248,7 @@ def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | No
         with _changed(path, mutant.code(source)):
             code, printed, failed = _tested(tests, limit or LONGEST)
         by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
-        code = 0 if code < 0 and limit is None else code
+        code = 0 if -code in LATE and limit is None else code
         if code <= 0 or _passes(failed, tests):
             break
         if not failed or failed in FAILING:
