@@ -119,6 +119,7 @@ class Block:
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
     made_of: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     unit_codes: NDArray[np.uint32] | None = None
+    _shown: dict[frozenset[str], Block] = attrs.field(factory=dict, init=False)
 
     @property
     def rows(self) -> int:
@@ -165,8 +166,12 @@ class Block:
     def showing(self, names: Collection[str]) -> Block:
         """Return this block with the codes and values of some attributes only: the others are there, but hidden.
 
-        A derived attribute is shown if it is named, or if all are that it depends on.
+        A derived attribute is shown if it is named, or if all are that it depends on. The same block is returned for
+        the same names: queries keep with it what they have counted.
         """
+        asked = frozenset(names)
+        if asked in self._shown:
+            return self._shown[asked]
 
         def shown(columns: Mapping[str, Any]) -> dict[str, Any]:
             return {n: column if n in known else HiddenColumn(n, self.length) for n, column in columns.items()}
@@ -174,7 +179,8 @@ class Block:
         known = {*names, *(name for name, sources in self.made_of.items() if sources <= set(names))}
         own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last
         columns = tuple(shown(own).values())
-        return attrs.evolve(self, columns=columns, raw=shown(self.raw), derived=shown(self.derived))
+        block = attrs.evolve(self, columns=columns, raw=shown(self.raw), derived=shown(self.derived))
+        return self._shown.setdefault(asked, block)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
         """Yield this block in parts of so many consecutive rows, which share its arrays: one at least."""

@@ -115,3 +115,15 @@ def test_distances_are_the_same_however_many_are_counted_at_once(monkeypatch):
         assert together.contexts == apart.contexts
         for name in together:
             assert (together[name].matrix == apart[name].matrix).all()
+
+
+@pytest.mark.parametrize("context", ["max-relevance", "max-dependency"])
+def test_a_run_reads_the_rows_once_for_all_its_releases(context, monkeypatch):
+    number = []
+    count = kernels.add_joint_counts
+    monkeypatch.setattr(kernels, "add_joint_counts", lambda *args: number.append(1) or count(*args))
+    schema = dpf.Schema([dpf.Boolean(f"a{k}") for k in range(5)], rows=50)
+    study = dpf.Study(schema, epsilon=5, relation="replace-one")
+    study.add("d", DPDilca(5, context=context, context_size=2))
+    study.run(dpf.Table.from_codes(schema, np.random.default_rng(0).integers(0, 2, (5, 50))), seed=0)
+    assert len(number) == 1

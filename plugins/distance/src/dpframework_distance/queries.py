@@ -143,8 +143,13 @@ class ContextScores(_SubsetScores):
     def _contexts(self, inputs: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the contexts that hold nothing that has been chosen before: in the order of those with the target."""
         every = self._subsets(self.context_size).members
-        chosen = [k for k, attribute in enumerate(self.of) if attribute.name in inputs.get("chosen", ())]
-        return np.asarray(every[~np.isin(every, [self.target, *chosen]).any(axis=1)])
+        barred = self._chosen(inputs)
+        barred[self.target] = True
+        return np.asarray(every[~barred[every].any(axis=1)])
+
+    def _chosen(self, inputs: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Return which attributes have been chosen before."""
+        return np.array([attribute.name in inputs.get("chosen", ()) for attribute in self.of])
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of each context with the target."""
@@ -153,8 +158,7 @@ class ContextScores(_SubsetScores):
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
         layout = self._subsets(self.context_size + 1, self.target)
-        chosen = [k for k, attribute in enumerate(self.of) if attribute.name in inputs.get("chosen", ())]
-        possible = np.flatnonzero(~np.isin(layout.members, chosen).any(axis=1))
+        possible = np.flatnonzero(~self._chosen(inputs)[layout.members].any(axis=1))
         return np.asarray(scores_of(counts, layout, possible, self.target) / UNITS)
 
     def counting(
@@ -383,7 +387,7 @@ class PairCounts(CellCounts):
         """The largest number of cells."""
         sizes = [a.size for a in self.of]
         if self.target is None:
-            return int(np.prod(sorted(sizes)[-2:]))
+            return math.prod(sorted(sizes)[-2:])
         return sizes[self.target] * max(size for k, size in enumerate(sizes) if k != self.target)
 
     def count(self, block: Block, **inputs: Any) -> Counts:
