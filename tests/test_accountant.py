@@ -21,6 +21,8 @@ from scipy import stats
 import dpframework as dpf
 from dpframework.accountant import BUILT_IN, PLDAccountant, PureAccountant
 from dpframework.accountant.base import Accountant
+from dpframework.accountant.distributions import AnyRho
+from dpframework.accountant.pld import _joined
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
@@ -313,6 +315,15 @@ def test_a_very_large_rho_has_the_closed_form_of_an_epsilon() -> None:
     """Bun and Steinke 2016, Proposition 1.3: no order of Renyi's divergence gives a finite one there."""
     rho = 10**9
     assert float(zcdp_to_epsilon(Fraction(rho), Fraction(1, 10**6))) <= rho + 2 * math.sqrt(rho * math.log(10**6)) + 1
+
+
+def test_rhos_that_are_added_up_are_never_less_than_their_sum() -> None:
+    """Of floats, whose products and sums are rounded: exactly."""
+    for k in range(1, 200):
+        counts = {AnyRho(k / 7): 3, AnyRho(1 / k): k}
+        (joined,) = _joined(counts)
+        assert Fraction(joined.rho) >= sum(Fraction(event.rho) * times for event, times in counts.items())
+        assert joined.rho <= (3 * k / 7 + 1) * (1 + 1e-14)
 
 
 def test_the_smallest_valid_total_is_reported(plan_of: Callable[..., dpf.StudyPlan]) -> None:
