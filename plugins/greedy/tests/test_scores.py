@@ -260,3 +260,12 @@ class Supports:
     def of_supports(self, both: np.ndarray, either: np.ndarray) -> np.ndarray:
         """Return that one."""
         return (both, either)[self.side]
+
+
+def test_factors_are_a_half_at_the_supports_that_are_asked_for():
+    score = Score(100, 0.1, 500, 0.2)
+    assert (score.of_both(np.array([100])), score.of_either(np.array([500]))) == (0.5, 0.5)
+
+
+def test_an_index_to_be_surpassed_is_from_a_half_to_one():
+    assert [Surplus(500).surpassing(index).index for index in (0.3, 0.7, 1.2)] == [0.5, 0.7, 1]

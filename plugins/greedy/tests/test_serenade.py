@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -527,3 +528,29 @@ def test_extension_scores_of_a_redescription_that_is_given() -> None:
     query = ExtensionScores(language, Score.lowest(3, 12), 2, 4)
     assert query.answer_length == 2 * language.number_of_extensions
     assert set(query.attributes) == {"wolf", "height", "rain", "zone"}
+
+
+def test_supports_of_a_score_are_a_tenth_and_seven_tenths_of_the_rows_and_pairs_within_a_half_of_the_best():
+    schema = attrs.evolve(clinic_schema(), rows=5000, max_rows=None)
+    miner = SerenadeES(epsilon=4, score="logistic", budget=[0.5, 0, 0.5])
+    score = miner.scored(schema)
+    assert (score.min_support, score.max_support) == (500, 3500)
+    resolved = miner.resolved(schema)
+    error = float(score.sensitivity.spread.replace_one) / 2 * math.log(20 * resolved.language.number_of_pairs)
+    assert 1 < resolved.pairs < 20
+    assert resolved.pairs == math.floor(0.5 / error)
+
+
+def test_extensions_that_do_not_divide_evenly_give_each_pair_one_turn_more():
+    step = SerenadeES(2, rounds=3, pairs=2, min_support=100, max_support=400, budget="d3")
+    of = step.resolved(clinic_schema()).extension_step("x", Fraction(1), 3, 2, uses=[])
+    assert of.query.turns == 2
+
+
+def test_what_is_beyond_a_bound_by_no_more_than_its_noise_is_kept():
+    miner = SerenadeES(1, min_support=100, max_support=200)
+    for both, apart, kept in ((85, 0, False), (95, 0, True), (105, 90, True), (105, 100, True), (105, 120, False)):
+        one = Redescription(
+            Equals("a", "b"), Equals("c", "d"), both=Noisy(both, 9), left_only=Noisy(apart, 9), right_only=Noisy(0, 0)
+        )
+        assert miner._within(one) == kept
