@@ -20,7 +20,7 @@ from killing import KillsAWorker
 import dpframework as dpf
 from dpframework.plan.graph import label_of
 from dpframework.tables import dask_engine, holder
-from dpframework.tables.cluster_rows import OpenedTable
+from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.files import TableFiles
 from dpframework.verify import EngineConformance
 
@@ -379,3 +379,18 @@ def test_what_is_kept_of_samples_goes_with_each_of_them() -> None:
     table = OpenedTable(1, [], b"", masks={2: {}, 3: {}, 4: {}}, told={2: {0}, 3: {0}, 4: {0}}, dropped=[2, 3])
     assert sorted(table.forgotten()) == [2, 3]
     assert (table.masks, table.told, table.dropped) == ({4: {}}, {4: {0}}, [])
+
+
+def test_what_is_kept_around_parts_is_told_only_where_each_row_is_in_one() -> None:
+    """Else the whole, less the other parts, is not the last one: some rows are in none."""
+    ill = dpf.Boolean("ill")
+    whole = ClusterRows(OpenedTable(1, [], b""), 1)
+    for cut in (ill, dpf.Cases([dpf.Equals("ill", "true")])):
+        one, other = whole.made(cut, (2, 3), None)
+        assert one.around is not None
+        assert one.around[0] is whole.kept
+        assert [kept is other.kept for kept in one.around[1]] == [True]
+    (part,) = whole.made((dpf.Equals("ill", "true"),), (4,), None)
+    assert part.around is None
+    (derived,) = whole.made(dpf.Cases([dpf.Equals("ill", "true")]), (5,), dpf.Boolean("told"))
+    assert derived.around is None
