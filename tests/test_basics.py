@@ -426,3 +426,8 @@ def test_a_rho_buys_less_noise_than_epsilons_that_add_up() -> None:
     facts = dpf.queries.Histogram(schema["a0"]).facts()
     assert max(deviations) <= 0.4 * pure.calibrate(facts, Relation.ADD_OR_REMOVE_ONE).variance ** 0.5
     assert rho.total(plan).epsilon <= 1
+
+
+def test_rows_that_a_quantile_may_be_off_are_rounded_up() -> None:
+    found = dpf.results.QuantileEstimate("age", "0.5", 30.0, 2.3, 1.0)
+    assert "3 rows" in str(found)

@@ -394,3 +394,10 @@ def test_what_is_kept_around_parts_is_told_only_where_each_row_is_in_one() -> No
     assert part.around is None
     (derived,) = whole.made(dpf.Cases([dpf.Equals("ill", "true")]), (5,), dpf.Boolean("told"))
     assert derived.around is None
+
+
+def test_workers_add_up_integers_only() -> None:
+    """Sums of floats would depend on how rows lie on workers."""
+    assert holder._integers(np.array([1, 2])).tolist() == [1, 2]
+    with pytest.raises(dpf.InputError, match="counts must be integers"):
+        holder._integers(np.array([1.0, 2.0]))
