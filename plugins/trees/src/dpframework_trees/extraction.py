@@ -216,9 +216,22 @@ def _shown_from(
     They do from a number of rows in both on: the least support, or the first number with a p-value that is small
     enough.
     """
-    from scipy.stats import binom
-
     size = max(round(rows), 1)
     expected = np.prod([np.clip(np.rint(side), 0, size) / size for side in (left, right)], axis=0)
-    least = np.maximum(binom.isf(constraints.max_p_value, size, expected) + 1, constraints.min_support)
+    least = np.maximum(_first_below(constraints.max_p_value, size, expected), constraints.min_support)
     return np.asarray(np.maximum(least / np.maximum(left + right - least, least), constraints.min_jaccard))
+
+
+def _first_below(p_value: float, size: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least number, at least 1, that a binomial variable reaches with at most that probability.
+
+    By bisection: `scipy.stats` has it, and takes half a second to import.
+    """
+    from scipy.special import betainc
+
+    low, high = np.ones(expected.shape), np.full(expected.shape, size + 1.0)  # no variable reaches more than the size
+    while (low < high).any():
+        middle = (low + high) // 2
+        fits = betainc(middle, size + 1 - middle, expected) <= p_value
+        low, high = np.where(fits | (low == high), low, middle + 1), np.where(fits, middle, high)
+    return low
