@@ -181,6 +181,7 @@ class DPDilca(Miner):
         from dpframework_distance.witnesses import (
             ALIKE,
             ATTRIBUTES,
+            CROWD,
             EIGHT,
             FEW,
             MANY,
@@ -217,13 +218,13 @@ class DPDilca(Miner):
         found["add-or-remove-relevance"] = Example(many, relevance, witnesses=of_attributes())
         found["add-or-remove-common"] = Example(many, common, witnesses=of_common_contexts())
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
-        alike = Schema(ALIKE, max_rows=MANY)
+        alike = Schema(ALIKE, max_rows=CROWD)
         dependency = cls(32, context="max-dependency", context_size=2)
         found["max-dependency-all"] = Example(alike, dependency, witnesses=of_all_targets(2, "context of {}"))
         alone = cls(32, context_size=1, sharing=False)
         found["each-alone"] = Example(alike, alone, witnesses=of_all_targets(1, "distances of {0}/context of {0}"))
         relevance = cls(64, context="max-relevance", context_size=2)
-        found["max-relevance-all"] = Example(Schema(EIGHT, max_rows=MANY), relevance, witnesses=of_all_in_turn())
+        found["max-relevance-all"] = Example(Schema(EIGHT, max_rows=CROWD), relevance, witnesses=of_all_in_turn())
         return found
 
     def plan(self, schema: Schema) -> Node:
