@@ -169,6 +169,9 @@ def test_files_that_are_not_there_or_lack_a_column_are_one_sentence(tmp_path: Pa
     ]:
         with pytest.raises(NotOpened, match=sentence):
             dpf.read_table(place, SCHEMA)
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    with pytest.raises(dpf.InputError, match=r"^empty\.parquet: is empty; at least one row is needed"):
+        dpf.read_table(tmp_path / "empty.parquet", SCHEMA)
     with pytest.raises(dpf.InputError, match="nothing: cannot be read as Parquet"):
         dpf.read_table("file:///not/there/nothing", SCHEMA)
 

@@ -63,7 +63,13 @@ def as_texts(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def plain_number(number: float) -> int | float:
-    """Return a whole float as an int, so that files read `lower = 17` as people write it."""
+    """Return a whole float as an int, so that files read `lower = 17` as people write it.
+
+    Examples
+    --------
+    >>> plain_number(107.0), plain_number(0.5), plain_number(2.0**53 - 1), plain_number(2.0**53)
+    (107, 0.5, 9007199254740991, 9007199254740992.0)
+    """
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
