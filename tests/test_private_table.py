@@ -385,6 +385,25 @@ class AboutMore(dpf.Description):
         return {}
 
 
+class AboutNothing(AboutMore):
+    """Does not say what it is about."""
+
+    def literals(self) -> tuple[dpf.Literal, ...]:
+        return ()
+
+
+def test_what_is_derived_from_who_knows_what_is_there_by_its_name_only(opened: Callable[..., Any]) -> None:
+    for names, seen in {("order", "age", "ill"): False, ("order", "odd"): True}.items():
+        query = Undeclared(lambda block: block.codes("odd"), names=names)
+        table, _ = opened(dpf.step("s", query, DiscreteLaplace(SURE)), TABLE, seed=1)
+        derived = table.derive(dpf.Boolean("odd"), dpf.Cases([AboutNothing()]))
+        if seen:
+            assert derived.release("s").tolist() == [0, 7]
+        else:
+            with pytest.raises(dpf.InputError, match="reads attribute 'odd', which it does not declare"):
+                derived.release("s")
+
+
 def test_a_cut_reads_what_its_descriptions_are_about(opened: Callable[..., Any]) -> None:
     table, _ = opened(dpf.parallel(counting(), by=dpf.FromRelease("r")), TABLE, seed=1)
     calls = (

@@ -207,8 +207,10 @@ class Block:
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
-        sources = (self.made_of.get(name, {name}) for name in attributes_of(cases))
-        made_of = {**self.made_of, attribute.name: frozenset(itertools.chain.from_iterable(sources))}
+        sources = [self.made_of.get(name, {name}) for name in attributes_of(cases)]
+        made_of = dict(self.made_of)
+        if sources:  # cases that do not say what they are about may depend on any attribute
+            made_of[attribute.name] = frozenset(itertools.chain.from_iterable(sources))
         derived = {**self.derived, attribute.name: column}
         return attrs.evolve(self, schema=schema, derived=derived, made_of=made_of)
 
