@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
@@ -73,7 +74,7 @@ class Count(Query):
     @property
     def attributes(self) -> tuple[str, ...]:
         """The description's attributes."""
-        return () if self.where is None else tuple(dict.fromkeys(test.attribute for test in self.where.literals()))
+        return () if self.where is None else attributes_of((self.where,))
 
     @property
     def answer_length(self) -> int:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.cuts import attributes_of
 from dpframework.facts.descriptions import Description, as_descriptions
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
@@ -58,7 +59,7 @@ class Supports(CandidateScores):
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the descriptions test."""
-        return tuple(dict.fromkeys(test.attribute for d in self.descriptions for test in d.literals()))
+        return attributes_of(self.descriptions)
 
     @property
     def answer_length(self) -> int:

@@ -75,16 +75,12 @@ def reads_of_steps(plan: Plan) -> dict[int, Reads]:
         if isinstance(node, Step):
             found[id(node)] = joined(above, read_by(node, plan.schema))
         if isinstance(node, Parallel):
-            made_from = sources.get(id(node), [])
-            cut = node.by if not isinstance(node.by, FromRelease) else None
-            own = (
-                joined(*map(of_release, made_from))
-                if made_from
-                else None
-                if cut is None
-                else attributes_of(cut) or None
-            )
-            above = joined(above, own)
+            if made_from := sources.get(id(node), []):
+                above = joined(above, *map(of_release, made_from))
+            elif node.by is None or isinstance(node.by, FromRelease):
+                above = None
+            else:
+                above = joined(above, attributes_of(node.by) or None)
         for child in node.children:
             visit(child, above)
 

@@ -176,7 +176,7 @@ class Block:
         def shown(columns: Mapping[str, Any]) -> dict[str, Any]:
             return {n: column if n in known else HiddenColumn(n, self.length) for n, column in columns.items()}
 
-        known = {*names, *(name for name, sources in self.made_of.items() if sources <= set(names))}
+        known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
         own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last
         columns = tuple(shown(own).values())
         block = attrs.evolve(self, columns=columns, raw=shown(self.raw), derived=shown(self.derived))

@@ -16,7 +16,7 @@ from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.resolved import attributes_and_targets
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import kept_counts, require_few_cells, subsets
+from dpframework_distance.subsets import kept_counts, require_few_cells, require_few_cells_of, subsets
 
 NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 
@@ -66,7 +66,7 @@ def dilca(
     elif context == "max-relevance":
         contexts = {t: _largest(_scores(engine, rows, among, t, 1), context_size) for t in targets}
     else:
-        require_few_cells(among, context_size + 1, max(targets, key=lambda target: among[target].size))
+        require_few_cells_of(among, context_size + 1, targets)
         alone = len(targets) == 1
         contexts = {t: _largest(_scores(engine, rows, among, t, context_size, alone=alone), 1) for t in targets}
     learned = {}

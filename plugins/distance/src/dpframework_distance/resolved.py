@@ -39,7 +39,7 @@ from dpframework_distance.selections import (
     plan_name,
 )
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import require_few_cells
+from dpframework_distance.subsets import require_few_cells, require_few_cells_of
 
 if TYPE_CHECKING:
     from dpframework_distance.miner import DPDilca
@@ -215,6 +215,6 @@ def _selection_of(
         require_few_cells(among, miner.context_size + 1, None)
         return Common(among, miner.context_size, bounds)
     if miner.context == "max-dependency":
-        require_few_cells(among, miner.context_size + 1, max(targets, key=lambda target: among[target].size))
+        require_few_cells_of(among, miner.context_size + 1, targets)
         return MaxDependency(among, miner.context_size, bounds, only is not None)
     return MaxRelevance(among, miner.context_size, bounds, only is not None)

@@ -131,6 +131,11 @@ _COUNTED: weakref.WeakKeyDictionary[Block, dict[tuple[object, ...], Counts]] = w
 _LOCK = threading.Lock()
 
 
+def require_few_cells_of(attributes: Sequence[Attribute], order: int, targets: Sequence[int]) -> None:
+    """Refuse more joint histograms that hold one of some targets than memory allows; see `require_few_cells`."""
+    require_few_cells(attributes, order, max(targets, key=lambda target: attributes[target].size))
+
+
 def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
     """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once.
 
