@@ -10,7 +10,7 @@ from fractions import Fraction
 import attrs
 import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, zcdp_to_epsilon
@@ -152,6 +152,7 @@ def test_whatever_fits_in_zcdp_fits() -> None:
     epsilons=st.lists(st.fractions(Fraction(1, 10), 2, max_denominator=20), max_size=5),
     rhos=st.lists(st.fractions(Fraction(1, 1000), Fraction(1, 10), max_denominator=1000), min_size=1, max_size=4),
 )
+@example(epsilons=[Fraction(1, 10)] * 2, rhos=[Fraction(1, 1000), Fraction(20, 829)])  # two valleys of one octave
 def test_one_plan_costs_no_more_than_its_pure_parts_and_zcdp_of_the_rest(epsilons, rhos) -> None:
     parts = [*map(release, epsilons), *(release(None, rho) for rho in rhos)]
     plan = Composed(sequential, tuple(parts))

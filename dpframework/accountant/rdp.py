@@ -236,19 +236,33 @@ def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
 def best_order(cost: Callable[[Fraction], float]) -> Fraction:
     """Return an order of a low cost: the best power of two above 1, then a golden-section search around it.
 
-    Any order is valid; one that is a little off costs a little.
+    Any order is valid; one that is a little off costs a little. A pure release beside others gives the cost two
+    valleys, one on either side of the order from which its own epsilon is less; so eighths of powers are tried, too.
     """
-    near = min(range(-10, 21), key=lambda k: cost(_order(k)))
-    low, high, part = float(near - 1), float(near + 1), (math.sqrt(5) - 1) / 2
-    tried = {x: cost(_order(x)) for x in (high - part * (high - low), low + part * (high - low))}
+
+    def cost_at(exponent: float) -> float:
+        return cost(_order(exponent))
+
+    near = min(range(-10, 21), key=cost_at)
+    found = _lowest(cost_at, near - 1, near + 1)
+    other = min((near + k / 8 for k in range(-8, 9)), key=cost_at)
+    if abs(other - found) > 1 / 8:
+        found = min(found, _lowest(cost_at, other - 1 / 8, other + 1 / 8), key=cost_at)
+    return _order(found)
+
+
+def _lowest(cost_at: Callable[[float], float], low: float, high: float) -> float:
+    """Return where the cost of one valley is low, by golden-section search."""
+    part = (math.sqrt(5) - 1) / 2
+    tried = {x: cost_at(x) for x in (high - part * (high - low), low + part * (high - low))}
     for _ in range(16):
         left, right = sorted(tried)
         if tried[left] <= tried[right]:
             high, new = right, low + right - left
         else:
             low, new = left, left + high - right
-        tried = {x: tried[x] for x in (left, right) if low < x < high} | {new: cost(_order(new))}
-    return _order(min(tried, key=tried.__getitem__))
+        tried = {x: tried[x] for x in (left, right) if low < x < high} | {new: cost_at(new)}
+    return min(tried, key=tried.__getitem__)
 
 
 def _order(exponent: float) -> Fraction:
