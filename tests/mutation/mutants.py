@@ -2,14 +2,16 @@
 
 The operators are cosmic-ray's, less those that repeat one another (a sum is replaced by a difference, not by nine
 other things), and one of ours, since the mistakes of this field are often a `max` for a `sum`. Left out is what nobody
-would notice or everybody would: annotations, the texts of errors, imports, decorators, the `*` among parameters, and
-`strict=True`, which only says that two sequences are as long as each other.
+would notice or everybody would: annotations, the texts of errors, imports, decorators, the `*` among parameters,
+`strict=True`, which only says that two sequences are as long as each other, and the definitions that a target leaves
+out, with the reason why any other would do as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import attrs
@@ -82,31 +84,62 @@ class Mutant:
         return next(((old.strip(), new.strip()) for old, new in pairs if old != new), ("", ""))
 
 
+@attrs.frozen
+class LeftOut:
+    """Definitions of which no mutants are made: any other would do as well.
+
+    Attributes
+    ----------
+    modules
+        A pattern of paths.
+    names
+        Of functions, or of constants of a module.
+    reason
+        Why it cannot matter.
+    """
+
+    modules: str
+    names: list[str]
+    reason: str
+
+
 OPERATORS: dict[str, Operator] = {name: get_operator(name)() for name in operator_names() if CHOSEN.fullmatch(name)}
 OPERATORS["ours/SwapName"] = SwapName()
 
 
-def mutants(root: Path, module: str) -> Iterator[Mutant]:
+def mutants(root: Path, module: str, left_out: Collection[LeftOut] = ()) -> Iterator[Mutant]:
     """Yield the mutants of a module, whose path is relative to the root."""
+    unmade = {name for few in left_out if fnmatch(module, few.modules) for name in few.names}
     nodes = list(ast_nodes(get_ast((root / module).read_text(encoding="utf-8"))))
     for name, operator in OPERATORS.items():
         occurrence = 0
         for node in nodes:
             for (line, _), _ in operator.mutation_positions(node):
-                if not _left_out(node):
+                if not _left_out(node, unmade):
                     yield Mutant(module, name, occurrence, line)
                 occurrence += 1
 
 
-def _left_out(node) -> bool:
+def _left_out(node, unmade: set[str]) -> bool:
     if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
         return True
     child, parent = node, node.parent
     while parent is not None:
         if parent.type in LEFT_OUT or _annotates(child, parent) or _says_little(child, parent):
             return True
+        if unmade.intersection(_defined(parent)):
+            return True
         child, parent = parent, parent.parent
     return False
+
+
+def _defined(node) -> list[str]:
+    """Return the names that a node defines: a function, or constants of the module."""
+    if node.type == "funcdef":
+        return [node.name.value]
+    if node.type == "expr_stmt" and node.parent.parent.type == "file_input":
+        return [name.value for name in node.get_defined_names()]
+    return []
 
 
 def _annotates(node, parent) -> bool:

@@ -19,6 +19,7 @@ from coverage import CoverageData
 from mutants import Mutant
 
 LONGEST = 120.0  # seconds of tests that one mutant is shown to; what comes later would hardly kill it
+PATIENCE = 30.0  # seconds, with pytest's start, that tests may take beyond several times their own
 
 
 @attrs.frozen
@@ -69,7 +70,7 @@ class Observed:
 
     def limit(self, tests: list[str]) -> float:
         """Return the seconds that tests may take: several times what they took, and the start of pytest."""
-        return 30 + 3 * sum(self.seconds.get(test, 1.0) for test in tests)
+        return PATIENCE + 3 * sum(self.seconds.get(test, 1.0) for test in tests)
 
     def _shortest(self, tests: list[str]) -> list[str]:
         total, kept = 0.0, []
@@ -129,14 +130,19 @@ def _statement(source: str, line: int) -> tuple[int, int]:
 
 
 class Timed:
-    """What pytest tells of each test: the seconds of the processor that it takes, and whether it fails."""
+    """What pytest tells of each test: the seconds of the processor that it takes, and whether it fails.
 
-    def __init__(self) -> None:
+    The one that is running stands in a file, for whoever sees tests end before their time.
+    """
+
+    def __init__(self, running: Path = Path(os.devnull)) -> None:
+        self.running = running
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self.running.write_text(item.nodeid, encoding="utf-8")
         start = sum(os.times()[:4])
         result = yield
         self.seconds[item.nodeid] = sum(os.times()[:4]) - start

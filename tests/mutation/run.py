@@ -1,17 +1,18 @@
 """Change the modules that privacy rests on by one token at a time, and see whether a test fails.
 
     pip install -e '.[test,mutation]'
-    python tests/mutation/run.py                      # all of it: hours
-    python tests/mutation/run.py accountant --most 60 # sixty mutants of one target, drawn by a seed
-    python tests/mutation/run.py accountant --again   # those that lived once more, after tests were written
-    python tests/mutation/run.py --most 8 --at-once   # a few of each target: an hour
+    python tests/mutation/run.py                       # all of it: hours
+    python tests/mutation/run.py accountant --most 60  # sixty mutants of one target, drawn by a seed
+    python tests/mutation/run.py accountant --again    # those that lived once more, after tests were written
+    python tests/mutation/run.py --most 8 --at-once    # a few of each target: an hour
+    python tests/mutation/run.py dpframework/queries/sums.py --at-once  # of one module
 
-The modules and their tests stand in `targets.toml`. Before the first mutant the tests run once under coverage, to see
-which of them run which line; a mutant is shown to those. For a few mutants that takes longer than it saves: with
-`--at-once` each is shown to its target's tests, first to those that name what is changed. What lives is printed, and
-makes the command fail unless `survivors.toml` says why it cannot matter. Work goes on in copies of the project, in
-forks of a process that has imported what the tests need; what was tried is kept in a folder, so that a run that was
-stopped goes on.
+The folder `targets` says of each part which its modules and tests are, and what need not be noticed, with the reason.
+Before the first mutant the tests run once under coverage, to see which of them run which line; a mutant is shown to
+those. For a few mutants that takes longer than it saves: with `--at-once` each is shown to its target's tests, first to
+those that name what is changed. What lives is printed, and makes the command fail unless its target says why it cannot
+matter. Work goes on in copies of the project, in forks of a process that has imported what the tests need; what was
+tried is kept in a folder, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -42,11 +42,10 @@ import attrs
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from mutants import Mutant, mutants
-from observed import LONGEST, Observed, Timed, is_compiled, likely_first
+from mutants import Mutant
+from observed import LONGEST, PATIENCE, Observed, Timed, is_compiled, likely_first
+from targets import ROOT, Survivor, Target, targets
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 SOURCES = (".", "plugins/trees/src", "plugins/greedy/src", "plugins/distance/src")
 GOAL = 0.95
 OPTIONS = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n", "0"]
@@ -58,50 +57,27 @@ SOUND: set[str] = set()  # tests that pass without a mutant, as far as that was 
 FAILING: set[str] = set()  # and those that do not: they tell nothing of mutants
 
 
-@attrs.frozen
-class Target:
-    """Modules that privacy rests on.
-
-    Attributes
-    ----------
-    modules
-        Patterns of paths.
-    tests
-        Where the tests are that must notice a change: files, folders, or `-k` with words.
-    """
-
-    name: str
-    modules: list[str]
-    tests: list[str]
-
-    def paths(self) -> list[str]:
-        """Return the paths of all its modules."""
-        return sorted({path.relative_to(ROOT).as_posix() for glob in self.modules for path in ROOT.glob(glob)})
-
-    def mutants(self) -> list[Mutant]:
-        """Return the mutants of all its modules."""
-        return [mutant for path in self.paths() for mutant in mutants(ROOT, path)]
-
-
 def main() -> int:
     """Run the command."""
     arguments = _arguments()
-    targets = [Target(**entry) for entry in tomllib.loads((HERE / "targets.toml").read_text())["target"]]
-    unknown = set(arguments.targets) - {target.name for target in targets}
+    known = targets()
+    unknown = set(arguments.targets) - {name for target in known for name in (target.name, *target.paths())}
     if unknown:
-        print(f"no target is called {', '.join(sorted(unknown))}; there are {', '.join(t.name for t in targets)}")
+        names = ", ".join(target.name for target in known)
+        print(f"no target or module is called {', '.join(sorted(unknown))}; the targets are {names}")
         return 2
     arguments.folder = arguments.folder.absolute()
     arguments.folder.mkdir(exist_ok=True)
     os.chdir(ROOT)
-    targets = [target for target in targets if not arguments.targets or target.name in arguments.targets]
+    chosen = [few for target in known if (few := target.only(arguments.targets)).modules]
     with _pool(arguments.jobs) as pool:
-        return _report([outcome for target in targets for outcome in _try(target, targets, arguments, pool)])
+        outcomes = [outcome for target in chosen for outcome in _try(target, chosen, arguments, pool)]
+    return _report(outcomes, [survivor for target in known for survivor in target.survivors])
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Mutation testing of the modules that privacy rests on.")
-    parser.add_argument("targets", nargs="*", help="names of targets (default: all)")
+    parser.add_argument("targets", nargs="*", help="names of targets, or modules (default: all)")
     parser.add_argument("--most", type=int, help="try at most so many mutants a target, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="for the draw")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -237,8 +213,9 @@ def _measured(modules: list[str], tests: list[str]) -> Observed:
 def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | None) -> dict[str, Any]:
     """Try one mutant in this process's copy: whoever takes longer than the limit has been noticed.
 
-    Without a limit nobody knows how long its tests take: one that is not noticed in `LONGEST` lives. A test notices
-    nothing if it fails without the mutant, too: it is left out from then on.
+    Without a limit nobody knows how long its tests take: one that is not noticed in `LONGEST` lives, unless the test
+    that was running then takes several times as long as without the mutant. A test notices nothing if it fails without
+    the mutant, too: it is left out from then on.
     """
     path = Path(mutant.module)
     source = path.read_text(encoding="utf-8")
@@ -248,7 +225,8 @@ def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | No
         with _changed(path, mutant.code(source)):
             code, printed, failed = _tested(tests, limit or LONGEST)
         by = next((line for line in printed if line.startswith(("FAILED", "ERROR"))), f"exit code {code}")
-        code = 0 if -code in LATE and limit is None else code
+        if -code in LATE and limit is None:
+            code = _prolonged(path, mutant.code(source), Path(".running").read_text(encoding="utf-8"))
         if code <= 0 or _passes(failed, tests):
             break
         if not failed or failed in FAILING:
@@ -258,6 +236,18 @@ def _outcome(target: Target, mutant: Mutant, tests: list[str], limit: float | No
     told = {"target": target.name, "before": before, "after": after, "digest": _digest(path)}
     told |= {"outcome": "killed" if code else "survived", "by": by[:200], "seconds": round(time.monotonic() - start, 1)}
     return attrs.asdict(mutant) | told
+
+
+def _prolonged(path: Path, changed: str, test: str) -> int:
+    """Return an exit code other than 0 if a change makes a test that passes without it take several times as long."""
+    if not test or not _passes(test, [test]):
+        return 0
+    start = sum(os.times()[2:4])
+    _tested([test], LONGEST)
+    limit = PATIENCE + 3 * (sum(os.times()[2:4]) - start)
+    with _changed(path, changed):
+        code, _, _ = _tested([test], limit)
+    return code if -code in LATE else 0
 
 
 def _passes(test: str, tests: list[str]) -> bool:
@@ -273,9 +263,10 @@ def _tested(tests: list[str], limit: float, *options: str) -> tuple[int, list[st
     """Run tests, but for those that fail without a mutant; return the exit code, what is printed, and which failed."""
     Path(".tests").write_text("\n".join(tests), encoding="utf-8")  # a command line would be too long
     Path(".failed").write_text("", encoding="utf-8")
+    Path(".running").write_text("", encoding="utf-8")
 
     def run() -> int:
-        timed = Timed()
+        timed = Timed(Path(".running"))
         code = pytest.main([*OPTIONS, *options, *(f"--deselect={test}" for test in FAILING), "@.tests"], [timed])
         Path(".failed").write_text(min(timed.failed, default=""), encoding="utf-8")  # the first that fails is the last
         return int(code)
@@ -340,12 +331,9 @@ def _changed(path: Path, code: str) -> Iterator[None]:
             aside.rename(compiled)
 
 
-def _report(outcomes: list[dict[str, Any]]) -> int:
+def _report(outcomes: list[dict[str, Any]], survivors: list[Survivor]) -> int:
     """Print how many were killed and what lives, and say whether that is good enough."""
-    reasons = {
-        (entry["module"], entry["before"], entry["after"]): entry["reason"]
-        for entry in tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
-    }
+    explained = {(each.module, each.before, each.after) for each in survivors}
     enough = True
     unexplained = []
     for name in dict.fromkeys(entry["target"] for entry in outcomes):
@@ -354,7 +342,7 @@ def _report(outcomes: list[dict[str, Any]]) -> int:
         killed = 1 - len(lives) / len(mine)
         enough &= killed >= GOAL
         print(f"{name}: {len(mine) - len(lives)} of {len(mine)} killed ({killed:.1%})")
-        unexplained += [e for e in lives if (e["module"], e["before"], e["after"]) not in reasons]
+        unexplained += [e for e in lives if (e["module"], e["before"], e["after"]) not in explained]
     for entry in sorted(unexplained, key=lambda e: (e["module"], e["line"])):
         late = " (not noticed in time)" if entry["by"].startswith("exit code -") else ""
         print(f"\nlives: {entry['module']}:{entry['line']}{late}\n  - {entry['before']}\n  + {entry['after']}")

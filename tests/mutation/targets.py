@@ -1,0 +1,73 @@
+"""What is changed, what must notice it, and what need not be noticed: a file a target, in the folder `targets`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import attrs
+from mutants import LeftOut, Mutant, mutants
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+@attrs.frozen
+class Survivor:
+    """A mutant that lives: its line before and after, and the reason why it cannot matter."""
+
+    module: str
+    before: str
+    after: str
+    reason: str
+
+
+@attrs.frozen
+class Target:
+    """Modules that privacy rests on.
+
+    Attributes
+    ----------
+    modules
+        Patterns of paths.
+    tests
+        Where the tests are that must notice a change: files, folders, or tests of files.
+    left_out
+        Definitions that are not changed, since any other would do as well.
+    survivors
+        Mutants that live, and may.
+    """
+
+    name: str
+    modules: list[str]
+    tests: list[str]
+    left_out: list[LeftOut]
+    survivors: list[Survivor]
+
+    @classmethod
+    def read(cls, file: Path) -> Target:
+        """Read what a file says."""
+        said = tomllib.loads(file.read_text(encoding="utf-8"))
+        left_out = [LeftOut(**entry) for entry in said.get("left_out", [])]
+        return cls(
+            file.stem, said["modules"], said["tests"], left_out, [Survivor(**each) for each in said.get("survivor", [])]
+        )
+
+    def only(self, names: list[str]) -> Target:
+        """Return it with those of its modules alone that are named, or all if it is named itself or nothing is."""
+        if not names or self.name in names:
+            return self
+        return attrs.evolve(self, modules=[path for path in self.paths() if path in names])
+
+    def paths(self) -> list[str]:
+        """Return the paths of all its modules."""
+        return sorted({path.relative_to(ROOT).as_posix() for glob in self.modules for path in ROOT.glob(glob)})
+
+    def mutants(self) -> list[Mutant]:
+        """Return the mutants of all its modules."""
+        return [mutant for path in self.paths() for mutant in mutants(ROOT, path, self.left_out)]
+
+
+def targets() -> list[Target]:
+    """Return all targets."""
+    return [Target.read(file) for file in sorted((HERE / "targets").glob("*.toml"))]
