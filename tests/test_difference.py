@@ -46,7 +46,16 @@ leaves = st.one_of(
     ),
     st.builds(dpf.post, names, st.lists(names, max_size=1)),
 )
-cuts = st.sampled_from([None, SCHEMA["c"], SCHEMA["a"], dpf.FromRelease("p"), dpf.Cases([dpf.Below("age", 3.5)])])
+cuts = st.sampled_from(
+    [
+        None,
+        SCHEMA["c"],
+        SCHEMA["a"],
+        dpf.FromRelease("p"),
+        dpf.FromRelease("p", attributes=["a"]),
+        dpf.Cases([dpf.Below("age", 3.5)]),
+    ]
+)
 nodes = compositions(leaves, cuts=cuts, names=names, most_leaves=7, most_times=3)
 relations = st.sampled_from(list(dpf.Relation))
 

@@ -113,7 +113,7 @@ leaves = st.one_of(
 cuts = st.one_of(
     st.none(),
     st.sampled_from(SCHEMA.attributes),
-    st.builds(dpf.FromRelease, names),
+    st.builds(dpf.FromRelease, names, attributes=st.sampled_from([(), ("a",), ("a", "b")])),
     st.builds(dpf.Cases, st.lists(described, max_size=2)),
     st.lists(described, min_size=1, max_size=2),
 )

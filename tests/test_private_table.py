@@ -154,6 +154,48 @@ def test_partitions_cut_by_value(opened: Callable[..., Any], cut: str, engine: d
         assert run.spent == dpf.PrivacyLoss(epsilon=SURE)
 
 
+YOUNG = dpf.Cases([dpf.Below("age", 30)])
+MADE_OF_MORE = dpf.Cases([dpf.And([dpf.Equals("young", "true"), dpf.Equals("ill", "true")])])
+
+
+class Unsaid(dpf.Equals):
+    """A description that does not say what it is about."""
+
+    def literals(self) -> tuple[Any, ...]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("named", "by", "agrees"),
+    [
+        ((), "ill", True),
+        (("ill",), "ill", True),
+        (("age", "ill"), "ill", True),
+        (("age",), "ill", False),
+        (("age",), YOUNG, True),
+        (("ill",), YOUNG, False),
+        (("age",), "young", True),
+        (("young",), "young", False),
+        (("age", "ill"), MADE_OF_MORE, True),
+        (("age",), MADE_OF_MORE, False),
+        (("ill",), MADE_OF_MORE, False),
+        (("ill",), dpf.Cases([Unsaid("ill", "true")]), False),
+        ((), dpf.Cases([Unsaid("ill", "true")]), True),
+    ],
+)
+def test_a_cut_from_a_release_depends_on_what_the_plan_names(
+    opened: Callable[..., Any], named: tuple[str, ...], by: Any, agrees: bool
+) -> None:
+    node = dpf.sequential(counting("r"), dpf.parallel(counting(), by=dpf.FromRelease("r", attributes=named)))
+    table, _ = opened(node, TABLE)
+    derived = table.derive(dpf.Boolean("young"), YOUNG)
+    if agrees:
+        assert len(derived.partition(by)) == 2
+    else:
+        with pytest.raises(dpf.ReleaseRefused, match="depends on attributes that the plan's `FromRelease` does not"):
+            derived.partition(by)
+
+
 def test_a_named_partition_is_found_without_its_name_too(opened: Callable[..., Any]) -> None:
     named = dpf.parallel(counting(), by=SCHEMA["ill"], name="halves")
     for name in (None, "halves"):

@@ -69,8 +69,12 @@ def test_a_step_reads_what_its_query_names_and_what_its_rows_were_cut_by():
     plan = planned(
         dpf.parallel(dpf.parallel(counted("in parts", C), by=B), by=dpf.Cases([dpf.Equals("a", "true")])),
         dpf.sequential(
-            chosen, dpf.parallel(dpf.step("rows", Count(), DiscreteLaplace(1)), by=dpf.FromRelease("chosen"))
+            chosen,
+            dpf.parallel(counted("by any", B), by=dpf.FromRelease("chosen")),
+            dpf.parallel(counted("by the named", B), by=dpf.FromRelease("chosen", attributes=("a", "c"))),
+            dpf.parallel(counted("by a derived one", B), by=dpf.FromRelease("chosen", attributes=("made of any",))),
         ),
+        dpf.parallel(counted("by one of no schema", B), by=dpf.Boolean("made of any")),
         dpf.step("all", Count(), DiscreteLaplace(1)),
         dpf.step("any", Anything(), DiscreteLaplace(1)),
         dpf.step("derived", Histogram(dpf.Boolean("made of any")), DiscreteLaplace(1)),
@@ -79,7 +83,10 @@ def test_a_step_reads_what_its_query_names_and_what_its_rows_were_cut_by():
     assert reads == {
         "in parts": ("a", "b", "c"),
         "chosen": ("b",),
-        "rows": ("b",),
+        "by any": None,
+        "by the named": ("a", "c", "b"),
+        "by a derived one": None,
+        "by one of no schema": None,
         "all": (),
         "any": None,
         "derived": None,

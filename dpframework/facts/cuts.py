@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from dpframework.facts.attributes import Attribute
@@ -11,12 +13,29 @@ from dpframework.facts.descriptions import Cases, Description
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
 
+#: The attributes that derived ones depend on, of those that say it.
+MadeOf: TypeAlias = "Mapping[str, frozenset[str]]"
+
+NOTHING_DERIVED: MadeOf = MappingProxyType({})
+
+
 def attributes_of(by: Cut) -> tuple[str, ...]:
     """Return the names of the attributes that a cut is about; none if its descriptions do not say."""
     if isinstance(by, Attribute):
         return (by.name,)
     descriptions = by.descriptions if isinstance(by, Cases) else by
     return tuple(dict.fromkeys(test.attribute for one in descriptions for test in one.literals()))
+
+
+def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
+    """Return the attributes that a cut depends on, those of a derived one in its place; none if it does not say."""
+    return frozenset().union(*(made_of.get(name, {name}) for name in attributes_of(by)))
+
+
+def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
+    """Return what derived attributes depend on, with one more; one that does not say it may depend on any."""
+    sources = sources_of(cases, made_of)
+    return {**made_of, derived.name: sources} if sources else made_of
 
 
 def number_of_parts(by: Cut) -> int:

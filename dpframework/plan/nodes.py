@@ -23,12 +23,28 @@ from dpframework.mechanisms.base import Mechanism
 from dpframework.queries.base import Query
 
 
+def _names(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise InputError(f"uses={value!r} is one text; give a list of names")
+    return tuple(value)
+
+
 @final
 @attrs.frozen
 class FromRelease:
-    """Parts made by value from what a step has released (a chosen split, the leaves of a tree)."""
+    """Parts made by value from what a step has released (a chosen split, the leaves of a tree).
+
+    Attributes
+    ----------
+    step
+        The name of the step.
+    attributes
+        The names of the attributes that the parts may be cut by: a run refuses any others. Empty if that may be any,
+        which a report then says of all that is released from a part.
+    """
 
     step: str
+    attributes: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
 
     def __str__(self) -> str:
         """Name the step."""
@@ -51,12 +67,6 @@ def _name(instance: Any, attribute: Any, value: str) -> None:
             f"the name {value!r} cannot be used in a plan; "
             "letters, digits, spaces and . _ = + - are accepted, a letter or digit first"
         )
-
-
-def _names(value: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        raise InputError(f"uses={value!r} is one text; give a list of names")
-    return tuple(value)
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ def _read_parts(form: Any) -> Parts | None:
     if "attribute" in form:
         return attribute_from_dict(form["attribute"], 0)
     if "released" in form:
-        return FromRelease(form["released"])
+        return FromRelease(form["released"], attributes=form.get("attributes", ()))
     if "cases" in form:
         return Cases(description_from_dict(d) for d in form["cases"])
     descriptions: tuple[Description, ...] = tuple(description_from_dict(d) for d in form["descriptions"])

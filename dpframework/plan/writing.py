@@ -70,7 +70,7 @@ def _parts(by: Parts | None) -> Any:
         case Attribute():
             return {"attribute": by.to_dict()}
         case FromRelease():
-            return {"released": by.step}
+            return {"released": by.step, **({"attributes": list(by.attributes)} if by.attributes else {})}
         case Cases():
             return by.to_dict()
     return {"descriptions": [d.to_dict() for d in by]}

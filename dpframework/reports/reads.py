@@ -22,7 +22,6 @@ from dpframework.plan.nodes import (
     Sample,
     Sequential,
     Step,
-    uses,
     walk,
 )
 from dpframework.plan.plan import Plan
@@ -41,46 +40,40 @@ def joined(*some: Reads) -> Reads:
 
 
 def read_by(step: Step, schema: Schema | None) -> Reads:
-    """Return what a step's own query may read, as the query declares it; None where it declares nothing.
-
-    Or where it declares an attribute that the schema does not have: one that the miner derives may depend on any.
-    """
+    """Return what a step's own query may read, as the query declares it; None where it declares nothing."""
     facts = step.query.facts()
-    if facts.attributes:
-        return facts.attributes if schema is None or all(name in schema for name in facts.attributes) else None
-    return () if facts == Count().facts() else None
+    return () if facts == Count().facts() else _known(facts.attributes, schema)
+
+
+def cut_by(node: Parallel, schema: Schema | None) -> Reads:
+    """Return what tells the rows of a parallel's parts from each other; None if it may be any."""
+    if node.by is None:
+        return None
+    names = node.by.attributes if isinstance(node.by, FromRelease) else attributes_of(node.by)
+    return _known(names, schema)
+
+
+def _known(names: tuple[str, ...], schema: Schema | None) -> Reads:
+    """Return names of attributes; None if there are none, or one that a schema does not have.
+
+    An attribute that the miner derives may depend on any.
+    """
+    return names if names and (schema is None or all(name in schema for name in names)) else None
 
 
 def reads_of_steps(plan: Plan) -> dict[int, Reads]:
     """Return what each step may read, by its identity.
 
     That is what its query may read, and what tells its rows from the others: the attributes that cut the table into
-    the parts that it is released from. A cut that is made from a release may be about whatever that release reads.
+    the parts that it is released from. A cut that is made from a release may be by any, unless the plan names them.
     """
-    sources: dict[int, list[Node]] = {}
-    for source, user in uses(plan.root):
-        sources.setdefault(id(user), []).append(source)
     found: dict[int, Reads] = {}
-
-    def of_release(node: Node) -> Reads:
-        """Return what a release, or all of a scope's, may read."""
-        inner = [below for below in walk(node) if isinstance(below, Step | Post)]
-        each = [
-            read_by(one, plan.schema) if isinstance(one, Step) else joined(*map(of_release, sources.get(id(one), [])))
-            for one in inner
-        ]
-        return joined(*each)
 
     def visit(node: Node, above: Reads) -> None:
         if isinstance(node, Step):
             found[id(node)] = joined(above, read_by(node, plan.schema))
         if isinstance(node, Parallel):
-            if made_from := sources.get(id(node), []):
-                above = joined(above, *map(of_release, made_from))
-            elif node.by is None or isinstance(node.by, FromRelease):
-                above = None
-            else:
-                above = joined(above, attributes_of(node.by) or None)
+            above = joined(above, cut_by(node, plan.schema))
         for child in node.children:
             visit(child, above)
 

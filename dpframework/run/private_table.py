@@ -8,7 +8,7 @@ from typing import Any, NoReturn, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
+from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, with_sources
 from dpframework.facts.descriptions import Cases, Description, first_overlap
 from dpframework.facts.errors import InputError, ReleaseRefused
 from dpframework.facts.schema import Schema
@@ -26,11 +26,19 @@ class PrivateTable:
     A miner gets one, bound to its part of the plan. Every method that returns tables returns private ones.
     """
 
-    __slots__ = ("_gate", "_rows", "_scope", "schema")
+    __slots__ = ("_gate", "_made_of", "_rows", "_scope", "schema")
 
-    def __init__(self, schema: Schema, rows: Rows, scope: Scope, gate: Gate) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        rows: Rows,
+        scope: Scope,
+        gate: Gate,
+        made_of: MadeOf = NOTHING_DERIVED,
+    ) -> None:
         self.schema = schema
         self._rows, self._scope, self._gate = rows, scope, gate
+        self._made_of = made_of  # the attributes that derived ones depend on
 
     def release(self, step: str | Step, **public_inputs: Any) -> Any:
         """Make a planned release and return it: numbers, or the chosen candidate.
@@ -120,8 +128,8 @@ class PrivateTable:
         """
         cut = self._cut(by)
         parts = self._gate.split(self._rows, cut)  # first, since it may fail and a refusal changes nothing
-        scopes = self._scope.partition(cut, name)
-        return [PrivateTable(self.schema, rows, scope, self._gate) for rows, scope in zip(parts, scopes, strict=True)]
+        scopes = self._scope.partition(cut, name, self._made_of)
+        return [self._of(rows, scope) for rows, scope in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
         """Draw a random sample, as planned by `sample`, of rows or of units; nobody sees which are in it.
@@ -137,8 +145,7 @@ class PrivateTable:
             If the plan holds no such sample here, or it was drawn before.
         """
         scope, rate, of_units = self._scope.sample(name)
-        rows = self._gate.sample(self._rows, rate, of_units=of_units)
-        return PrivateTable(self.schema, rows, scope, self._gate)
+        return self._of(self._gate.sample(self._rows, rate, of_units=of_units), scope)
 
     def _cut(self, by: str | Attribute | Cases | Description | Iterable[Description]) -> Cut:
         if isinstance(by, str):
@@ -181,7 +188,7 @@ class PrivateTable:
             raise InputError(f"attribute '{attribute.name}' has {attribute.size} codes for {len(cases.labels)} cases")
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         rows = self._gate.derive(self._rows, attribute, cases)
-        return PrivateTable(schema, rows, self._scope, self._gate)
+        return PrivateTable(schema, rows, self._scope, self._gate, with_sources(self._made_of, attribute, cases))
 
     def scope(self, name: str) -> PrivateTable:
         """Return this table bound to a named part of the plan, once.
@@ -191,7 +198,11 @@ class PrivateTable:
         ReleaseRefused
             If the plan holds no such part here, or it was entered before.
         """
-        return PrivateTable(self.schema, self._rows, self._scope.enter(name), self._gate)
+        return self._of(self._rows, self._scope.enter(name))
+
+    def _of(self, rows: Rows, scope: Scope) -> PrivateTable:
+        """Return a table with the same attributes, of some rows, bound to a part of the plan."""
+        return PrivateTable(self.schema, rows, scope, self._gate, self._made_of)
 
     def __repr__(self) -> str:
         """Show the schema only."""

@@ -6,10 +6,11 @@ import functools
 import os
 import threading
 from fractions import Fraction
+from typing import final
 
 import attrs
 
-from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, sources_of
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.mechanisms.base import Calibration
@@ -26,6 +27,31 @@ from dpframework.run.state import (
     T,
     state_of,
 )
+
+
+@final
+@attrs.frozen
+class _Parts:
+    """What a partition is asked by, and the attributes that this depends on; none if it does not say."""
+
+    cut: Cut
+    sources: frozenset[str]
+
+    @property
+    def number(self) -> int:
+        """How many parts there are."""
+        return number_of_parts(self.cut)
+
+    def planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
+        """Tell whether a node plans it: by the same public cut, or from a release and by attributes that it names.
+
+        Or from a release by any attributes, if that is asked.
+        """
+        if len(node.parts) not in (1, self.number):
+            return False
+        if not isinstance(node.by, FromRelease):
+            return node.by == self.cut
+        return of_any or not node.by.attributes or (bool(self.sources) and self.sources <= set(node.by.attributes))
 
 
 @attrs.frozen
@@ -111,8 +137,17 @@ class Scope:
             state.made = True
             return Scope(self._run, state.node, state, f"{self._path}/{name}".lstrip("/"))
 
-    def partition(self, cut: Cut, name: str | None) -> list[Scope]:
+    def partition(self, cut: Cut, name: str | None, made_of: MadeOf = NOTHING_DERIVED) -> list[Scope]:
         """Return one scope a part of a planned parallel, once.
+
+        Parameters
+        ----------
+        cut
+            What makes the parts.
+        name
+            The name of the planned parallel, where a scope has several.
+        made_of
+            What derived attributes depend on.
 
         Raises
         ------
@@ -121,7 +156,7 @@ class Scope:
         """
         with self._run.lock:
             what = "a partition" if name is None else f"partition '{name}'"
-            taken = self._take(ParallelState, name, what, cut)
+            taken = self._take(ParallelState, name, what, _Parts(cut, sources_of(cut, made_of)))
             node = taken.node
             children = node.parts * number_of_parts(cut) if len(node.parts) == 1 else node.parts
             taken.made = True
@@ -147,12 +182,12 @@ class Scope:
             scope = Scope(self._run, taken.node.part, taken.part, path)
             return scope, taken.node.rate, self._run.plan.unit.groups_rows
 
-    def _take(self, kind: type[T], name: str | None, what: str, cut: Cut | None = None) -> T:
+    def _take(self, kind: type[T], name: str | None, what: str, parts: _Parts | None = None) -> T:
         """Return the first state of that name that is not made yet, committing the run to its branch."""
         self._run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
-            if isinstance(state, ParallelState) and cut is not None and not _agrees(state.node, cut):
+            if isinstance(state, ParallelState) and parts is not None and not parts.planned_by(state.node):
                 continue
             if not state.made:
                 for commit in commits:
@@ -162,11 +197,17 @@ class Scope:
         where = f"{what} in '{self._path}'" if self._path else what
         if seen:
             raise ReleaseRefused(f"{where} was made before; a second one is not in the plan")
-        raise ReleaseRefused(f"{where} {self._why_not_found(kind, name, cut)}")
+        raise ReleaseRefused(f"{where} {self._why_not_found(kind, name, parts)}")
 
-    def _why_not_found(self, kind: type[OnceState], name: str | None, cut: Cut | None) -> str:
-        if cut is not None:
-            return f"by these {number_of_parts(cut)} parts is not in the plan, or not in the branch that was taken"
+    def _why_not_found(self, kind: type[OnceState], name: str | None, parts: _Parts | None) -> str:
+        if parts is not None:
+            planned = [node for node in within_scope(self._node) if isinstance(node, Parallel)]
+            if any(name in (None, node.name) and parts.planned_by(node, of_any=True) for node in planned):
+                return (
+                    "depends on attributes that the plan's `FromRelease` does not name; name in its `attributes` all "
+                    "that the parts may be cut by, or none, if that may be any"
+                )
+            return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
         names = [str(getattr(node, "name", "")) for node in within_scope(self._node) if _named(node, kind)]
         if name in names:
             return "is in a branch of the plan that was not taken"
@@ -175,11 +216,6 @@ class Scope:
 
 def _named(node: Node, kind: type[OnceState]) -> bool:
     return isinstance(node, Step) if kind is StepState else isinstance(node, Sequential) and node.name is not None
-
-
-def _agrees(node: Parallel, cut: Cut) -> bool:
-    """Tell whether a partition is the planned one: the same public cut, or one made from a release."""
-    return len(node.parts) in (1, number_of_parts(cut)) and (isinstance(node.by, FromRelease) or node.by == cut)
 
 
 class Run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, NoReturn, TypeVar, final
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut, attributes_of
+from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
@@ -117,7 +116,7 @@ class Block:
     raw: Mapping[str, NDArray[np.float64]]
     _index: NDArray[np.int32] | PackedIndex | None = None
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
-    made_of: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+    made_of: MadeOf = NOTHING_DERIVED
     unit_codes: NDArray[np.uint32] | None = None
     _shown: dict[frozenset[str], Block] = attrs.field(factory=dict, init=False)
 
@@ -207,10 +206,7 @@ class Block:
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
-        sources = [self.made_of.get(name, {name}) for name in attributes_of(cases)]
-        made_of = dict(self.made_of)
-        if sources:  # cases that do not say what they are about may depend on any attribute
-            made_of[attribute.name] = frozenset(itertools.chain.from_iterable(sources))
+        made_of = with_sources(self.made_of, attribute, cases)
         derived = {**self.derived, attribute.name: column}
         return attrs.evolve(self, schema=schema, derived=derived, made_of=made_of)
 

@@ -117,7 +117,8 @@ def _by(node: Parallel) -> str:
         case None:
             return "nobody declared"
         case FromRelease():
-            return f"by {node.by}"
+            about = f", of {words(node.by.attributes)}" if node.by.attributes else ""
+            return f"by {node.by}{about}"
         case Cases():
             return f"by the cases {words([str(d) for d in node.by.descriptions])}, and all else"
         case tuple():

@@ -173,7 +173,8 @@ class _Resolved:
         level = PermuteAndFlip(epsilon / miner.max_depth)
         node: Node = step("split", scores_of_node, level)
         for _ in range(miner.max_depth - 1):
-            node = sequential(step("split", scores_of_node, level), parallel(node, by=FromRelease("split")))
+            parts = parallel(node, by=FromRelease("split", attributes=self.read))
+            node = sequential(step("split", scores_of_node, level), parts)
         return sequential(node, name="tree")
 
     def grow(self, table: PrivateTable) -> CompleteTree:

@@ -166,8 +166,8 @@ class DPID3(Miner):
         if growth.stops:
             node = sequential(growth.count_step(growth.depth), node)
         for level in range(growth.depth - 1, -1, -1):
-            split = sequential(*growth.split_steps(level), parallel(node, by=FromRelease("split")))
-            branches = either(growth.leaf_step(level), split)
+            parts = parallel(node, by=FromRelease("split", attributes=growth.read))
+            branches = either(growth.leaf_step(level), sequential(*growth.split_steps(level), parts))
             node = sequential(growth.count_step(level), branches) if growth.stops else branches
         return node
 

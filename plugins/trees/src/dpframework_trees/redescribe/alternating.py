@@ -154,7 +154,7 @@ class AltExpM(_Alternating):
         split = step("split", scores, selector, threshold=rows)
         node: Node = split
         for _ in range(self.max_depth - 1):
-            node = sequential(split, parallel(node, by=FromRelease("split")))
+            node = sequential(split, parallel(node, by=FromRelease("split", attributes=read)))
         return sequential(node, name=name)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:

@@ -114,7 +114,7 @@ class MatchedTrees(Miner):
             parts: list[Node] = [step("root", scores, Exponential(choice), threshold=scores.cap)]
             if depth == 2:
                 split = step("split", self.scores(schema, root=False), Exponential(choice))
-                parts.append(parallel(split, by=FromRelease("root")))
+                parts.append(parallel(split, by=FromRelease("root", attributes=scores.attributes)))
             leaves = JointLeaves(2**depth, 2**depth, among=scores.attributes)
             parts.append(step("leaves", leaves, DiscreteLaplace(counts), uses=["root"]))
             scopes.append(sequential(*parts, name=f"tree {k + 1}"))
