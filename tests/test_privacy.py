@@ -1,4 +1,4 @@
-"""Losses as exact rationals, and the arithmetic of their composition under both relations."""
+"""Losses as exact rationals, their composition under both relations, and whom a claim protects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 import dpframework as dpf
 from dpframework.accountant.composition import either, parallel, repeat, sequential
@@ -22,9 +22,24 @@ from dpframework.facts.privacy import (
     decimal_text,
     exact,
     float_above,
+    last_digit,
     positive,
+    positive_rho,
     rational_above,
     readable,
+    rho_below,
+    root_below,
+    rounded_down,
+    rounded_up,
+)
+from dpframework.facts.unit import GROUPS, PrivacyUnit, UnitChange, unit_of_groups
+from dpframework.facts.values import (
+    finite_number,
+    is_increasing,
+    listed,
+    plain_number,
+    positive_count,
+    visible_text,
 )
 
 amounts = st.fractions(0, 100)
@@ -124,6 +139,66 @@ def test_conversions_round_up(value: float) -> None:
     )
 
 
+@given(st.floats(1e-9, 1e9))
+@example(1e-3)
+@example(10.0)
+def test_nine_digits_below_and_above(value: float) -> None:
+    """Both have nine significant digits, and lie beyond the margin of 2**-40, by less than one of the last digit."""
+    unit = Fraction(1, 10**8)  # what the last digit counts, by comparing with powers of ten
+    while value >= unit * 10**9:
+        unit *= 10
+    while value < unit * 10**8:
+        unit /= 10
+    assume(value < unit * (10**9 - Fraction(1, 1000)))  # the logarithm of what is all but a power of ten is rounded up
+    assert last_digit(value, 9) == unit
+    below, above = rounded_down(value), rounded_up(value)
+    assert below % unit == above % unit == 0
+    assert below <= Fraction(value) * (1 - Fraction(1, 2**40)) < below + unit
+    assert above >= Fraction(value) * (1 + Fraction(1, 2**40)) > above - unit
+
+
+@given(st.fractions(0, 10**9))
+def test_the_root_below_is_the_nearest_of_twelve_decimals(square: Fraction) -> None:
+    root = root_below(square)
+    assert (root * 10**12).denominator == 1
+    assert root**2 <= square < (root + Fraction(1, 10**12)) ** 2
+
+
+@given(st.integers(0, 10**12), st.fractions(0, 1))
+def test_a_converted_loss_is_the_next_one_of_nine_decimals(whole: int, part: Fraction) -> None:
+    value = float(whole + part) / 10**9
+    above, margin = converted_above(value), Fraction(value) * (1 + Fraction(1, 2**40))
+    assert (above * 10**9).denominator == 1
+    assert above - Fraction(1, 10**9) < margin <= above
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "7", "40"])
+@pytest.mark.parametrize("delta", ["0.5", "1e-6", "1e-12"])
+def test_a_rho_costs_its_epsilon_and_one_a_little_larger_costs_more(epsilon: str, delta: str) -> None:
+    rest = math.log(1 / float(delta))
+
+    def cost(rho: float) -> float:  # Bun and Steinke 2016, Proposition 1.3
+        return rho + 2 * math.sqrt(rho * rest)
+
+    rho = float(rho_below(Fraction(epsilon), Fraction(delta)))
+    assert cost(rho) <= float(epsilon) < cost(rho * (1 + 1e-7))
+
+
+def test_a_float_above_is_the_number_itself_if_it_is_a_float() -> None:
+    assert float_above(Fraction(3, 8)) == 0.375
+    third = float_above(Fraction(1, 3))  # the nearest float is below it
+    assert third == math.nextafter(1 / 3, 1)
+
+
+def test_an_exact_fraction_may_be_as_large_or_small_as_it_is() -> None:
+    """What was computed from what was given is no input any more."""
+    assert exact(Fraction(1, 10**101)) == Fraction(1, 10**101)
+    assert exact(Fraction(10**101)) == 10**101
+    assert exact("0") == exact(0.0) == 0
+    with pytest.raises(dpf.InputError, match=r"^rho is 0; it must be positive$"):
+        positive_rho(0)
+
+
 def test_relations_by_name() -> None:
     assert Relation.parse("replace-one") is Relation.REPLACE_ONE
     assert Relation.parse(Relation.ADD_OR_REMOVE_ONE) is Relation.ADD_OR_REMOVE_ONE
@@ -183,12 +258,123 @@ def test_losses_show_what_they_claim() -> None:
     assert repr(PrivacyLoss(epsilon=0.3)) == "PrivacyLoss(epsilon=0.3)"
     assert repr(PrivacyLoss(epsilon="0.5", rho="0.1", delta="1e-6")) == "PrivacyLoss(epsilon=0.5, delta=1e-06)"
     assert repr(PrivacyLoss(rho="1/3")) == "PrivacyLoss(rho=1/3)"
-    assert PrivacyLoss(epsilon=2).zcdp == 2
+    assert [PrivacyLoss(epsilon=e).zcdp for e in (2, 3)] == [2, Fraction(9, 2)]
     assert PrivacyLoss(epsilon=2, rho="0.5").zcdp == Fraction(1, 2)
     assert PrivacyLoss(epsilon=2, delta="1e-6").zcdp is None
     assert PrivacyLoss().zcdp is None
     with pytest.raises(dpf.InputError, match="delta"):
         PrivacyLoss(epsilon=1, delta=-1)
+
+
+def test_a_total_in_words() -> None:
+    assert PrivacyLoss(epsilon="1/3", delta="1e-6").text == "epsilon ~0.3333, delta 1e-06"
+    assert PrivacyLoss(epsilon=0).text == "epsilon 0.0"
+    assert PrivacyLoss(rho=1).text == "no finite epsilon"
+    assert repr(PrivacyLoss()) == "PrivacyLoss()"
+    assert repr(PrivacyLoss(epsilon=0, rho=0)) == "PrivacyLoss(epsilon=0.0)"
+    assert repr(PrivacyLoss(rho=0)) == "PrivacyLoss(rho=0.0)"
+    assert PrivacyLoss(epsilon=0).zcdp == PrivacyLoss(epsilon=3, rho=0).zcdp == 0
+    assert PrivacyLoss(rho=2, delta="0.1").zcdp == 2
+
+
+@given(st.builds(ByRelation, st.none() | amounts, st.none() | amounts))
+def test_each_amount_is_under_its_relation(amount: ByRelation) -> None:
+    assert amount.under(Relation.ADD_OR_REMOVE_ONE) == amount.add_or_remove_one
+    assert amount.under(Relation.REPLACE_ONE) == amount.replace_one
+    mapped = amount.map(lambda x: x + 1)
+    for relation in Relation:
+        own = amount.under(relation)
+        assert mapped.under(relation) == (None if own is None else own + 1)
+
+
+ID = "whose"
+UNITS = [  # unit, is it a row, is it asserted, does it group rows, and in words
+    (PrivacyUnit(), True, False, False, "one row"),
+    (PrivacyUnit(rows=2), False, True, False, "one unit of at most 2 rows, as the owner asserts"),
+    (PrivacyUnit(ID), False, False, False, "one whose, by one row"),
+    (PrivacyUnit(ID, 2), False, False, True, "one whose, by at most 2 of its rows"),
+]
+
+
+@pytest.mark.parametrize(("unit", "row", "asserted", "groups", "text"), UNITS, ids=str)
+def test_whom_a_claim_protects(unit: PrivacyUnit, row: bool, asserted: bool, groups: bool, text: str) -> None:
+    assert (unit.is_row, unit.asserted, unit.groups_rows, str(unit)) == (row, asserted, groups, text)
+    assert unit.to_dict() == {"id": unit.id, "rows": unit.rows}
+
+
+@pytest.mark.parametrize("rows", [0, -1, 10**6 + 1, 2.0, True, None])
+def test_a_unit_has_a_whole_number_of_rows(rows: Any) -> None:
+    assert PrivacyUnit(ID, 10**6).rows == 10**6
+    with pytest.raises(dpf.InputError, match=r"^rows_per_unit is .*; a whole number from 1 to 1000000 is needed$"):
+        PrivacyUnit(ID, rows)
+
+
+@pytest.mark.parametrize("name", ["", " ", 3])
+def test_a_unit_names_a_column(name: Any) -> None:
+    with pytest.raises(dpf.InputError, match=r"^unit is .*; give the name of the column whose values name units$"):
+        PrivacyUnit(name)
+
+
+def test_what_a_unit_may_be_read_with() -> None:
+    schema = dpf.Schema([dpf.Boolean("a")])
+    PrivacyUnit(ID).require_no_attribute(schema)
+    PrivacyUnit().require_no_attribute(schema)
+    with pytest.raises(dpf.InputError, match=r"^unit 'a' is an attribute of the schema"):
+        PrivacyUnit("a").require_no_attribute(schema)
+    for unit, ids in ((PrivacyUnit(), None), (PrivacyUnit(), ID), (PrivacyUnit(ID), ID)):
+        unit.require_joined_by(ids)
+    with pytest.raises(dpf.InputError, match=r"^here: the rows of two views are joined by position, and .* 'whose'"):
+        PrivacyUnit(ID).require_joined_by(None, "here: ")
+    with pytest.raises(dpf.InputError, match=r"^the rows of two views are joined by 'row', and"):
+        PrivacyUnit(ID).require_joined_by("row")
+
+
+def test_the_unit_of_a_fit() -> None:
+    assert unit_of_groups(None, 1) == PrivacyUnit()
+    assert unit_of_groups(["x"], 3) == PrivacyUnit(GROUPS, 3)
+    assert unit_of_groups(["x"], 1) == PrivacyUnit(GROUPS, 1)
+    with pytest.raises(dpf.InputError, match=r"^rows_per_unit is 3, and nothing says whose a row is; give fit the"):
+        unit_of_groups(None, 3)
+    assert UnitChange() == UnitChange(rows=1, resizes=False)
+
+
+def test_the_checks_of_single_facts() -> None:
+    assert visible_text(" a ", "it") == " a "
+    assert (finite_number(True + 1, "it"), math.copysign(1, finite_number(-0.0, "it"))) == (2.0, 1.0)
+    assert positive_count(np.int8(1), "it") == 1
+    assert listed(iter("ab"), "it") == ("a", "b")
+    assert [plain_number(sign * size) for sign in (1, -1) for size in (2.0**53 - 1, 2.0**53, math.inf)] == [
+        *(2**53 - 1, 2.0**53, math.inf),
+        *(1 - 2**53, -(2.0**53), -math.inf),
+    ]
+    assert isinstance(plain_number(-(2.0**53)), float)
+    increasing = [is_increasing(edges) for edges in ((), (1,), (1, 2, 3), (1, 2, 2), (2, 1, 3))]
+    assert increasing == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "sentence"),
+    [
+        (visible_text, 3, "it must be a text, not int"),
+        (visible_text, " \n", "it must not be blank"),
+        (visible_text, "\ud800", "it holds characters that UTF-8 cannot write"),
+        (finite_number, True, "it must be a number, not bool"),
+        (finite_number, "1", "it must be a number, not str"),
+        (finite_number, 10**400, "it must be a finite number"),
+        (finite_number, math.nan, "it must be a finite number"),
+        (positive_count, True, "it must be a whole number, not bool"),
+        (positive_count, 1.0, "it must be a whole number, not float"),
+        (positive_count, 0, "it must be at least 1"),
+        (listed, "ab", "it must be a list, not str"),
+        (listed, b"ab", "it must be a list, not bytes"),
+        (listed, {"a": 1}, "it must be a list, not dict"),
+        (listed, 3, "it must be a list, not int"),
+    ],
+)
+def test_single_facts_that_are_refused(check: Any, value: Any, sentence: str) -> None:
+    with pytest.raises(dpf.InputError) as caught:
+        check(value, "it")
+    assert str(caught.value) == sentence
 
 
 def test_nearest_names() -> None:

@@ -53,9 +53,10 @@ class OpenedTable:
         """Return the numbers of rows that workers may forget, and forget what is here of them."""
         found = []
         while self.dropped:  # handles that go write into this very list, at any time
-            found.append(self.dropped.pop())
-            self.masks.pop(found[-1], None)
-            self.told.pop(found[-1], None)
+            number = self.dropped.pop()
+            self.masks.pop(number, None)
+            self.told.pop(number, None)
+            found.append(number)
         self.gone.update(found)
         return tuple(found)
 
@@ -104,17 +105,17 @@ class ClusterRows:
     def sampled(self, number: int, masks: dict[int, Mask]) -> ClusterRows:
         """Return a handle of a sample, given which rows of each piece are in it."""
         self.table.masks[number] = masks
-        lineage = (*self.lineage, SampleOf(self.number, (number,)))
+        lineage = (*self.lineage, SampleOf(self.number, number))
         return ClusterRows(self.table, number, lineage, samples=self._samples())._until_dropped()
 
     def _until_dropped(self) -> ClusterRows:
         """Return this handle; when nobody has it any more, workers are told to forget its rows."""
-        weakref.finalize(self, self.table.dropped.append, self.number).atexit = False
+        weakref.finalize(self, self.table.dropped.append, self.number)
         return self
 
     def _samples(self) -> tuple[ClusterRows, ...]:
         """Return the samples that what is made of these rows is made of."""
-        is_one = bool(self.lineage) and isinstance(self.lineage[-1], SampleOf)
+        is_one = isinstance(next(reversed(self.lineage), None), SampleOf)
         return (*self.samples, self) if is_one else self.samples
 
     def __repr__(self) -> str:

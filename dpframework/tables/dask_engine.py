@@ -27,6 +27,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.building import Found, require_found
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.connecting import PATIENCE, connected
+from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import Absent, Asked, Failed, Holder, Mask, Read, SampleOf, packages_here, versions
@@ -69,7 +70,7 @@ class Dask(Engine):
         self._client: Any = None
         self._ending = contextlib.ExitStack()
         self._holders: dict[str, Any] = {}
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count()
 
     def __enter__(self) -> Dask:
         """Return the engine."""
@@ -102,7 +103,7 @@ class Dask(Engine):
         """
         self._connect()
         pieces = files.pieces(len(self._live()))
-        table = OpenedTable(next(self._numbers), pieces, secrets.token_bytes(32))
+        table = OpenedTable(next(self._numbers), pieces, secrets.token_bytes(KEY_BYTES))
         try:
             self._place(table, range(len(pieces)))
             found = functools.reduce(Found.__add__, (read.found for read in table.read.values()))
@@ -114,7 +115,8 @@ class Dask(Engine):
 
     def counts(self, rows: ClusterRows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
         """See `Engine` and `counts_of`."""
-        return self.counts_of([(rows, functions)])[0]
+        (found,) = self.counts_of([(rows, functions)])
+        return found
 
     def counts_of(
         self, asked: Sequence[tuple[ClusterRows, Sequence[Callable[[Block], NDArray[Any]]]]]
@@ -127,15 +129,17 @@ class Dask(Engine):
             If a function fails, or counts in no integers; only the kind of failure comes back.
         """
         rows = [one for one, _ in asked]
+        (table,) = {one.table for one in rows}
         wanted = tuple(Asked(one.number, one.lineage, tuple(functions)) for one, functions in asked)
-        counted = iter(self._counted(rows, wanted, rows[0].table.forgotten(), rows[0].table.places))
+        counted = iter(self._counted(rows, wanted, table.forgotten(), table.places))
         return [list(itertools.islice(counted, len(one.functions))) for one in wanted]
 
     def _counted(
         self, rows: Sequence[ClusterRows], wanted: tuple[Asked, ...], dropped: tuple[int, ...], pieces: Iterable[int]
     ) -> list[NDArray[Any]]:
         """Return all sums that workers are asked for, over some pieces, one after another."""
-        table, asked = rows[0].table, _pickled((wanted, dropped))
+        (table,) = {one.table for one in rows}
+        asked = _pickled((wanted, dropped))
         totals: list[NDArray[Any]] = []
         missing = set(pieces)
         for _ in range(MOST_LOSSES):
@@ -158,7 +162,8 @@ class Dask(Engine):
         """See `Engine`."""
         parts = self._made(rows, by, number_of_parts(by))
         if parts:
-            self.counts(parts[0], [])  # now, so that what fails does so here
+            first, *_ = parts
+            self.counts(first, [])  # now, so that what fails does so here
         return parts
 
     def derive(self, rows: ClusterRows, attribute: Attribute, cases: Cases) -> ClusterRows:
@@ -169,11 +174,11 @@ class Dask(Engine):
 
     def sample(self, rows: ClusterRows, drawn: Callable[[int], NDArray[np.bool_]]) -> ClusterRows:
         """See `Engine`: it is drawn here, piece by piece in the order of the rows, and each worker is told its own."""
-        (number,) = itertools.islice(self._numbers, 1)
+        number = next(self._numbers)
         masks = {}
         for piece in sorted(rows.table.places):
             (of_piece,) = self._counted([rows], (Asked(rows.number, rows.lineage, (rows_of,)),), (), [piece])
-            masks[piece] = Mask.of(drawn(int(of_piece[0])))
+            masks[piece] = Mask.of(drawn(of_piece.item()))
         made = rows.sampled(number, masks)
         self.counts(made, [])
         return made
@@ -182,10 +187,12 @@ class Dask(Engine):
         """Tell the workers that hold some pieces which rows are in the samples that these rows are made of."""
         table = rows.table
         for k, step in enumerate(rows.lineage):
-            told = table.told.setdefault(step.made[0], set()) if isinstance(step, SampleOf) else set(pieces)
+            if not isinstance(step, SampleOf):
+                continue
+            told = table.told.setdefault(step.made, set())
             for piece in sorted(set(pieces) - told):
-                mask = table.masks[step.made[0]][piece]
-                asked = _pickled((Asked(step.source, rows.lineage[:k], ()), step.made[0], mask))
+                mask = table.masks[step.made][piece]
+                asked = _pickled((Asked(step.source, rows.lineage[:k], ()), step.made, mask))
                 for _, answer in self._answers({table.places[piece]: ("sample", table.number, piece, asked)}):
                     if answer is not None:
                         _require_well(answer, "while it took a sample")

@@ -89,7 +89,7 @@ class SampleOf:
     """
 
     source: int
-    made: tuple[int]
+    made: int
 
 
 @attrs.frozen
@@ -235,7 +235,7 @@ class Holder:
     def _has(self, table: int, piece: int, asked: Asked) -> bool:
         """Tell whether a piece is here, and each sample that the rows are made of."""
         held = self._pieces.get((table, piece))
-        samples = [step.made[0] for step in asked.lineage if isinstance(step, SampleOf)]
+        samples = [step.made for step in asked.lineage if isinstance(step, SampleOf)]
         return held is not None and all(number in held for number in samples)
 
     def _made(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
