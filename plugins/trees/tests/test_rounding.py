@@ -9,16 +9,32 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
+from dpframework_trees import weights
 from dpframework_trees.criteria import CRITERIA, UNIT_ROUNDOFF, KnownRows
 from dpframework_trees.kernels import child_score
-from dpframework_trees.pairing import pair_score_named
+from dpframework_trees.pairing import MarkovChainPairs, pair_score_named
 from dpframework_trees.queries import SplitScores, ThresholdScores, TreeScores
-from dpframework_trees.sampling import LOGARITHMS, ExactTrees, MarkovChainTrees, drawn_scale, levels
+from dpframework_trees.sampling import (
+    LOGARITHMS,
+    ExactTrees,
+    MarkovChainTrees,
+    drawn_scale,
+    levels,
+    log_share,
+    on_lattice,
+)
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
-from dpframework_trees.weights import MOST_WORK, exact_work, log_weights_of_stumps, log_weights_of_two
+from dpframework_trees.weights import (
+    MOST_WORK,
+    exact_work,
+    log_weights_of_stumps,
+    log_weights_of_two,
+    require_feasible,
+)
 
 import dpframework as dpf
 from dpframework import InMemory, Relation
@@ -402,3 +418,106 @@ def test_a_step_that_floating_point_cannot_decide_is_decided_exactly_and_the_wal
             assert reached.tolist() == (other if accepted else start).tolist()
             seen.add((answer, accepted))
     assert len(seen) == 4
+
+
+@pytest.mark.parametrize("criterion", ["norm", "gini"])
+def test_what_is_paid_for_rounding_is_exactly_what_the_module_derives(criterion):
+    """Level by level and node by node; the lattice is one of 2**-28 of the sensitivity."""
+    for depth in (1, 2, 3):
+        facts = query(depth, criterion).facts()
+        declared, exact, walked = facts.sensitivity(dpf.queries.Norm.LINF), ExactTrees("0.3"), MarkovChainTrees(1)
+        assert exact.lattice_unit(facts) == walked.lattice_unit(facts) == Fraction(1, 2**28)
+        most = levels(facts.answer_length)
+        # (K + 4 M + 3 M d) u R is at most (2 + 3/2 d) r, since r is at least (K + 2 M) u R
+        of_levels = sum((2 + Fraction(3, 2) * d) * facts.rounding for d in range(1, most + 1))
+        half_steps = [Fraction(1, 2**29)] * sum(2**d for d in range(most))
+        assert exact.rounding(facts) == 8 * (of_levels + sum(half_steps))
+        assert walked.rounding(facts) == 4 * (facts.rounding + sum([Fraction(1, 2**29)] * 2**most))
+        for mechanism in (exact, walked):
+            padded = declared.spread.map(mechanism.rounding(facts).__add__)
+            largest = max(padded.add_or_remove_one, padded.replace_one)
+            # an error of the logarithms of 2**-24 of the scale, four times: see `with_relative_error`
+            share = 4 * Fraction(1, 2**24) / Fraction("0.3") if mechanism is exact else 0
+            assert mechanism.change(facts) == padded.map((share * largest).__add__)
+
+
+def test_a_sampler_wants_scores_whose_largest_change_is_known():
+    facts = attrs.evolve(query(2).facts(), sensitivities=())
+    for mechanism in (ExactTrees(1), MarkovChainTrees(1)):
+        assert mechanism.misfit(query(2).facts()) is None
+        assert mechanism.misfit(facts) == "needs a sensitivity in the linf norm, which the query does not declare"
+
+
+def test_the_preview_bounds_the_gap_to_the_best_of_so_many_trees():
+    given = calibration(MarkovChainTrees(1), 2, Relation.ADD_OR_REMOVE_ONE)
+    scale = float(given.scale)
+    for trees, number in ((None, "1"), (1, "1"), (27, "27"), (10**6 - 1, "999999"), (10**6, "10^6"), (4**50, "10^30")):
+        preview = given.mechanism.preview(attrs.evolve(given, facts=attrs.evolve(given.facts, answer_length=trees)))
+        assert preview.expected == pytest.approx(scale * math.log(trees or 1))
+        # with probability 1 / 20 at most the gap is larger (McSherry and Talwar 2007, Theorem 6)
+        assert preview.within == pytest.approx(scale * math.log(20 * (trees or 1)))
+        assert preview.text == f"a score within {preview.within:.3g} of the best of {number} trees (95 %)"
+
+
+def test_log_weights_lie_on_the_lattice_below_the_largest_and_never_beyond_64_bits():
+    given = calibration(ExactTrees(1), 1, Relation.ADD_OR_REMOVE_ONE)
+    assert drawn_scale(given) == given.lattice_scale / 2**28
+    steps = np.array([-3, 0, -7.4, -(2.0**61), -(2.0**62) * 1.5, -1e300])
+    lattice = on_lattice(5 + steps[:3] / given.lattice_scale, given)
+    assert lattice.dtype == np.int64
+    assert lattice.tolist() == [-3, 0, -7]
+    far = on_lattice(np.concatenate([[0.0], steps[3:] / given.lattice_scale]), given)
+    assert far.tolist() == [0, -(2**61), -(2**62), -(2**62)]
+    lattice = np.array([0, -(2**28), -(2**29), -(2**40)])
+    with localcontext(prec=50):
+        logs = [Decimal(int(step)) / Decimal(given.lattice_scale) for step in lattice]
+        for position, log in enumerate(logs):
+            assert log_share(lattice, position, given) == pytest.approx(float(log - log_sum(logs)))
+
+
+def test_sums_of_weights_are_taken_from_their_largest():
+    for logs in ([0.0, -2000.0], [1e6, 1e6], [-3.0, 2.0, 0.5]):
+        assert weights.log_sum(np.array(logs)) == pytest.approx(np.logaddexp.reduce(logs))
+
+
+def test_a_deep_tree_of_two_tests_weighs_what_all_its_trees_do():
+    """Four levels, 2**15 trees: a test asked again below itself changes nothing, so few of them differ."""
+    tests = Candidates.of_schema(SCHEMA, ["a", "b"], multiway=False, cuts=True)
+    codes = np.repeat(np.array(KINDS, dtype=np.uint8).T, np.arange(16) % 5, axis=1)
+    engine, scale = InMemory(), 2.5
+    four = query(4, "max", tests).evaluate(engine, engine.load(dpf.Table.from_codes(SCHEMA, codes)))
+
+    def below(rows: np.ndarray, depth: int) -> list[float]:
+        """Return log Z below each root, as `weights` defines it."""
+        if depth == 0:
+            return [np.bincount(codes[3][rows], minlength=2).max() / scale]
+        sides = [(rows & (codes[t] == 1), rows & (codes[t] == 0)) for t in range(2)]
+        return [sum(np.logaddexp.reduce(below(side, depth - 1)) for side in each) for each in sides]
+
+    for threads in (1, 3):
+        found = weights.Weights(four, scale, threads=threads)
+        assert found.of_tests(four.rows, 4) == pytest.approx(below(np.ones(codes.shape[1], dtype=bool), 4))
+    assert found.of_all(4) == pytest.approx(np.logaddexp.reduce(below(np.ones(codes.shape[1], dtype=bool), 4)))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_stated_probability_of_a_walks_tree_is_that_of_its_rounded_score(depth):
+    given, counts = calibration(MarkovChainTrees(1), depth, Relation.ADD_OR_REMOVE_ONE), np.arange(16) % 7
+    data, every = data_of(counts, depth), list(itertools.product(range(3), repeat=2**depth - 1))
+    scores = np.array([data.score(np.array(tree)) for tree in every]) / float(given.scale)
+    found = stated(data, MarkovChainTrees(1), given, every)
+    assert found == pytest.approx(scores - np.logaddexp.reduce(scores), abs=1e-6)
+    steps = [[round(score * 2**28) for score in data.leaf_scores(np.array(tree))] for tree in every]
+    apart = [(sum(these) - sum(steps[0])) / given.lattice_scale for these in steps]
+    assert found - found[0] == pytest.approx(apart, abs=1e-13)  # to the step: half a step is 1e-9 of the scale
+
+
+def test_what_takes_too_long_is_refused_by_its_work():
+    assert [exact_work(7, depth) for depth in (1, 2, 3, 4)] == [7, 49, 7**2 * 14, 7**2 * 14**2]
+    require_feasible(20_000, 2)
+    with pytest.raises(dpf.InputError, match=r"look at 4e\+08 pairs of tests for depth 2 and 20001 tests"):
+        require_feasible(20_001, 2)
+
+
+def test_a_walk_takes_ten_thousand_steps_unless_it_is_told():
+    assert MarkovChainTrees(1).iterations == MarkovChainPairs(1).iterations == 10_000

@@ -101,7 +101,7 @@ class WholeTrees(PureMechanism):
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best tree's score and the released one's (McSherry and Talwar 2007, Theorem 6)."""
-        scale, trees = float(calibration.scale), max(calibration.facts.answer_length or 1, 2)
+        scale, trees = float(calibration.scale), calibration.facts.answer_length or 1
         expected, within = scale * math.log(trees), scale * (math.log(20) + math.log(trees))
         number = f"{trees}" if trees < 10**6 else f"10^{math.log10(trees):.0f}"
         return Preview(expected, within, f"a score within {within:.3g} of the best of {number} trees (95 %)")
@@ -164,13 +164,11 @@ class ExactTrees(WholeTrees):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
         """Draw test after test, from the root, each with its share of the sum of weights."""
-        data = _exact_data(answer, calibration)
-        threads = max(1, min(os.cpu_count() or 1, data.tests // FEWEST_OF_THREAD))
 
         def choose(node: int, lattice: Lattice) -> int:
             return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
 
-        return _chosen(data, calibration, threads, choose)
+        return _chosen(_exact_data(answer, calibration), calibration, choose)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the sum of the log-probabilities of the tests, as they are drawn."""
@@ -183,16 +181,19 @@ class ExactTrees(WholeTrees):
             shares.append(log_share(lattice, int(output[node]), calibration))
             return int(output[node])
 
-        _chosen(data, calibration, 1, choose)
+        _chosen(data, calibration, choose)
         return math.fsum(shares)
 
 
-def _chosen(
-    data: TreeData | TreeCounts, calibration: Calibration, threads: int, choose: Callable[[int, Lattice], int]
-) -> Tests:
+def _worth_while(tests: int) -> int:
+    """Return how many threads to use: what they find does not depend on it."""
+    return max(1, min(os.cpu_count() or 1, tests // FEWEST_OF_THREAD))
+
+
+def _chosen(data: TreeData | TreeCounts, calibration: Calibration, choose: Callable[[int, Lattice], int]) -> Tests:
     """Choose test after test by the log-weights of all trees below, in lattice steps."""
     require_feasible(data.tests, data.depth)
-    scale = drawn_scale(calibration)
+    scale, threads = drawn_scale(calibration), _worth_while(data.tests)
     whole = data.whole(scale, threads) if isinstance(data, TreeCounts) else Weights(data, scale, threads=threads).whole
     tests = np.zeros(2**data.depth - 1, dtype=np.int64)
     below: dict[int, Any] = {0: whole}
@@ -238,7 +239,8 @@ class MarkovChainTrees(WholeTrees):
         from dpframework_trees.kernels import TreeTarget, WalkedTree, walk_trees
 
         data = _tree_data(answer, calibration)
-        nodes, classes = 2**data.depth - 1, len(data.class_bits)
+        leaves = 2**data.depth
+        nodes, none = leaves - 1, np.zeros(leaves, dtype=np.int64)
         tests = randomness.integers(len(data.bits), nodes)
         tree = WalkedTree(
             data.bits,
@@ -246,8 +248,8 @@ class MarkovChainTrees(WholeTrees):
             tests,
             placed(data.bits, tests, data.rows, leaves=False),
             room=np.zeros((nodes, WORDS_AT_ONCE), dtype=np.uint64),
-            counts=np.zeros((nodes + 1, classes), dtype=np.int64),
-            scores=np.zeros((2, nodes + 1), dtype=np.int64),
+            counts=np.zeros((leaves, len(data.class_bits)), dtype=np.int64),
+            scores=np.stack([none, none]),
         )
         target = TreeTarget(data.criterion, float(calibration.unit), calibration.lattice_scale)
 

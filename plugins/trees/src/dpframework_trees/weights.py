@@ -113,7 +113,8 @@ class Weights:
             return log_weights_of_stumps(counts, self.data.criterion, self._scale)
         if depth == 2:
             return self._roots_of_two(rows, counts)
-        return self._roots(rows, depth, counts, self._pairs(rows), self._threads)
+        pairs = self._pairs(rows)
+        return np.array(in_threads(self._of_test(rows, depth, counts, pairs), range(len(pairs)), self._threads))
 
     def of_all(self, depth: int) -> float:
         """Return log Z of all rows."""
@@ -129,10 +130,14 @@ class Weights:
     def _pairs(self, rows: Bits) -> Counts:
         return counted_pairs(self.data.bits, rows, self._starts)
 
-    def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts, threads: int = 1) -> NDArray[np.float64]:
+    def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> NDArray[np.float64]:
         """Do `of_tests` for a depth of two or more, from what has been counted for `rows`."""
         if depth == 2:
             return log_weights_of_two(counts, pairs, self.data.criterion, self._scale)
+        return np.array([*map(self._of_test(rows, depth, counts, pairs), range(len(pairs)))])
+
+    def _of_test(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> Callable[[int], float]:
+        """Return what `of_tests` is for one test, for a depth of three or more."""
 
         def of_test(t: int) -> float:
             held = rows & self.data.bits[t]
@@ -142,7 +147,7 @@ class Weights:
             rest = self._roots(rows & ~held, depth - 1, counts - held_counts, pairs - held_pairs)
             return log_sum(of_held) + log_sum(rest)
 
-        return np.array(in_threads(of_test, range(len(pairs)), threads))
+        return of_test
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
         """Count no pair twice, and keep none: memory grows with the tests, not with their pairs."""

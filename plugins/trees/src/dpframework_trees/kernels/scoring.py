@@ -15,13 +15,11 @@ from dpframework_trees.splits import BELOW, MULTIWAY
 @njit(nogil=True, cache=True)
 def child_score(counts: Integers, criterion: int) -> float:
     """Return f of one child's class counts, shape (classes,)."""
-    total = 0.0
-    largest = 0.0
+    total = largest = 0.0
     for c in range(len(counts)):
         n = float(counts[c])
         total += n
-        if n > largest:
-            largest = n
+        largest = max(largest, n)
     if total == 0:
         return 0.0
     if criterion == MAX:
