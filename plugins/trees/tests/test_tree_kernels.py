@@ -249,9 +249,10 @@ def test_what_raises_the_score_is_accepted_and_what_was_decided_stands() -> None
 
 
 def drawn_steps(rng: np.random.Generator, number: int, nodes: int, tests: Any) -> Steps:
-    """Return steps with random words; one in six has been decided before."""
+    """Return steps with random words; one in six has been decided before, and the first, at the last node, is taken."""
     which = rng.integers(0, nodes, number)
     decided = np.where(rng.random(number) < 1 / 6, rng.integers(0, 2, number), UNDECIDED).astype(np.int8)
+    which[0], decided[0] = nodes - 1, 1
     proposed = rng.integers(0, tests(which) if callable(tests) else tests, number)
     return Steps(which, proposed, rng.integers(0, 2**64, number, dtype=np.uint64), decided)
 
