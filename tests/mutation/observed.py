@@ -33,7 +33,8 @@ class Observed:
     def measure(cls, modules: list[str], tests: list[str]) -> Observed:
         """Run tests in the current folder, once, and see which lines each runs."""
         Path(".coveragerc").write_text("[run]\nbranch = false\n[report]\n", encoding="utf-8")
-        options = ["-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "--cov-context=test", "--cov-report="]
+        options = ["-q", "--no-header", "-p", "no:cacheprovider", "-n", "0", "--dist=no"]  # else no test has a context
+        options += ["--cov-context=test", "--cov-report="]
         folders = sorted({str(Path(module).parent) for module in modules})
         timed = Timed()
         pytest.main([*options, *(f"--cov={folder}" for folder in folders), *tests], plugins=[timed])
@@ -52,6 +53,8 @@ class Observed:
             for module in modules
             if module in measured
         }
+        if not any(tests for known in lines.values() for tests in known.values()):
+            raise RuntimeError("coverage told no test from another: no line is known to be run by any")
         return cls(lines, {test: time for test, time in timed.seconds.items() if test not in timed.failed})
 
     def of(self, modules: list[str]) -> Observed:
