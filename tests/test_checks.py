@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -148,12 +149,13 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     "DP004": [
         ("error", "declares no sensitivity", (asked(Told()), {}), (asked(told(1)), {})),
         ("error", "sensitivity of 0, as if it read no rows", (asked(told(0)), {}), (asked(told("1e-9")), {})),
+        ("error", "sensitivity of 0, as if it read no rows", (asked(told(1, 0)), {}), (asked(told(1, "1e-9")), {})),
         ("error", "gives no source", (asked(told(1, source=" ")), {}), (asked(told(1, source="a theorem")), {})),
     ],
     "DP005": [
         (
             "error",
-            "'n' assumes? 'mcmc-converged'",
+            "step 'n' assumes 'mcmc-converged'",
             (count(assumptions=["mcmc-converged"]), {}),
             (count(assumptions=["mcmc-converged"]), {"allow": ("mcmc-converged",)}),
         ),
@@ -311,6 +313,64 @@ def test_each_check_finds_its_fault_and_no_other_plan(
     assert [f.severity.value for f in of_code] == [severity]
     assert re.search(text, of_code[0].message), of_code[0].message
     assert [f for f in found(plan_of, *sound) if f.code == code] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "case"), [(code, case) for code, cases in CASES.items() for case in cases if code != "DP013"]
+)
+def test_a_fault_is_found_behind_a_step_that_has_none(
+    plan_of: Callable[..., dpf.StudyPlan], code: str, case: Any
+) -> None:
+    severity, _, (node, options), _ = case
+    with_sound = dpf.sequential(
+        dpf.sequential(count("sound", "0.001"), name="before"),
+        node,
+        dpf.sequential(count("sound", "0.001"), name="after"),
+    )
+    faults = [f for f in found(plan_of, with_sound, options) if f.code == code]
+    assert [f.severity.value for f in faults] == [severity]
+
+
+def messages(of: list[dpf.Finding], code: str) -> list[str]:
+    return [finding.message for finding in of if finding.code == code]
+
+
+def test_a_bound_itself_is_on_the_sound_side_or_not(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    """Of each number that a check compares, the bound itself and a little more."""
+
+    def has(code: str, node: Any, **options: Any) -> bool:
+        return bool(messages(found(plan_of, node, options), code))
+
+    ((_, _, calibration),) = plan_of(count(), SCHEMA, ADD, epsilon=1).calibrated_steps()
+    within = Fraction(calibration.preview.within)
+    assert not has("DP007", count(threshold=within))
+    assert has("DP007", count(threshold=within - Fraction(1, 10**6)))
+    assert not has("DP001", count(epsilon=2), epsilon=2)
+    assert has("DP001", count(epsilon="2.000001"), epsilon=2)
+    assert not has("DP012", count(epsilon="0.999"), epsilon=1)
+    assert has("DP012", count(epsilon="0.998999"), epsilon=1)
+    assert not has("DP012", dpf.post("p", []), epsilon=1)  # nothing is spent, and DP013 says so
+    assert has("DP011", count(), delta="0.01")  # of at most 100 rows
+    assert not has("DP011", count(), delta="0.009999")
+    assert not has("DP011", count(), delta="0.5", schema=UNCOUNTED)
+
+
+def test_steps_with_one_fault_are_named_together(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    def named(number: int, step: Callable[[str], Any], code: str) -> str:
+        (message,) = messages(found(plan_of, dpf.sequential(*map(step, "abc"[:number])), {"epsilon": 3}), code)
+        return message
+
+    def chained(name: str) -> Any:
+        return count(name, assumptions=["mcmc-converged"])
+
+    def unclaimed(name: str) -> Any:
+        return dpf.step(name, told(None, 1), DiscreteLaplace(1))
+
+    assert named(1, chained, "DP005").startswith("step 'a' assumes 'mcmc-converged'; ")
+    assert named(3, chained, "DP005").startswith("steps 'a', 'b', 'c' assume 'mcmc-converged'; ")
+    assert " has no claim under add-or-remove-one; set" in named(1, unclaimed, "DP002")
+    assert " has no claim under add-or-remove-one, nor has another step; set" in named(2, unclaimed, "DP002")
+    assert " has no claim under add-or-remove-one, nor have 2 other steps; set" in named(3, unclaimed, "DP002")
 
 
 def test_every_code_has_a_case() -> None:
