@@ -373,6 +373,23 @@ def test_steps_with_one_fault_are_named_together(plan_of: Callable[..., dpf.Stud
     assert " has no claim under add-or-remove-one, nor have 2 other steps; set" in named(3, unclaimed, "DP002")
 
 
+@pytest.mark.parametrize(
+    ("schema", "remedy"),
+    [
+        (SCHEMA, 'set relation = "replace-one" in the study and the public row count in the schema (rows = ...)'),
+        (COUNTED, 'set relation = "replace-one" in the study; some queries need no more than a public bound on the '
+         "count (max_rows = ... in place of rows)"),
+        (UNCOUNTED, 'set relation = "replace-one" in the study and the public row count in the schema (rows = ...); '
+         "some queries need no more than a public bound on the count (max_rows = ... in place of rows)"),
+    ],
+)  # fmt: skip
+def test_a_claim_under_replace_one_needs_what_the_schema_lacks(
+    plan_of: Callable[..., dpf.StudyPlan], schema: dpf.Schema, remedy: str
+) -> None:
+    (message,) = messages(found(plan_of, asked(told(None, 1)), {"schema": schema}), "DP002")
+    assert message == f"step 'q': told has no claim under add-or-remove-one; {remedy}"
+
+
 def test_every_code_has_a_case() -> None:
     assert sorted(check.code for check in BUILT_IN) == sorted(CASES)
     assert len({check.title for check in BUILT_IN}) == len(BUILT_IN)

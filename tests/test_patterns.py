@@ -182,6 +182,16 @@ def test_parts_without_an_attribute() -> None:
     assert first_overlap(nested, SCHEMA) == (0, 1)
 
 
+def test_parts_may_overlap_in_the_end_of_a_range_alone() -> None:
+    ages = dpf.Schema([dpf.Numeric("age", 0, 100, cuts=[50])])
+    for at_the_end, around in (
+        (Not(Below("age", 100)), Not(Below("age", 60))),
+        (Below("age", 1e-9), Below("age", 40)),
+    ):
+        assert first_overlap([at_the_end, around], ages) == (0, 1)
+        assert first_overlap([at_the_end, Not(around)], ages) is None
+
+
 def test_too_many_cells_to_compare_is_an_input_error() -> None:
     wide = dpf.Schema([dpf.Categorical(f"c{k}", [str(v) for v in range(30)]) for k in range(5)])
     with pytest.raises(dpf.InputError, match="too many to compare; use Cases"):
