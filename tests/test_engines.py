@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import attrs
@@ -11,8 +12,11 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.tables import engines
-from dpframework.tables.blocks import PackedIndex, packed
+from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, packed
 from dpframework.tables.built_in import BUILT_IN
+from dpframework.tables.counts import wide
+from dpframework.tables.silence import silenced
+from dpframework.tables.storage import growing
 from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(
@@ -148,3 +152,203 @@ def test_positions_are_packed_where_that_takes_less_memory_and_unpacked_as_they_
             found = one.index if isinstance(one, PackedIndex) else one
             assert found.tolist() == expected.tolist()
             assert found.dtype == np.int32
+
+
+class Plain(dpf.Engine):
+    """An engine that defines what it must, and no more."""
+
+    name = "plain"
+
+    def load(self, table: dpf.Table) -> Any:
+        return dpf.InMemory().load(table)
+
+    def split(self, rows: Any, by: Any) -> list[Any]:
+        return list(dpf.InMemory().split(rows, by))
+
+    def derive(self, rows: Any, attribute: Any, cases: Any) -> Any:
+        return dpf.InMemory().derive(rows, attribute, cases)
+
+
+def test_what_an_engine_does_unless_it_says_otherwise() -> None:
+    engine = Plain()
+    assert (engine.mapped, engine.reads_files, engine.gathers, engine.sends_messages) == (False, False, True, False)
+    rows = engine.load(table(9))
+    engine.kept(rows)["counted"] = 1
+    assert engine.kept(rows) == {}
+    assert engine.kept_around(rows) is None
+    engine.drop(rows)
+    engine.close()
+    for refused in (engine.sample, engine.sample_units):
+        with pytest.raises(dpf.InputError, match="engine 'plain' draws no samples"):
+            refused(rows, lambda number: np.ones(number, dtype=np.bool_))
+    with pytest.raises(dpf.InputError, match="engine 'plain' adds up counts and gathers no rows"):
+        engine.map(rows, len)
+
+
+@pytest.mark.parametrize("engine", [dpf.InMemory(), dpf.Mapped(), dpf.Threads(3)], ids=lambda engine: engine.name)
+def test_an_engine_in_this_process(engine: dpf.Engine) -> None:
+    rows = engine.load(table(50))
+    assert engine.mapped == (engine.name == "mapped")
+    assert engine.number(rows) == 50
+    sample = engine.sample(rows, lambda number: np.arange(number) % 2 == 1)
+    assert engine.number(sample) == sum(block.rows // 2 for block in rows)
+    engine.kept(rows)["counted"] = 1
+    assert engine.kept(rows) == {"counted": 1}
+    assert engine.kept(list(rows)) == {}
+    assert (engine.kept_around(rows), engine.kept_around(list(rows))) == (None, None)
+    # what is known of the whole and of the other parts is what a part is: where each row is in one
+    for by, each_row in ((SCHEMA["c"], True), (CASES, True), ((dpf.Equals("c", "x"), dpf.Equals("c", "y")), False)):
+        parts = engine.split(rows, by)
+        for k, part in enumerate(parts):
+            around = engine.kept_around(part)
+            assert (around is not None) == each_row
+            if around is not None:
+                others = [engine.kept(other) for j, other in enumerate(parts) if j != k]
+                assert around[0] is engine.kept(rows)
+                assert [id(kept) for kept in around[1]] == [id(kept) for kept in others]
+
+
+def test_units_are_sampled_whole_wherever_their_rows_lie() -> None:
+    whose = np.array([7, 3, 7, 3, 9, 7, 1, 3])
+    schema = dpf.Schema([dpf.Categorical("row", [str(k) for k in range(8)])])
+    unit = dpf.PrivacyUnit("person", 3)
+    held = dpf.Table.from_codes(schema, [list(range(8))], unit=unit).with_units(whose)
+    for engine in (dpf.InMemory(), dpf.Threads(3)):
+        asked: list[int] = []
+
+        def drawn(number: int, asked: list[int] = asked) -> Any:
+            asked.append(number)
+            return np.arange(number) % 2 == 1  # of the units 1, 3, 7 and 9 in their order
+
+        (found, again) = (engine.sample_units(engine.load(held), drawn) for _ in range(2))
+        counts = dpf.queries.Histogram(schema["row"]).evaluate(engine, found)
+        assert counts.tolist() == [0, 1, 0, 1, 1, 0, 0, 1]
+        deeper = engine.sample_units(engine.split(again, (dpf.Not(dpf.Equals("row", "4")),))[0], drawn)
+        assert dpf.queries.Histogram(schema["row"]).evaluate(engine, deeper).tolist() == [0] * 8  # of unit 3 alone
+        assert asked == [4, 4, 1]
+        with pytest.raises(dpf.InputError, match="the table does not say whose each row is"):
+            engine.sample_units(engine.load(held.with_units(None)), drawn)
+
+
+def test_a_hidden_column_has_a_length_and_nothing_else() -> None:
+    column = HiddenColumn("c", 10)
+    assert len(column) == 10
+    assert [len(column[rows]) for rows in (slice(2, 5), slice(None), slice(8, 99), slice(1, None, 3))] == [3, 10, 2, 3]
+    refusals = [lambda: column[0], lambda: np.asarray(column), lambda: column.shape, lambda: column + column]
+    for refusal in refusals[:3]:
+        with pytest.raises(dpf.InputError, match="the query reads attribute 'c', which it does not declare; name in"):
+            refusal()
+    with pytest.raises(TypeError):
+        refusals[3]()  # type: ignore[no-untyped-call]
+
+
+def test_a_block_shows_what_is_named_and_what_follows_from_it() -> None:
+    (block,) = dpf.InMemory().load(table(20))
+    told = block.with_derived(dpf.Boolean("told"), dpf.Cases([dpf.Equals("ill", "true")]))
+    both = told.with_derived(
+        dpf.Boolean("both"), dpf.Cases([dpf.And([dpf.Equals("told", "true"), dpf.Below("age", 40)])])
+    )
+    assert dict(both.made_of) == {"told": {"ill"}, "both": {"ill", "age"}}
+
+    def seen(*names: str) -> set[str]:
+        shown = both.showing(names)
+        assert both.showing(reversed(names)) is shown
+        columns = dict(zip(SCHEMA.names, shown.columns, strict=True)) | shown.derived
+        assert set(columns) == {*SCHEMA.names, "told", "both"}
+        assert all(len(column) == 20 for column in columns.values())
+        assert isinstance(shown.raw["age"], HiddenColumn) == ("age" not in names)
+        return {name for name, column in columns.items() if not isinstance(column, HiddenColumn)}
+
+    assert seen("c") == {"c"}
+    assert seen("ill") == {"ill", "told"}
+    assert seen("age", "told") == {"age", "told"}
+    assert seen("age", "ill") == {"age", "ill", "told", "both"}
+    with pytest.raises(dpf.InputError, match="attribute 'c' has no raw values: only numeric attributes do"):
+        both.values("c")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 8])
+def test_tiles_are_consecutive_rows(rows: int) -> None:
+    (whole,) = dpf.InMemory().load(table(7))
+    whole = attrs.evolve(whole, unit_codes=np.arange(7, dtype=np.uint32))
+    block = whole.with_derived(dpf.Boolean("told"), dpf.Cases([dpf.Equals("ill", "true")]))
+    part = block.at(np.array([0, 2, 3, 6], dtype=np.int32))
+    for one, length in ((block, 7), (part, 4), (part.at(packed(part.index, 7)), 4)):
+        tiles = list(one.tiles(rows))
+        assert [tile.rows for tile in tiles] == [rows] * (length // rows) + [length % rows] * (length % rows > 0)
+        assert (tiles == [one]) == (length <= rows)
+        for name in (*SCHEMA.names, "told"):
+            assert np.concatenate([tile.codes(name) for tile in tiles]).tolist() == one.codes(name).tolist()
+        assert np.array_equal(np.concatenate([t.values("age") for t in tiles]), one.values("age"), equal_nan=True)
+    units = [tile.unit_codes for tile in block.tiles(rows)]
+    assert np.concatenate([own for own in units if own is not None]).tolist() == list(range(7))
+    assert [len(list(b.tiles())) for b in (block, attrs.evolve(whole, columns=_long(TILE + 1)))] == [1, 2]
+
+
+def _long(rows: int) -> Any:
+    return tuple(np.zeros(rows, dtype=np.uint8) for _ in SCHEMA)
+
+
+def test_rows_of_no_part_are_told_so() -> None:
+    schema = dpf.Schema([dpf.Categorical("c", ["x", "y", "z"])])
+    block = Block(schema, (np.array([0, 1, 2, 1], dtype=np.uint8),), {})
+    assert cells_of((dpf.Equals("c", "y"), dpf.Equals("c", "x")), block).tolist() == [1, 0, -1, 0]
+    assert cells_of((), block).tolist() == [-1] * 4
+    assert cells_of(dpf.Cases([dpf.Equals("c", "y")]), block).tolist() == [1, 0, 1, 0]
+    assert cells_of(schema["c"], block).tolist() == [0, 1, 2, 1]
+    assert (block.is_whole, block.at(np.arange(4, dtype=np.int32)).is_whole) == (True, False)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_an_array_grows_by_parts(mapped: bool) -> None:
+    array = growing(np.dtype(np.uint16), mapped=mapped)
+    parts = [np.arange(low, high) for low, high in ((0, 60), (60, 60), (60, 100), (100, 101), (101, 300))]
+    for turn in range(1 if mapped else 2):  # it can be filled again
+        for part in parts:
+            array.append(part)
+            assert array.length == part[-1:].sum() + 1 if len(part) else 60
+        taken = array.taken()
+        assert (taken.dtype, taken.tolist()) == (np.uint16, list(range(300))), turn
+    assert growing(np.dtype(np.uint16), mapped=mapped).taken().tolist() == []
+
+
+def test_in_memory_the_first_part_is_held_exactly_and_more_with_a_quarter_to_grow_in() -> None:
+    array: Any = growing(np.dtype(np.uint8), mapped=False)
+    held = []
+    for rows in (100, 20, 30, 1):
+        array.append(np.zeros(rows))
+        held.append(len(array._array))
+    assert held == [100, 150, 150, 188]  # 151 and a quarter of that
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64, np.complex64, object])
+def test_wide_counts_stay_as_they_are(kind: Any) -> None:
+    counts = np.array([1, 2], dtype=kind)
+    assert wide(counts) is counts
+    assert wide(np.array([3, -4], dtype=np.int32)).tolist() == [3, -4]
+    assert wide(np.array([2**32 - 1], dtype=np.uint32)).tolist() == [2**32 - 1]
+
+
+def test_nothing_is_warned_of_until_the_last_of_several_is_through() -> None:
+    def warned() -> bool:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.warn("of a row", stacklevel=1)
+        return bool(caught)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        before = warnings.filters[:]
+        first, second = silenced(), silenced()
+        assert warned()
+        for entered in (first, second):
+            entered.__enter__()
+            assert not warned()
+            assert (np.array([1.0]) / 0).tolist() == [np.inf]
+        first.__exit__(None, None, None)
+        assert not warned()
+        second.__exit__(None, None, None)
+        assert warned()
+        assert warnings.filters == before
+        with silenced():  # and once more
+            assert not warned()
+        assert warned()

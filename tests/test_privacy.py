@@ -142,6 +142,10 @@ def test_conversions_round_up(value: float) -> None:
 @given(st.floats(1e-9, 1e9))
 @example(1e-3)
 @example(10.0)
+@example(1 + 1.5 * 2**-40)  # so near a decimal that the margin decides
+@example(1 + 0.75 * 2**-40)
+@example(1 - 0.75 * 2**-40)
+@example(1 - 1.5 * 2**-40)
 def test_nine_digits_below_and_above(value: float) -> None:
     """Both have nine significant digits, and lie beyond the margin of 2**-40, by less than one of the last digit."""
     unit = Fraction(1, 10**8)  # what the last digit counts, by comparing with powers of ten
