@@ -70,7 +70,7 @@ class ParquetFile:
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
         rows = quietly(lambda: int(self._scan().select(pl.len()).collect().item()), self._broken)
-        most = min(max(BLOCK_CELLS // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
+        most = min(max(BLOCK_CELLS // len(names), FEWEST_ROWS), MOST_ROWS)
         k, n = self.part
         first, end = rows * k // n, rows * (k + 1) // n
         for low in range(first, max(end, first + 1), most):
