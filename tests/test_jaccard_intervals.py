@@ -7,13 +7,14 @@ Each simulation allows so many failures that it fails wrongly with probability 1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, laplace, norm
 
 from dpframework.facts.descriptions import Equals
 from dpframework.results.jaccard import (
@@ -76,7 +77,7 @@ def test_intervals_of_what_is_shown_hold(index: float, scale: float, cells: tupl
 
 
 def test_the_parts_of_the_error_leave_some_for_what_is_left_out() -> None:
-    assert OF_FLOOR + OF_ALL + 1 / 2 <= 17 / 20
+    assert pytest.approx(17 / 20) == OF_FLOOR + OF_ALL + 1 / 2
 
 
 def test_noise_of_whole_rows_is_half_a_step_of_the_larger_count() -> None:
@@ -174,3 +175,83 @@ def test_given_that_noise_is_above_a_floor_it_is_seldom_far_above(weights: list[
             z = c + np.linspace(0, 9, 400)
             first = next(one for one in z if so_far_above(one, c) < chance)
             assert (above >= first).sum() <= binom.isf(1e-9, len(above), chance), (c, chance)
+
+
+def beyond_noise(both: Noisy, apart: Noisy, most: float, j: float) -> float:
+    """Return how far (1 - j) both - j apart is above what noise of so many deviations, and half a row, reaches."""
+    first, second = (1 - j) * heavy_deviation(both.variance), j * heavy_deviation(apart.variance)
+    half = max((1 - j) * (both.variance > 0), j * (apart.variance > 0)) / 2
+    return (1 - j) * both.value - j * apart.value - most * math.hypot(first, second) - half
+
+
+def halved(is_left_out: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where what is left out ends."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_left_out(middle) else (low, middle)
+    return low
+
+
+def slowly(both: Noisy, apart: Noisy, most: float) -> float:
+    """Return the end of an interval that has nothing to do with a choice, by halving."""
+    if beyond_noise(both, apart, most, 0) <= 0:
+        return 0.0
+    return (
+        1.0
+        if beyond_noise(both, apart, most, 1) >= 0
+        else halved(lambda j: beyond_noise(both, apart, most, j) > 0, 0, 1)
+    )
+
+
+any_count = st.builds(
+    Noisy, st.floats(-50, 5000) | st.integers(-5, 300).map(float), st.sampled_from([0, 1e-6, 1, 60, 3000])
+)
+
+
+@settings(max_examples=300)
+@given(any_count, any_count, st.floats(0.1, 7))
+def test_ends_are_where_the_difference_comes_within_reach_of_noise(both: Noisy, apart: Noisy, most: float) -> None:
+    end, slow = least_jaccard(both, apart, most), slowly(both, apart, most)
+    assert slow - 2.0**-50 - 1e-15 <= end <= slow + 1e-15, "rounded down"
+    assert (end * 2**50).is_integer()
+
+
+def test_given_the_floor_the_chance_is_that_of_the_heavier_tail() -> None:
+    of_laplace, of_normal = laplace(scale=1 / math.sqrt(2)), norm()
+    for floor in np.linspace(-3, 3, 25):
+        for shown in np.linspace(-3, 6, 19):
+            heavier = max(of.sf(shown) / of.sf(floor) for of in (of_laplace, of_normal)) if shown > floor else 1
+            assert so_far_above(shown, floor) == pytest.approx(heavier, rel=1e-12)
+    assert so_far_above(2001, 2000) == pytest.approx(math.exp(-math.sqrt(2))), "where tails are 0 in floating point"
+
+
+def chance_above(both: Noisy, apart: Noisy, floor: float, j: float) -> float:
+    """Return the chance that noise lifts an exact index j as high as shown, given that it lifts it above the floor."""
+    first, second = (1 - j) * heavy_deviation(both.variance), j * heavy_deviation(apart.variance)
+    half = max((1 - j) * (both.variance > 0), j * (apart.variance > 0)) / 2
+    deviation, either = math.hypot(first, second), max(both.value, 0) + max(apart.value, 0)
+    shown = ((1 - j) * both.value - j * apart.value - half) / deviation
+    least = ((floor - j) * either + half) / deviation
+    return max(of.sf(shown) / of.sf(least) for of in (laplace(scale=1 / math.sqrt(2)), norm())) if shown > least else 1
+
+
+@settings(max_examples=40)
+@given(
+    st.builds(Noisy, st.integers(20, 900), st.sampled_from([1, 60, 300])),
+    st.builds(Noisy, st.integers(-30, 900), st.sampled_from([0, 1, 60, 300])),
+    st.floats(-0.2, 0.1),
+    st.sampled_from([1, 3, 1000]),
+    st.sampled_from([0.05, 0.2]),
+)
+def test_ends_of_what_is_shown_are_where_its_noise_is_no_longer_too_rare(
+    both: Noisy, apart: Noisy, above: float, among: int, error: float
+) -> None:
+    """Between the end that holds for all that were looked at, and the one that a quarter of the error gives."""
+    index = both.value / (both.value + max(apart.value, 0))
+    floor = min(max(index - above, 0.01), 1)
+    of_all, of_one = (slowly(both, apart, quantile(part)) for part in (error / 10 / among, error / 2))
+    end = of_all
+    if of_all < of_one and chance_above(both, apart, floor, of_all) < error / 4:
+        end = halved(lambda j: chance_above(both, apart, floor, j) < error / 4, of_all, of_one)
+    found = least_jaccard_if_shown(both, apart, error, floor, among)
+    assert found == pytest.approx(min(end, of_one), abs=1e-8)

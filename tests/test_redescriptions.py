@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binom, norm
+from scipy.stats import binom, laplace as laplace_of_scipy, norm
 
 from dpframework.facts.descriptions import And, Below, Equals, Not, Or
 from dpframework.facts.errors import InputError
@@ -628,3 +628,26 @@ def test_importing_results_imports_nothing_slow() -> None:
     code = f"import sys, {modules}; print([m for m in ('scipy', 'matplotlib', 'numba') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+# Counts: what they are asked for, and what they are made of
+
+
+@pytest.mark.parametrize("error", [0.9, 0.5, 0.1, 0.09, 0.05, 1e-4, 1e-12])
+def test_a_quantile_is_the_larger_of_the_normal_s_and_laplace_s(error: float) -> None:
+    assert quantile(error) == pytest.approx(max(norm.isf(error / 2), laplace_of_scipy.isf(error / 2) / math.sqrt(2)))
+
+
+def test_a_margin_is_that_of_95_percent_and_half_a_row_unless_asked_for() -> None:
+    for count in (Noisy(3, 50), Noisy(3, 1e-3)):
+        assert count.margin() == count.margin(0.95) == quantile(1 - 0.95) * heavy_deviation(count.variance) + 0.5
+        assert count.interval() == (3 - count.margin(), 3 + count.margin())
+    assert Noisy(3, 0).margin() == 0
+
+
+def test_counts_survive_json() -> None:
+    assert Noisy(3, 2).to_dict() == {"value": 3.0, "variance": 2.0}
+    assert Noisy.from_dict({"value": 3, "variance": 2}) == Noisy(3, 2)
+    for wrong in ({}, {"value": 1}, {"value": "x", "variance": 1}, {"value": None, "variance": 1}, 7):
+        with pytest.raises(InputError, match="a noisy count is written as its 'value' and its 'variance'"):
+            Noisy.from_dict(wrong)  # type: ignore[arg-type]

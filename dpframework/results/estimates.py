@@ -88,7 +88,7 @@ class Estimate(Drawn):
     def __str__(self) -> str:
         """Draw a table of one row: as many digits as the interval bears out."""
         places = _places(self.high - self.low)
-        value, low, high = (f"{_towards_0(round(x, places)):.{max(places, 0)}f}" for x in self._outwards(places))
+        value, low, high = (f"{_towards_0(round(x, places)):.{places}f}" for x in self._outwards(places))
         rows = aligned([("what", "value", "95 %"), (self.what, value, f"[{low}, {high}]")])
         return "\n".join([*rows, "Brackets: the 95 % interval, from the noise alone."])
 
@@ -100,7 +100,7 @@ class Estimate(Drawn):
 
 def _places(width: float) -> int:
     """Return how many decimals tell a hundredth of an interval's width."""
-    return 6 if width <= 0 else min(max(2 - math.floor(math.log10(width)) - 1, 0), 12)
+    return 6 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 0), 12)
 
 
 def _towards_0(number: float) -> float:
