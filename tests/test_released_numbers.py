@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from matplotlib import pyplot
 
 from dpframework.facts.errors import InputError
 from dpframework.results.estimates import Estimate, QuantileEstimate
 
+pytest.importorskip("matplotlib").use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
 MEDIAN = QuantileEstimate("age", "0.5", 37, rows=14.2, step=0.25)
 
 
