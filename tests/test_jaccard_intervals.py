@@ -12,7 +12,7 @@ from collections.abc import Callable
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, laplace, norm
 
@@ -204,11 +204,16 @@ def slowly(both: Noisy, apart: Noisy, most: float) -> float:
 
 
 any_count = st.builds(
-    Noisy, st.floats(-50, 5000) | st.integers(-5, 300).map(float), st.sampled_from([0, 1e-6, 1, 60, 3000])
+    Noisy,
+    st.floats(-50, 5000) | st.integers(-5, 300).map(float) | st.floats(-2, 3),
+    st.sampled_from([0, 1e-6, 0.01, 1, 60, 3000]),
 )
 
 
 @settings(max_examples=300)
+@example(Noisy(1.36, 60), Noisy(0.34, 0.01), 0.1)  # where a step of the search that is too short is seen
+@example(Noisy(0.62, 1e-6), Noisy(0.04, 0.01), 0.3)
+@example(Noisy(1.14, 1e-6), Noisy(0.08, 0), 6.0)
 @given(any_count, any_count, st.floats(0.1, 7))
 def test_ends_are_where_the_difference_comes_within_reach_of_noise(both: Noisy, apart: Noisy, most: float) -> None:
     end, slow = least_jaccard(both, apart, most), slowly(both, apart, most)
@@ -238,8 +243,8 @@ def chance_above(both: Noisy, apart: Noisy, floor: float, j: float) -> float:
 @settings(max_examples=40)
 @given(
     st.builds(Noisy, st.integers(20, 900), st.sampled_from([1, 60, 300])),
-    st.builds(Noisy, st.integers(-30, 900), st.sampled_from([0, 1, 60, 300])),
-    st.floats(-0.2, 0.1),
+    st.builds(Noisy, st.integers(-30, 20) | st.integers(20, 900), st.sampled_from([0, 1, 60, 300])),
+    st.floats(-0.2, 0.5),
     st.sampled_from([1, 3, 1000]),
     st.sampled_from([0.05, 0.2]),
 )
@@ -251,7 +256,7 @@ def test_ends_of_what_is_shown_are_where_its_noise_is_no_longer_too_rare(
     floor = min(max(index - above, 0.01), 1)
     of_all, of_one = (slowly(both, apart, quantile(part)) for part in (error / 10 / among, error / 2))
     end = of_all
-    if of_all < of_one and chance_above(both, apart, floor, of_all) < error / 4:
+    if of_all < of_one:
         end = halved(lambda j: chance_above(both, apart, floor, j) < error / 4, of_all, of_one)
     found = least_jaccard_if_shown(both, apart, error, floor, among)
     assert found == pytest.approx(min(end, of_one), abs=1e-8)

@@ -89,8 +89,8 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
     """
     low = least_jaccard(both, apart, quantile(error * OF_ALL / among))
     high = least_jaccard(both, apart, quantile(2 * error * OF_FLOOR))
-    if high <= low or not _is_left_out(both, apart, floor, low, error * OF_FLOOR):
-        return min(low, high)
+    if high <= low:
+        return high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _is_left_out(both, apart, floor, middle, error * OF_FLOOR) else (low, middle)
@@ -101,8 +101,6 @@ def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: floa
     """Tell whether noise that lifts an exact index j above the floor lifts it as high as shown too rarely."""
     deviation, step = noise_at(both, apart, j)
     either = max(both.value, 0.0) + max(apart.value, 0.0)
-    if deviation == 0:
-        return True
     shown = ((1 - j) * both.value - j * apart.value - step) / deviation
     return so_far_above(shown, ((floor - j) * either + step) / deviation) < chance
 
@@ -118,13 +116,12 @@ def so_far_above(shown: float, floor: float) -> float:
     >>> round(so_far_above(2.0, 0.0), 3), round(so_far_above(5.0, 4.0), 3)
     (0.059, 0.243)
     """
-    if shown <= floor:
-        return 1.0
-    of_laplace = _laplace_tail(shown) / _laplace_tail(floor) if floor < 0 else math.exp(math.sqrt(2) * (floor - shown))
-    of_normal = 0.0 if floor > math.sqrt(2) else math.erfc(shown / math.sqrt(2)) / math.erfc(floor / math.sqrt(2))
+    shown = max(shown, floor)
+    of_laplace = math.exp(_log_laplace_tail(shown) - _log_laplace_tail(floor))
+    of_normal = math.erfc(shown / math.sqrt(2)) / math.erfc(min(floor / math.sqrt(2), 1.0))
     return max(of_laplace, of_normal)
 
 
-def _laplace_tail(deviations: float) -> float:
-    of_one_side = math.exp(-math.sqrt(2) * abs(deviations)) / 2
-    return of_one_side if deviations > 0 else 1 - of_one_side
+def _log_laplace_tail(deviations: float) -> float:
+    of_one_side = -math.sqrt(2) * abs(deviations) - math.log(2)
+    return of_one_side if deviations > 0 else math.log1p(-math.exp(of_one_side))

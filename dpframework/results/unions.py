@@ -107,15 +107,15 @@ class CellTable:
         wanted
             What they must be.
         """
-        rows = max(self.total.value, 1.0)
+        rows = self.total.value
         both = ((left @ self.counts) * right).sum(axis=1)
         supports = [left @ self.counts.sum(axis=1), right @ self.counts.sum(axis=0)]
         sizes = [mask.sum(axis=1) for mask in (left, right)]
         of_both = sizes[0] * sizes[1]
         of_apart = sizes[0] * right.shape[1] + sizes[1] * left.shape[1] - 2 * of_both
         apart = np.maximum(supports[0] + supports[1] - 2 * both, 0)
-        either = np.maximum(np.maximum(both, 0) + apart, 1.0)
-        index = np.maximum(both, 0) / either
+        either = np.maximum(both + apart, 1.0)
+        index = both / either
         deviation = np.sqrt(self.variance * ((1 - index) ** 2 * of_both + index**2 * of_apart)) / either
         cautious = index - deviation
         least = LEAST_SHARE * rows if wanted.min_support is None else wanted.min_support

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import attrs
 import numpy as np
 import pytest
+from dpframework_greedy import queries
+from dpframework_greedy.choices import Group
+from dpframework_greedy.kernels import log_weight
 from dpframework_greedy.language import Language, _number_of_literals, literals_of
 from dpframework_greedy.nonprivate import counted
-from dpframework_greedy.queries import ExtensionScores, PairScores
+from dpframework_greedy.queries import Cells, ExtensionScores, PairScores
 from dpframework_greedy.scores import Score, Surplus
 
 import dpframework as dpf
@@ -20,8 +24,8 @@ SCHEMA = dpf.Schema(
         dpf.Boolean("wolf", view="left", missing=True),
         dpf.Categorical("zone", ["north", "middle", "south"], view="left"),
         dpf.Numeric("height", 0, 9, cuts=[2, 4, 7], view="left", missing=True),
-        dpf.Boolean("moose", view="right"),
-        dpf.Numeric("rain", 0, 8, cuts=[1, 4, 6], view="right"),
+        dpf.Boolean("moose", view="right", missing=True),
+        dpf.Numeric("rain", 0, 8, cuts=[1, 4, 6], view="right", missing=True),
     ]
 )
 SCORE = Score.lowest(5, 40)
@@ -223,3 +227,113 @@ def test_pairs_are_counted_where_attributes_have_codes_of_two_widths() -> None:
             expected = np.zeros((left.size, right.size), dtype=np.int64)
             np.add.at(expected, (some.codes(left.name).astype(int), some.codes(right.name).astype(int)), 1)
             assert found[start:end].tolist() == expected.ravel().tolist()
+
+
+def test_a_query_says_what_is_scored_and_what_a_row_may_change() -> None:
+    language = Language.of_schema(SCHEMA)
+    pairs, extensions = PairScores(language, SCORE), ExtensionScores(language, SURPLUS, 3, 2)
+    assert pairs.text == "Jaccard index weighted by support (min 5, max 40) of each pair of literals"
+    assert extensions.text == "rows beyond a released Jaccard index (max 40) of each extension by a literal"
+    assert PairScores(language, Score(min_support=5)).score.text == "Jaccard index weighted by support (min 5)"
+    assert PairScores(language, Score(max_support=9)).score.text == "Jaccard index weighted by support (max 9)"
+    assert PairScores(language, Score()).text == "Jaccard index of each pair of literals"
+    assert pairs.attributes == extensions.attributes == ("wolf", "zone", "height", "moose", "rain")
+    assert (pairs.answer_length, extensions.answer_length) == (
+        language.number_of_pairs,
+        3 * language.number_of_extensions,
+    )
+    for query in (pairs, extensions):
+        assert query.sensitivities == (query.score.sensitivity,)
+        assert query.for_rows(2) == query.score.for_rows(2)
+    assert len(pairs.for_rows(10**6)) == 1
+
+
+def test_coordinates_of_a_pool_are_the_scores_of_its_first_round() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    query = PairScores(language, SCORE)
+    pool = query.evaluate(engine, engine.load(random_table()))
+    exact = np.concatenate([pool.scores(group, 2.0**-30)[1] for group in pool.groups()]) * 2.0**-30
+    np.testing.assert_allclose(query.coordinates(pool), exact, rtol=0, atol=2.0**-31 + EXACT)
+
+
+def test_groups_are_taken_together_until_there_is_enough_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once, in order; what is taken together ends once it is more than that."""
+    monkeypatch.setattr(queries, "TOGETHER", 10)
+    sizes = [4, 4, 3, 20, 1, 9, 5, 2]
+    batches = list(queries._batches([Group(k) for k in range(8)], sizes))
+    assert [[group.number for group in some] for some in batches] == [[0, 1, 2], [3], [4, 5, 6], [7]]
+    monkeypatch.setattr(queries, "TOGETHER", 11)
+    assert len(next(queries._batches([Group(k) for k in range(8)], sizes))) == 4, "not more than that: go on"
+
+
+def test_weights_are_the_same_however_many_groups_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    pool = PairScores(language, SCORE).evaluate(engine, engine.load(random_table()))
+    groups = [pool.groups()[k] for k in (4, 0, 5, 1, 2)]  # as they are asked for
+    expected = []
+    for group in groups:
+        scores = pool.scores(group, EXACT)[1]
+        expected.append(2.0**30 * np.logaddexp.reduce(scores / 2.0**30))
+    for together in (0, 20, 10**6):
+        monkeypatch.setattr(queries, "TOGETHER", together)
+        np.testing.assert_allclose(pool.log_weights(groups, EXACT, 2.0**30), expected, rtol=1e-12, atol=1)
+
+
+def test_cells_are_rows_of_both_of_either_alone_and_of_neither() -> None:
+    block, language = InMemory().load(random_table())[0], Language.of_schema(SCHEMA)
+    grown = language.extended(language.pair(1, 2), 5)
+    left, right = (side.holds(block) for side in grown.descriptions)
+    found = Cells().count(block, redescribed=grown)
+    assert found.tolist() == [
+        (left & right).sum(),
+        (left & ~right).sum(),
+        (~left & right).sum(),
+        (~left & ~right).sum(),
+    ]
+    assert (Cells().answer_length, Cells().text) == (
+        4,
+        "rows in both supports of a redescription, in one only, in neither",
+    )
+
+
+def test_a_redescription_that_stays_as_it_is_is_not_counted_again() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    given = [(language.pair(0, 0), 0.5), (language.pair(1, 1), 0.8)]
+    pool = ExtensionScores(language, SURPLUS, 2, 2).evaluate(engine, engine.load(random_table()), pool=given)
+    asked, count = [], pool.counts_of
+    pool = attrs.evolve(pool, counts_of=lambda redescribed: asked.append(redescribed) or count(redescribed))
+    for turns in ((1, 2), (0, 2)):
+        group = pool.groups()[0]
+        pool.scores(group, EXACT)
+        pool = pool.after(group, 0)
+        assert pool.turns == turns
+    assert asked == [given[0][0]]
+    assert [group.number for group in pool.groups()] == [1]
+    assert pool.pool == (given[0][0], given[1][0])
+
+
+def test_each_redescription_is_scored_by_how_it_surpasses_its_own_index() -> None:
+    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    rows, pair = engine.load(random_table()), language.pair(1, 1)
+    pool = ExtensionScores(language, SURPLUS, 2, 1).evaluate(engine, rows, pool=[(pair, 0.9), (pair, 0.6)])
+    found = counted(engine, rows, pair)
+    both, either = found.both.value, (found.both + found.apart).value
+    for group, index in zip(pool.groups(), (0.9, 0.6), strict=True):
+        unextended = pool.scores(group, EXACT)[1][0] * EXACT
+        assert unextended == pytest.approx((1 - index) * min(either, 40) - either + both, abs=1e-9)
+
+
+def test_log_weights_of_scores_far_apart() -> None:
+    """Exactly: of one score itself; of many equal ones, their logarithm more; those far below count for nothing."""
+    for scores, expected in (([-7], -7), ([5, 5, 5], 5 + round(8 * math.log(3))), ([-(10**9), 3, -(10**6)], 3)):
+        assert log_weight(np.array(scores, dtype=np.int64), 8.0) == expected
+    scores = np.random.default_rng(0).integers(-40, 40, 300)
+    assert log_weight(scores, 8.0) == round(8 * math.log(math.fsum(math.exp(score / 8) for score in scores.tolist())))
+
+
+def test_the_sum_of_weights_loses_no_term_however_small() -> None:
+    """2**16 terms of 2**-54 beside one of 1: added one after another each of them would be rounded away."""
+    scale = 2.0**42
+    scores = np.full(2**16 + 1, -round(scale * 54 * math.log(2)), dtype=np.int64)
+    scores[0] = 0
+    assert log_weight(scores, scale) == round(scale * math.log1p(2.0**-38)) == 16

@@ -9,9 +9,11 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
+from dpframework_greedy import scores
 from dpframework_greedy.language import Language
 from dpframework_greedy.queries import PairScores
-from dpframework_greedy.scores import BLOCK, Score, Surplus, _largest_changes, rises_at
+from dpframework_greedy.scores import BLOCK, Score, Surplus, _bounds, _largest_changes, _turned, rises_at, spread_of
+from scipy.optimize import minimize_scalar
 
 import dpframework as dpf
 
@@ -210,7 +212,11 @@ def test_the_lowest_sensitivity_falls_with_the_least_support(least: int) -> None
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-@pytest.mark.parametrize("score", [Score(), Score.lowest(1, None), Score.lowest(2, 9)], ids=str)
+@pytest.mark.parametrize(
+    "score",
+    [Score(), Score.lowest(1, None), Score.lowest(2, 9), Score(max_support=6, descent=30), Score(3, 30)],
+    ids=str,
+)
 def test_several_rows_of_a_unit_move_a_score_by_no_more_than_is_declared(score: Score, k: int) -> None:
     """All tables of 20 rows, and all k rows or fewer that are added to them, in both supports or in one."""
     q = table_of_scores(score, 20 + k)
@@ -269,3 +275,132 @@ def test_factors_are_a_half_at_the_supports_that_are_asked_for():
 
 def test_an_index_to_be_surpassed_is_from_a_half_to_one():
     assert [Surplus(500).surpassing(index).index for index in (0.3, 0.7, 1.2)] == [0.5, 0.7, 1]
+
+
+@pytest.mark.parametrize(
+    ("score", "turned"),
+    [
+        (Score(), 0),
+        (Score(10, 0.5), 90),
+        (Score(max_support=100, descent=0.25), 260),
+        (Score(10, 0.5, 100, 0.25), 260),
+        (Score(300, 0.5, 301, 2), 380),
+    ],
+    ids=str,
+)
+def test_beyond_some_support_factors_are_constant_to_all_digits(score: Score, turned: float) -> None:
+    assert _turned(score) == turned
+    beyond = np.array([turned, 2.0 * turned + 1])
+    assert (1 - score.of_both(beyond) <= 1e-17).all()
+    assert score.max_support is None or (score.of_either(beyond) < 1e-17).all()
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        Score(),
+        Score.lowest(3_000, 100_000),
+        Score(BLOCK, 0.3, 3 * BLOCK, 0.2),  # steepest at the edges of blocks
+        Score(BLOCK - 1, 2.0, 3 * BLOCK - 1, 0.5),
+        Score(BLOCK + 1, 30.0, 3 * BLOCK + 1, 1e-3),
+        Score(10 * BLOCK + 7, 1e-4, 20 * BLOCK - 7, 2e-5),
+        Score(max_support=2 * BLOCK, descent=0.3),
+    ],
+    ids=str,
+)
+def test_what_bounds_a_block_is_above_all_its_changes_and_not_far_above_the_steepest(score: Score) -> None:
+    starts = BLOCK * np.arange(64)
+    bounds = _bounds(score, starts)
+    exact = np.array([_largest_changes(score, int(start)) for start in starts]).T
+    assert (bounds >= exact).all()
+    dg, dt = (np.abs(np.diff(of(np.arange(64 * BLOCK + 1)))) for of in (score.of_both, score.of_either))
+    g, t = score.of_both(starts + BLOCK - 1), score.of_either(starts)
+    rise = dg.reshape(64, BLOCK).max(axis=1) + g / (starts + 1)
+    fall = g * (dt.reshape(64, BLOCK).max(axis=1) + t / (starts + 1))
+    np.testing.assert_allclose(bounds, [rise, fall, np.maximum(rise, fall)], rtol=1e-6, atol=2e-15)
+
+
+@pytest.mark.parametrize(
+    ("score", "most"),
+    [
+        (Score.lowest(3_000, 100_000), 2),
+        (Score.lowest(70_000, 90_000), 9),
+        (Score(20_000, 0.5, 60_000, 2.0), 2),
+        (Score(), 1),
+    ],
+    ids=str,
+)
+def test_few_blocks_are_looked_at(score: Score, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first million supports, in 256 blocks, only those that could hold a larger change than was found."""
+    looked_at, largest = [], _largest_changes
+    monkeypatch.setattr(scores, "_largest_changes", lambda *block: looked_at.append(block) or largest(*block))
+    assert scores._all_changes(score).rise > 0
+    assert len(looked_at) <= most
+
+
+@pytest.mark.parametrize("least", [3, 20, 257])
+def test_no_steepness_has_a_lower_sensitivity(least: int) -> None:
+    """As scipy finds it, to the accuracy that a minimum can be found with."""
+
+    def spread(logarithm: float) -> float:
+        changes = Score(least, math.exp(logarithm)).changes
+        return changes.rise + changes.fall
+
+    bounds = (math.log(0.1 / least), math.log(50))
+    found = minimize_scalar(spread, bounds=bounds, method="bounded", options={"xatol": 1e-8})
+    best = Score.lowest(least, None)
+    assert best.steepness == pytest.approx(math.exp(found.x), rel=1e-5)
+    assert best.sensitivity.spread.add_or_remove_one <= found.fun * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(("least", "most"), [(20, 100), (20, 21), (257, 1288), (3, 1000)])
+def test_the_maximum_support_is_as_steep_as_it_can_be_for_nothing(least: int, most: int) -> None:
+    """What a row takes away there, a quarter of the steepness and 1 / (m + 1), is what one takes away anyway."""
+    score, without = Score.lowest(least, most), Score.lowest(least, None)
+    assert (score.min_support, score.steepness, score.max_support) == (least, without.steepness, most)
+    fall = without.changes.fall
+    assert score.descent / 4 == max(fall - 1 / (most + 1), fall / 4)
+
+
+def test_a_score_is_the_index_times_both_factors() -> None:
+    both, either = np.array([0, 0, 30, 50, 100]), np.array([0, 40, 40, 90, 100])
+    logistic = [
+        1 / (1 + math.exp(-0.3 * (i - 20))) / (1 + math.exp(0.1 * (u - 60))) for i, u in zip(both, either, strict=True)
+    ]
+    assert Score(20, 0.3, 60, 0.1).of_supports(both, either) == pytest.approx(both / np.maximum(either, 1) * logistic)
+    assert Score().of_supports(both, either).tolist() == [0, 0, 0.75, 5 / 9, 1]
+    assert Score(1000, 30, 2000, 30).of_supports(np.array([1]), np.array([10**6])) == pytest.approx(0)
+
+
+def test_the_index_itself_rises_by_1_and_falls_by_a_half() -> None:
+    assert attrs.astuple(Score().changes) == (1, 0.5, 1)
+    assert spread_of(Score(), rows_public=True) == 2
+    assert float(spread_of(Score(), rows_public=False)) == pytest.approx(1.5)
+    assert spread_of(Surplus(9), rows_public=True) == 2
+    assert spread_of(Surplus(9), rows_public=False) == Fraction(3, 2)
+
+
+def test_what_is_declared_of_rows_is_that_of_both_ways_a_row_can_move_a_score() -> None:
+    for score in (Score(), Score.lowest(20, 100), Score(3, 30.0)):
+        one, changes = score.sensitivity, score.changes
+        assert one.add_or_remove_one == max(one.rise, one.fall)
+        assert [float(one.rise), float(one.fall), float(one.replace_one)] == pytest.approx(attrs.astuple(changes))
+        assert one.rise >= Fraction(changes.rise)
+        assert one.fall >= Fraction(changes.fall)
+        assert one.replace_one >= Fraction(changes.replaced)
+    surplus = Surplus(40).sensitivity
+    assert (surplus.add_or_remove_one, surplus.replace_one, surplus.rise, surplus.fall) == (1, 1, Fraction(1, 2), 1)
+    assert Surplus(40).for_rows(5) == ()
+
+
+def test_a_unit_of_several_rows_pays_no_more_than_for_a_score_between_0_and_1() -> None:
+    """Declared only where it is less than what so many rows cost one by one."""
+    score = Score(5, 0.5)
+    one = score.sensitivity
+    for rows in range(1, 40):
+        each = [rows * part for part in (one.rise, one.fall, one.replace_one)]
+        declared = score.for_rows(rows)
+        assert bool(declared) == (max(each) >= 1)
+        for found in declared:
+            assert [found.rise, found.fall, found.replace_one] == [min(part, 1) for part in each]
+            assert found.add_or_remove_one == max(found.rise, found.fall)

@@ -265,7 +265,7 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
     i = np.asarray(supports, dtype=np.float64)
     less, more = i * here, (i + 1) * above
     r = np.sqrt(less / np.maximum(more, np.finfo(float).tiny))
-    turn = np.where(r < 1, r / np.maximum(1 - r, np.finfo(float).eps), 0.0)
+    turn = r / np.maximum(1 - r, np.finfo(float).eps)
     either = np.stack([i, np.maximum(np.floor(turn), i), np.maximum(np.ceil(turn), i)])
     return np.asarray((more / (either + 1) - less / np.maximum(either, 1)).max(axis=0))
 
