@@ -1,9 +1,11 @@
 """Study files: read strictly, without the data, with one sentence for each mistake."""
 
+import math
 from fractions import Fraction
 from importlib.metadata import EntryPoint
 
 import attrs
+import numpy as np
 import pytest
 from noisy_mode import NoisyMode
 from people import SCHEMA_FILE
@@ -122,6 +124,17 @@ def test_two_views_joined_by_an_id(write, registry, tmp_path):
         file.read()
     (tmp_path / "r.csv").write_text("who,age\nb,3\na,50\n")
     assert file.read().values["age"].tolist() == [50, 3]
+
+
+@pytest.mark.parametrize(("policy", "read"), [(None, [100, 3]), ("clamp", [100, 3]), ("missing", [math.nan, 3])])
+def test_two_views_are_read_by_the_policy_of_the_study(write, registry, tmp_path, policy, read):
+    views = SCHEMA_FILE.replace('kind = "boolean"', 'kind = "boolean"\nview = "left"') + 'view = "right"\n'
+    (tmp_path / "people.schema.toml").write_text(views + "missing = true\n")
+    told = "" if policy is None else f'\nout_of_domain = "{policy}"'
+    text = STUDY.replace('path = "people.csv"', 'left = "l.csv"\nright = "r.csv"' + told)
+    (tmp_path / "l.csv").write_text("ill\ntrue\nfalse\n")
+    (tmp_path / "r.csv").write_text("age\n500\n3\n")
+    np.testing.assert_array_equal(load_study(write(text), registry).read().values["age"], read)
 
 
 def test_two_views_need_a_view_for_each_attribute_before_any_run(write, registry, tmp_path):
