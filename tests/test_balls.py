@@ -15,7 +15,7 @@ from dpframework.mechanisms.balls import Balls, WholeNumbers, draw_section, sect
 from dpframework.mechanisms.randomness import SeededRandomness
 
 
-class Listed(WholeNumbers):
+class Listed(WholeNumbers):  # type: ignore[misc]  # final, for all but this
     """Numbers below bounds, as listed, and 0 from there on; keeps the bounds."""
 
     def __init__(self, listed: list[int]) -> None:

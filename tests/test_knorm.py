@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -21,7 +22,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
 from dpframework.mechanisms.balls import Balls, WholeNumbers, draw_section, section_size
-from dpframework.mechanisms.knorm import _exponential, _Weights
+from dpframework.mechanisms.knorm import _exponential, _moments_with_a_sum, _second_moment, _Weights
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity
 
@@ -361,3 +362,168 @@ def test_whole_numbers_lie_on_either_side_of_an_exponential_that_is_all_but_one(
             assert low <= k < high
             low, high = _exponential(exponent + off, 64)
             assert low < k <= high
+
+
+# --- what previews, variances and groups are made of ----------------------------------------------------------------
+
+
+def by_sum(size: int, longest: int) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return how many vectors have a sum and an l1 norm, and the sum of the squares of their first entries."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for z in itertools.product(range(-longest, longest + 1), repeat=size):
+        if (norm := sum(map(abs, z))) <= longest:
+            number, squares = found.get((sum(z), norm), (0, 0))
+            found[sum(z), norm] = number + 1, squares + z[0] ** 2
+    return found
+
+
+def numbers_and_squares(sizes: tuple[int, ...], same_rows: bool, radius: int) -> tuple[int, int]:
+    """Return how many points a ball has, and the sum of the squares of the first entries of the first histogram."""
+    longest = 2 * radius if same_rows else radius
+    total = squares = 0
+    for t in [0] if same_rows else range(-longest, longest + 1):
+        each = [[pair for (s, _), pair in by_sum(size, longest).items() if s == t] for size in sizes]
+        numbers = [sum(number for number, _ in own) for own in each]
+        total += math.prod(numbers)
+        squares += sum(square for _, square in each[0]) * math.prod(numbers[1:])
+    return total, squares
+
+
+@pytest.mark.parametrize("same_rows", [True, False])
+@pytest.mark.parametrize("sizes", [(2,), (3,), (2, 2), (2, 3), (3, 2)])
+def test_second_moments_are_those_of_the_continuous_ball(sizes: tuple[int, ...], same_rows: bool) -> None:
+    """Numbers of points, and sums of squares over them, are polynomials of the radius: their first coefficients."""
+    dimension = sum(sizes) - len(sizes) + (not same_rows)
+    series = [numbers_and_squares(sizes, same_rows, radius) for radius in range(dimension + 3)]
+    volume = differences([number for number, _ in series], dimension) / math.factorial(dimension)
+    moment = differences([square for _, square in series], dimension + 2) / math.factorial(dimension + 2)
+    expected = float(moment / volume)
+    if same_rows:
+        assert _second_moment(sizes[0]) == pytest.approx(expected, rel=1e-12)
+    else:
+        assert _moments_with_a_sum(sizes)[sizes[0]] == pytest.approx(expected, rel=1e-9)
+
+
+def differences(series: list[int], order: int) -> Fraction:
+    """Return the difference of some order of the first numbers."""
+    return Fraction(sum((-1) ** (order - k) * math.comb(order, k) * series[k] for k in range(order + 1)))
+
+
+@BOTH
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (4, 4, 2), (2, 2, 9)])
+def test_the_variance_of_a_cell_is_that_of_the_radius_times_the_moment(
+    sizes: tuple[int, ...], relation: Relation
+) -> None:
+    """The mean of R (R + 1) over balls of random radius, of which each has q to the power of it as its weight."""
+    calibration, space = calibrated(sizes, relation, "0.4"), Balls(sizes, relation is REPLACE)
+    scale = float(calibration.scale) / (2 if space.same_rows else 1)
+    radii = range(600)
+    weights = [space.number(r) * math.exp(-r / scale) for r in radii]
+    mean = math.fsum(w * r * (r + 1) for w, r in zip(weights, radii, strict=True)) / math.fsum(weights)
+    for size, variance in zip(sizes, cell_variances(calibration), strict=True):
+        moment = _second_moment(size) if space.same_rows else _moments_with_a_sum(sizes)[size]
+        assert variance == pytest.approx(mean * moment, rel=1e-9)
+    overall = sum(size * v for size, v in zip(sizes, cell_variances(calibration), strict=True)) / sum(sizes)
+    assert calibration.variance == pytest.approx(overall)
+
+
+def test_the_preview_of_several_histograms_is_that_of_the_cell_with_most_noise() -> None:
+    for relation in Relation:
+        calibration = calibrated((2, 9, 4), relation, "0.3")
+        deviation = math.sqrt(max(cell_variances(calibration)))
+        preview = calibration.preview
+        assert preview.within == math.ceil(2.3 * deviation)
+        assert preview.expected == pytest.approx(deviation * math.sqrt(2 / math.pi))  # of a normal number
+        assert preview.text == (
+            f"each number within ±{math.ceil(2.3 * deviation):.3g} (95 %), ±{preview.expected:.3g} on average"
+        )
+
+
+@BOTH
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1), (3, "0.8"), (4, 2)])
+def test_noise_of_one_histogram_is_previewed_exactly(size: int, epsilon: Any, relation: Relation) -> None:
+    """Over the law of the first entry: its norm's density, times the ways of the others."""
+    calibration, reach = calibrated((size,), relation, epsilon), 60
+    q = math.exp(-1 / float(calibration.scale))
+    free = np.array([q ** abs(z) for z in range(-reach, reach + 1)])
+    others = functools.reduce(np.convolve, [free] * (size - 1))  # by their sum
+    middle = (len(others) - 1) // 2
+    chances = np.array([free[reach + z] * (others[middle - z] if relation is REPLACE else 1) for z in range(reach)])
+    chances[1:] *= 2  # either sign
+    chances /= chances.sum()
+    assert calibration.variance == pytest.approx(float(chances @ np.arange(reach) ** 2), rel=1e-6)
+    assert calibration.preview.expected == pytest.approx(float(chances @ np.arange(reach)), rel=1e-6)
+    within = int(calibration.preview.within)
+    assert chances[: within + 1].sum() >= 0.95 > chances[:within].sum()
+
+
+@BOTH
+@pytest.mark.parametrize("size", [2, 3, 10])
+def test_large_noise_of_one_histogram_is_that_of_continuous_noise(size: int, relation: Relation) -> None:
+    """Variances over epsilon squared of Laplace noise, and of that with a sum of 0 (see the module)."""
+    epsilon = Fraction(1, 20_000)
+    calibration = calibrated((size,), relation, epsilon)
+    scale = float(calibration.scale)
+    cell = 2 * scale**2 if relation is ADD else scale**2 * 4 * (2 * size - 1) * (size - 1) / (size * (size + 1)) / 4
+    assert calibration.variance == pytest.approx(cell, rel=2e-3)
+    if relation is ADD:
+        assert calibration.preview.expected == pytest.approx(scale, rel=2e-3)
+        assert calibration.preview.within == pytest.approx(scale * math.log(20), rel=2e-3)
+
+
+def best_cuts(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the groups of the least sum of roots, by trying all cuts of the histograms in order of size."""
+    order = sorted(range(len(sizes)), key=lambda k: (sizes[k], k))
+    found = []
+    for cut in itertools.product([False, True], repeat=len(sizes) - 1):
+        bounds = [0, *(k + 1 for k, here in enumerate(cut) if here), len(sizes)]
+        groups = [tuple(sorted(order[a:b])) for a, b in itertools.pairwise(bounds)]
+        if all(len(group) == 1 or dimension_of(sizes, group) < 1000 for group in groups):
+            found.append((sum(root_of(sizes, group) for group in groups), groups))
+    return min(found, key=lambda one: one[0])[1]
+
+
+def dimension_of(sizes: tuple[int, ...], group: tuple[int, ...]) -> int:
+    return sum(sizes[k] - 1 for k in group)
+
+
+def root_of(sizes: tuple[int, ...], group: tuple[int, ...]) -> float:
+    dimension = dimension_of(sizes, group)
+    moments = sum(sizes[k] * 4 * (sizes[k] - 1) * (2 * sizes[k] - 1) / (sizes[k] * (sizes[k] + 1)) ** 2 for k in group)
+    return float(np.cbrt((dimension + 1) * (dimension + 2) * moments))
+
+
+SIZES = [
+    (2, 2, 40),
+    (40, 2, 2, 2),
+    (2, 9, 41, 3, 3),
+    (5, 5, 5),
+    (3,),
+    (16, 9, 7, 5, 2, 42, 6, 41),
+    (2, 3, 3, 4),
+    (2, 8),
+]
+
+
+@pytest.mark.parametrize("sizes", [*SIZES, (501, 500), (501, 501), (1500, 2), (400, 401, 402)])
+def test_groups_are_the_best_of_all_cuts_and_have_shares_by_their_roots(sizes: tuple[int, ...]) -> None:
+    groups = groups_by_size(sizes)
+    assert [members for members, _ in groups] == best_cuts(sizes)
+    roots = [root_of(sizes, members) for members, _ in groups]
+    assert sum(share for _, share in groups) == 1
+    for (_, share), root in zip(groups[:-1], roots, strict=False):
+        assert share == Fraction(math.floor(1000 * root / sum(roots)), 1000)
+
+
+def test_every_group_has_a_share() -> None:
+    """However little of the noise is its own: of one attribute of two values beside ten thousand values."""
+    groups = groups_by_size((2, 900_000_000))
+    assert [share for _, share in groups] == [Fraction(1, 1000), Fraction(999, 1000)]
+
+
+def test_the_largest_release_that_may_be_drawn() -> None:
+    assert KNorm(1).misfit(facts((501, 500))) is None
+    assert "draws from 1000 dimensions" in str(KNorm(1).misfit(facts((501, 501))))
+    assert calibrated((2, 3), ADD, Fraction(1, 4096)).scale == 4096
+    with pytest.raises(dpf.InputError, match="too long to draw"):
+        calibrated((2, 3), ADD, Fraction(1, 4097))

@@ -909,3 +909,133 @@ def test_a_choice_is_expected_within_the_scale_times_the_logarithm_of_the_number
         preview = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE).preview
         assert preview.expected == pytest.approx(2 * math.log(max(size, 2)))
         assert preview.within == pytest.approx(2 * math.log(20 * size))
+
+
+# --- what readers are told -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.05", "0.3", 1, 3, 50])
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace, Laplace])
+def test_the_preview_of_integer_noise_is_exact(mechanism: Any, epsilon: Any) -> None:
+    """The mean of |k|, and the least m with Pr[|k| > m] of 5 % at most, added up over all k."""
+    calibration = calibrated(mechanism(epsilon), COUNT)
+    size = np.arange(2000)
+    chances = np.exp(-size / float(calibration.scale)) * np.where(size, 2, 1)
+    chances /= chances.sum()
+    preview = calibration.preview
+    assert preview.expected == pytest.approx(float(chances @ size))
+    assert preview.within == np.searchsorted(np.cumsum(chances), 0.95)
+    assert preview.text == f"each number within ±{preview.within:.3g} (95 %), ±{preview.expected:.3g} on average"
+
+
+def test_previews_of_real_noise_are_those_of_continuous_noise() -> None:
+    laplace, gaussian = calibrated(Laplace("0.5"), REAL), calibrated(Gaussian("0.125"), REAL)
+    assert laplace.preview.expected == pytest.approx(2, rel=1e-5)
+    assert laplace.preview.within == pytest.approx(stats.laplace(scale=2).ppf(0.975), rel=1e-5)
+    assert laplace.preview.text == "each number within ±5.99 (95 %), ±2 on average"
+    assert gaussian.preview.expected == pytest.approx(stats.foldnorm(0).mean() * 2, rel=1e-5)
+    assert gaussian.preview.within == pytest.approx(2 * stats.norm.ppf(0.975), rel=1e-5)
+    assert gaussian.preview.text == "each number within ±3.92 (95 %), ±1.6 on average"
+    assert calibrated(Gaussian("0.125"), COUNT).preview.within == 4  # rounded up
+    assert gaussian.variance == pytest.approx(4, rel=1e-5)
+    assert laplace.variance == pytest.approx(8, rel=1e-5)
+
+
+def test_previews_of_choices_are_in_units_of_the_score() -> None:
+    chosen = calibrated(PermuteAndFlip("0.5"), attrs.evolve(VOTES, answer_length=8))
+    assert chosen.preview.text == "a score within 10.2 of the best of 8 (95 %)"  # 2 ln(160)
+    unknown = calibrated(Exponential("0.5"), attrs.evolve(VOTES, answer_length=None))
+    assert unknown.preview.text == "noise of scale 2 on scores; the number of candidates is not known"
+    assert math.isnan(unknown.preview.expected)
+    assert math.isnan(unknown.preview.within)
+    interval = calibrated(ExponentialInterval("0.5"), attrs.evolve(VOTES, answer_length=None)).preview
+    assert interval.text == "a score within 5.99 + 2 ln(range / width of the best piece) of the best (95 %)"
+    assert interval.expected == pytest.approx(2, rel=1e-4)
+    assert interval.within == pytest.approx(2 * math.log(20), rel=1e-4)
+    above = AboveThreshold("0.5", threshold=3)
+    counted = calibrated(above, attrs.evolve(VOTES, answer_length=8))
+    assert counted.scale == 4
+    assert counted.preview.within == 2 * math.ceil(4 * math.log(8 / 0.05))
+    assert counted.preview.text == ("counts before the released one below the threshold + 42, it above - 42 (95 %)")
+    assert calibrated(above, attrs.evolve(VOTES, answer_length=1)).preview.within == 2 * math.ceil(4 * math.log(40))
+    open_ended = calibrated(above, attrs.evolve(VOTES, answer_length=None)).preview
+    assert open_ended.text == "noise of scale 4; the number of counts is not known"
+    assert math.isnan(open_ended.expected)
+    assert math.isnan(open_ended.within)
+
+
+# --- the lattice, exactly ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("norm", "changes", "exponent"),
+    [
+        ("l1", (1, 2), -20),
+        ("l1", (4, 1), -20),
+        ("l1", (Fraction(3, 4), None), -21),
+        ("l1", (Fraction(2**60 - 1, 2**60), None), -21),  # whose logarithm is 0 in double precision
+        ("l1", (None, 8), -17),
+        ("squared-l2", (16, None), -18),
+        ("squared-l2", (15, None), -19),
+        ("squared-l2", (Fraction(1, 4), 9), -21),
+        ("squared-l2", (Fraction(2**62 - 1, 2**62), None), -21),
+    ],
+)
+def test_the_lattice_is_the_power_of_two_just_below_the_smallest_change(norm: str, changes: Any, exponent: int) -> None:
+    mechanism: Mechanism = Laplace(1) if norm == "l1" else Gaussian(1)
+    of = facts(sensitivity(norm, *changes, **({"rise": None, "fall": None} if changes[0] is None else {})))
+    assert mechanism.lattice_unit(attrs.evolve(of, integer=False)) == Fraction(2) ** exponent
+    assert mechanism.lattice_unit(of) == 1
+    assert mechanism.lattice_unit(facts(integer=False)) == 1
+
+
+def test_answers_are_clamped_where_a_double_tells_lattice_points_apart() -> None:
+    real = calibrated(Laplace(1), attrs.evolve(REAL, answer_length=4))
+    step = float(real.unit)
+    edge = np.array([2.0**52, 2.0**52 - 1, -(2.0**52), 2.0**52 + 2]) * step
+    assert real.on_lattice(edge).tolist() == [2**52, 2**52 - 1, -(2**52), 2**52]
+    assert real.on_lattice([math.ldexp(1, 900), -math.ldexp(1, 900)]).tolist() == [2**52, -(2**52)]
+
+
+def test_what_the_lattice_adds_to_a_change() -> None:
+    """Two steps of 2**-20 a coordinate, squared for a squared norm; nothing for integers."""
+    of = facts(sensitivity("l1", 1), sensitivity("squared-l2", 1), integer=False, answer_length=7)
+    padded = 1 + Fraction(14, 2**20)
+    assert Laplace(1).change(of).add_or_remove_one == padded
+    assert Gaussian(1).change(of).add_or_remove_one == padded**2
+    whole = attrs.evolve(of, integer=True)
+    assert Laplace(1).change(whole).add_or_remove_one == Gaussian(1).change(whole).add_or_remove_one == 1
+    scores = facts(sensitivity("linf", 1, fall=0), integer=False)
+    for mechanism in (Exponential(1), PermuteAndFlip(1)):
+        assert mechanism.change(scores).add_or_remove_one == 1 + Fraction(4, 2**20)
+
+
+def test_what_never_changes_has_no_calibration() -> None:
+    """Nothing to hide, so that noise of scale 0 would be asked for: checks say so."""
+    assert DiscreteLaplace(1).calibrate(facts(sensitivity("l1", 0)), ADD) is None
+
+
+def test_a_step_in_parts_is_calibrated_for_the_larger_of_staying_and_moving() -> None:
+    for declared, bound in (((1, 2), 2), ((1, 1), 2), ((1, Fraction(3, 2)), 2)):
+        assert (
+            calibrated(DiscreteLaplace(1), facts(sensitivity("l1", *declared)), REPLACE, in_parts=True).scale == bound
+        )
+        assert calibrated(DiscreteLaplace(1), facts(sensitivity("l1", *declared)), REPLACE).scale == declared[1]
+        assert calibrated(DiscreteLaplace(1), facts(sensitivity("l1", *declared)), ADD, in_parts=True).scale == 1
+    steep = facts(sensitivity("l1", None, 5, rise=None, fall=None), sensitivity("linf", 1))
+    assert DiscreteLaplace(1).calibrate(steep, REPLACE, in_parts=True) is None
+
+
+def test_losses_of_a_group_are_those_of_a_row_times_its_size_and_its_square() -> None:
+    losses = calibrated(Exponential(1), VOTES).losses
+    grouped = losses.of_rows(3)
+    assert grouped.pure == ByRelation(Fraction(3), Fraction(6))
+    assert grouped.zcdp == ByRelation(Fraction(9, 8), Fraction(36, 8))
+    assert losses.of_rows(1) is losses
+
+
+def test_noise_scales_are_rounded_up_to_floats() -> None:
+    for epsilon in (Fraction(1, 3), Fraction(1, 7), Fraction(3), Fraction(10, 3)):
+        calibration = calibrated(DiscreteLaplace(epsilon), COUNT)
+        above = Fraction(calibration.lattice_scale)
+        assert Fraction(math.nextafter(calibration.lattice_scale, 0)) < 1 / epsilon <= above
