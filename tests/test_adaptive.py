@@ -15,7 +15,17 @@ from hypothesis import example, given, settings, strategies as st
 import dpframework as dpf
 from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, zcdp_to_epsilon
 from dpframework.accountant.composition import sequential
-from dpframework.accountant.rdp import Composed, Curve, OneRelease, conversion, order_for
+from dpframework.accountant.rdp import (
+    LOWEST,
+    Composed,
+    Curve,
+    OneRelease,
+    best_order,
+    conversion,
+    epsilon_at,
+    order_for,
+    roomiest_order,
+)
 from dpframework.facts import ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 
@@ -223,3 +233,89 @@ def test_an_order_is_fixed_once() -> None:
     for other, order in ((budget_of(5, MILLIONTH), Fraction(1)), (budget_of(5, 0), Fraction(2))):
         with pytest.raises(dpf.PlanRefused, match="an order that the budget cannot have"):
             other.after(PlanCharge(both(Fraction(1)), both(Fraction(1)), order))
+
+
+def exponent(order: Fraction) -> float:
+    return math.log2(order - 1)
+
+
+def test_an_order_of_low_cost_is_found_wherever_it_is() -> None:
+    """To a thousandth of an octave, between 1 + 2**-11 and 1 + 2**21, in steps of a millionth."""
+    for k in range(290):
+        least = -7.97 + k / 10
+        found = best_order(lambda order: (exponent(order) - least) ** 2)  # noqa: B023
+        assert abs(exponent(found) - least) < (4e-4 if least > -6 else 1e-3)
+        assert (found * 2**20).denominator == 1
+    assert exponent(best_order(lambda order: -order)) == pytest.approx(21, abs=1e-3)
+    assert exponent(best_order(lambda order: order)) == pytest.approx(-11, abs=1e-3)
+    assert 1 + Fraction(1, 2**20) == LOWEST
+
+
+@pytest.mark.parametrize("eighths", [k for k in range(-7, 8) if k])
+def test_the_lower_of_two_valleys_is_found(eighths: int) -> None:
+    """Of one octave: a wide one, and one that is a fifth of an octave wide and lower."""
+    for off in (-0.04, 0.0, 0.04):
+        narrow = 3 + eighths / 8 + off
+
+        def cost(order: Fraction, narrow: float = narrow) -> float:
+            return min((exponent(order) - 3) ** 2, 2 * abs(exponent(order) - narrow) - 0.1)
+
+        assert exponent(best_order(cost)) == pytest.approx(narrow, abs=4e-4)
+
+
+def test_the_order_with_most_room_is_that_of_the_largest_rho() -> None:
+    """Beside all orders of a fine grid: (epsilon - conversion) / order is the rho that an order has room for."""
+    for epsilon, delta in ((Fraction(1), MILLIONTH), (Fraction(1, 10), Fraction(1, 100)), (Fraction(9), MILLIONTH)):
+        grid = [Fraction(1 + 2 ** (k / 64)) for k in range(-640, 1280)]
+        rooms = [(float(epsilon) - conversion(order, delta)) / float(order) for order in grid]
+        order = roomiest_order(epsilon, delta)
+        assert (float(epsilon) - conversion(order, delta)) / float(order) >= max(rooms) * (1 - 1e-4)
+
+
+@pytest.mark.parametrize("relation", list(dpf.Relation))
+def test_the_order_of_a_plan_is_that_of_its_smallest_epsilon(relation: dpf.Relation) -> None:
+    one = OneRelease(ByRelation(Fraction(3), Fraction(2)), ByRelation(Fraction(1, 50), Fraction(1, 5)))
+    order = order_for(one, relation, MILLIONTH)
+    assert order is not None
+    grid = [Fraction(1 + 2 ** (k / 64)) for k in range(-640, 1280)]
+    totals = [one.at(each).under(relation) + conversion(each, MILLIONTH) for each in grid]  # type: ignore[operator]
+    assert one.at(order).under(relation) + conversion(order, MILLIONTH) <= min(totals) * (1 + 1e-5)  # type: ignore[operator]
+    unclaimed = OneRelease(both(None), both(None))
+    assert order_for(unclaimed, relation, MILLIONTH) is None
+    assert RDPAccountant(relation, delta=MILLIONTH).loss(unclaimed) is None
+
+
+def test_a_release_loses_the_smaller_of_epsilon_and_order_times_rho() -> None:
+    one = OneRelease(ByRelation(Fraction(1), None), ByRelation(Fraction(1, 4), Fraction(1, 3)))
+    assert [one.at(Fraction(order)) for order in (2, 4, 8)] == [
+        ByRelation(Fraction(1, 2), Fraction(2, 3)),
+        ByRelation(Fraction(1), Fraction(4, 3)),
+        ByRelation(Fraction(1), Fraction(8, 3)),
+    ]
+    assert OneRelease(both(Fraction(2)), both(None)).at(Fraction(3)) == both(Fraction(2))
+
+
+def test_of_nothing_the_epsilon_is_0_at_every_order() -> None:
+    assert epsilon_at(Fraction(2), Fraction(0), MILLIONTH) == 0
+    assert epsilon_at(Fraction(2), Fraction(1, 10), MILLIONTH) == pytest.approx(0.1 + math.log(10**6 / 4), rel=1e-8)
+    assert conversion(Fraction(100), Fraction(1, 2)) == 0.0  # it would be below 0
+
+
+def test_what_a_charge_adds_to_its_total() -> None:
+    pure, rdp = ByRelation(Fraction(1), Fraction(2)), ByRelation(Fraction(3), Fraction(4))
+    assert [PlanCharge(pure).under(relation) for relation in dpf.Relation] == [1, 2]
+    assert [PlanCharge(pure, rdp, Fraction(2)).under(relation) for relation in dpf.Relation] == [3, 4]
+
+
+def test_a_budget_without_a_delta_has_pure_totals_only(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    plan = plan_of(dpf.step("g", dpf.queries.Count(), Gaussian("0.02")), SCHEMA, ADD)
+    budget = budget_of(1, 0)
+    assert budget.plan_charge(plan) == PlanCharge(ByRelation(None, None))
+    assert budget.after(budget.plan_charge(plan)).loss() is None
+    assert budget.loss() == dpf.PrivacyLoss(epsilon=0)
+    with_delta = budget_of(1, MILLIONTH)
+    charge = with_delta.plan_charge(plan)
+    assert charge.order is not None
+    assert charge.rdp == both(charge.order / 50)
+    loss = with_delta.after(charge).loss()
+    assert loss == dpf.PrivacyLoss(epsilon_at(charge.order, charge.order / 50, MILLIONTH), delta=MILLIONTH)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -119,7 +119,7 @@ class PLDAccountant(Accountant[Events]):
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
-LARGEST_PURE = 1000  # a distribution over more than that fills the memory and protects nobody
+LARGEST_PURE = 700  # of which the exponential is a number in double precision; more protects nobody
 
 
 def _smallest(event: Any, delta: Fraction) -> float:
@@ -129,18 +129,34 @@ def _smallest(event: Any, delta: Fraction) -> float:
     rounding of losses; it is what is left for pure epsilons that are too large for a distribution.
     """
     counts = _counted([event])
-    pure = {one: times for one, times in counts.items() if _pure_of(one) is not None}
+    pure = {one: Fraction(epsilon) * times for one, times in counts.items() if (epsilon := _pure_of(one)) is not None}
     rest = {one: times for one, times in counts.items() if one not in pure}
-    added = sum((Fraction(_pure_of(one) or 0) * times for one, times in pure.items()), Fraction(0))
-    smallest = _epsilon(tuple(counts.items()), delta) if added <= LARGEST_PURE else math.inf
+    added = sum(pure.values(), Fraction(0))
+    smallest = _epsilon(tuple(counts.items()), delta)
     return min(smallest, float_above(added) + _epsilon(tuple(rest.items()), delta)) if pure and rest else smallest
+
+
+def _fit(events: Iterable[tuple[Any, int]]) -> bool:
+    """Tell whether a distribution can hold the pure epsilons of events, and of what is released from samples."""
+    pure = Fraction(0)
+    for event, times in events:
+        if isinstance(event, SampledEvent) and not _fit(event.events):
+            return False
+        epsilon = _pure_of(event)
+        pure += Fraction(0 if epsilon is None else epsilon) * times
+    return pure <= LARGEST_PURE
 
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
-    """Return the epsilon of events, each with how often it occurs; all who read a plan ask for the same one."""
+    """Return the epsilon of events, each with how often it occurs; all who read a plan ask for the same one.
+
+    It is infinite where no distribution can hold their losses.
+    """
     if not events:
         return 0.0
+    if not _fit(events):
+        return math.inf
     return float(distribution(dict(events), fine=delta >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
 
 
@@ -215,7 +231,7 @@ def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
 
 
 def _at_least(events: Mapping[Any, int], epsilon: float) -> int:
-    return sum(times for event, times in events.items() if (_pure_of(event) or 0) >= epsilon)
+    return sum(times for event, times in events.items() if (own := _pure_of(event)) is not None and own >= epsilon)
 
 
 def _pure_of(event: Any) -> float | None:

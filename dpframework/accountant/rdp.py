@@ -224,7 +224,13 @@ def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | 
     """Return about the order at which an amount has its smallest epsilon at delta; None if it has none."""
     if amount.at(Fraction(2)).under(relation) is None:
         return None
-    return best_order(lambda order: float(amount.at(order).under(relation) or 0) + conversion(order, delta))
+
+    def epsilon(order: Fraction) -> float:
+        divergence = amount.at(order).under(relation)
+        assert divergence is not None  # it has one at every order, or at none
+        return float(divergence) + conversion(order, delta)
+
+    return best_order(epsilon)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -234,28 +240,25 @@ def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def best_order(cost: Callable[[Fraction], float]) -> Fraction:
-    """Return an order of a low cost: the best power of two above 1, then a golden-section search around it.
+    """Return an order of a low cost: near the best power of two above 1, in steps of an eighth, then between these.
 
     Any order is valid; one that is a little off costs a little. A pure release beside others gives the cost two
-    valleys, one on either side of the order from which its own epsilon is less; so eighths of powers are tried, too.
+    valleys, one on either side of the order from which its own epsilon is less; steps tell the lower one.
     """
 
     def cost_at(exponent: float) -> float:
         return cost(_order(exponent))
 
-    near = min(range(-10, 21), key=cost_at)
-    found = _lowest(cost_at, near - 1, near + 1)
-    other = min((near + k / 8 for k in range(-8, 9)), key=cost_at)
-    if abs(other - found) > 1 / 8:
-        found = min(found, _lowest(cost_at, other - 1 / 8, other + 1 / 8), key=cost_at)
-    return _order(found)
+    octave = min(range(-10, 21), key=cost_at)
+    near = min((octave - 1 + k / 8 for k in range(1, 16)), key=cost_at)
+    return _order(_lowest(cost_at, near - 1 / 8, near + 1 / 8))
 
 
 def _lowest(cost_at: Callable[[float], float], low: float, high: float) -> float:
     """Return where the cost of one valley is low, by golden-section search."""
     part = (math.sqrt(5) - 1) / 2
     tried = {x: cost_at(x) for x in (high - part * (high - low), low + part * (high - low))}
-    for _ in range(16):
+    for _ in range(12):
         left, right = sorted(tried)
         if tried[left] <= tried[right]:
             high, new = right, low + right - left
@@ -266,7 +269,7 @@ def _lowest(cost_at: Callable[[float], float], low: float, high: float) -> float
 
 
 def _order(exponent: float) -> Fraction:
-    return 1 + Fraction(max(round(2**exponent * FINEST), 1), FINEST)
+    return 1 + Fraction(round(2**exponent * FINEST), FINEST)
 
 
 LOWEST = _order(-20)

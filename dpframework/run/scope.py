@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import threading
 from fractions import Fraction
@@ -262,4 +263,4 @@ class Run:
             made = self._composition.loss(self._state.charged(self._composition, self.plan))
         total = self._composition.total(self.plan)
         known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
-        return min(known, key=lambda loss: loss.epsilon or 0, default=made)
+        return min(known, key=operator.attrgetter("epsilon"), default=made)
