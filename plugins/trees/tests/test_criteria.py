@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, criterion_named
+from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI, KnownRows, criterion_named, gini_fall
 from dpframework_trees.kernels import child_score
 
+from dpframework.facts import Boolean, Schema, rational_above
 from dpframework.facts.errors import InputError
 from dpframework.queries import Norm, entropy_change
 
@@ -199,3 +200,57 @@ def test_a_group_under_a_public_row_count_may_be_more_than_that():
     (bounded,) = CRITERIA["information-gain"].for_group(11, 3, 2)
     assert exact.add_or_remove_one == bounded.add_or_remove_one
     assert exact.replace_one == CRITERIA["information-gain"].for_group(8, 3, 2)[0].replace_one
+
+
+def test_the_fall_of_a_group_is_the_largest_of_all_numbers_of_rows_of_other_classes():
+    """For each number m of them up to the group, as `Criterion.sensitivity` derives it: exactly the largest."""
+    for rows, group, classes in itertools.product((*range(2, 13), 50, 99, 1000), (1, 2, 3, 5, 8, 40), (1, 2, 3, 4, 7)):
+        others = max(classes - 1, 1)
+        falls = [
+            m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows for m in map(Fraction, range(1, group + 1))
+        ]
+        assert gini_fall(rows, group, classes) == max(falls), (rows, group, classes)
+    for rows in (None, 0, 1):
+        assert gini_fall(rows, 3, 4) == 3
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_gini_declares_is_its_rise_and_its_fall(exact):
+    """With a public number of rows, a neighbour under add-or-remove-one has as many more as a group adds."""
+    for rows, group, classes in itertools.product((9, 100), (2, 5), (2, 3)):
+        declared = CRITERIA["gini"].sensitivity(rows, exact=exact, group=group, classes=classes)
+        assert (declared.norm, declared.add_or_remove_one, declared.rise) == (Norm.LINF, group, group)
+        assert declared.fall == gini_fall(rows + (group if exact else 0), group, classes)
+        assert declared.replace_one == group + gini_fall(rows, group, classes)
+        one = CRITERIA["gini"].sensitivity(rows, exact=exact)
+        assert (one.add_or_remove_one, one.rise, one.fall, one.replace_one) == (1, 1, 1, 2 - Fraction(2, rows))
+        assert CRITERIA["gini"].for_group(rows, group, classes, exact=exact) == (declared,)
+    unbounded = CRITERIA["gini"].sensitivity(None, exact=exact)
+    assert (unbounded.add_or_remove_one, unbounded.rise, unbounded.fall, unbounded.replace_one) == (1, 1, 1, 2)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_the_other_criteria_declare(exact):
+    for rows, group, classes in itertools.product((9, 100), (1, 4), (2, 3)):
+        gain = CRITERIA["information-gain"].sensitivity(rows, exact=exact, group=group, classes=classes)
+        lost = [rational_above(entropy_change(n, group, classes)) for n in (rows + (group if exact else 0), rows)]
+        assert [gain.add_or_remove_one, gain.replace_one] == lost
+        assert (gain.norm, gain.rise, gain.fall) == (Norm.LINF, 0, lost[0])
+        for name in ("norm", "max"):
+            other = CRITERIA[name].sensitivity(rows, exact=exact, group=group, classes=classes)
+            assert (other.norm, other.add_or_remove_one, other.replace_one) == (Norm.LINF, group, group)
+            assert (other.rise, other.fall) == (group, 0)
+            assert CRITERIA[name].for_group(rows, group, classes, exact=exact) == ()
+    assert PUBLISHED_GINI.for_group(9, 4, 2) == ()
+
+
+def test_a_table_without_a_bound_is_rounded_as_the_largest_that_kernels_count():
+    for criterion in CRITERIA.values():
+        found, expected = criterion.rounding(3, None, 2), criterion.rounding(3, 2**31 - 1, 2)
+        assert found == expected
+
+
+def test_what_is_public_of_the_rows_is_what_the_schema_says():
+    for asked, known in (({}, KnownRows(None)), ({"max_rows": 9}, KnownRows(9)), ({"rows": 7}, KnownRows(7, True))):
+        assert KnownRows.of(Schema([Boolean("a")], **asked)) == known
+    assert KnownRows() == KnownRows(None, exact=False)

@@ -9,12 +9,14 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
+from dpframework_trees.complete import CompleteTree
 from dpframework_trees.redescribe.matched import MATCHED_SCHEMA, _tests, _trees, _unions
 
 import dpframework as dpf
 from dpframework.facts import Equals
 from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.lab.evaluation import exact_counts, redescription_quality
+from dpframework.plan import Step, walk
 from dpframework.queries import Match, MatchScores
 from dpframework.results import Redescriptions
 from dpframework.verify.conformance import MinerConformance
@@ -218,6 +220,71 @@ def test_bounds_are_kept_and_nothing_weak_is_returned(clinic: dpf.Table) -> None
         assert one.both.value >= 300
         assert max(one.left_support.value, one.right_support.value) <= 3200
         assert one.jaccard >= 0.5
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_table_has_a_row_and_a_column_for_each_leaf(depth: int) -> None:
+    schema = bounded(800 if depth == 2 else 700)
+    steps = [node for node in walk(MatchedTrees("0.1", trees=2).plan(schema)) if isinstance(node, Step)]
+    tables = [step.query for step in steps if step.name == "leaves"]
+    assert [(table.left, table.right) for table in tables] == 2 * [(2**depth, 2**depth)]
+    assert [step.name for step in steps] == 2 * (["root", "leaves"] if depth == 1 else ["root", "split", "leaves"])
+    assert {step.query.cap for step in steps if step.name == "root"} == {schema.max_rows * 3 // 10}
+
+
+def test_a_gain_is_capped_at_one_row_or_more() -> None:
+    caps = [MatchedTrees(1).scores(bounded(rows), root=True).cap for rows in (1, 3, 6, 7, 10, None)]
+    assert caps == [1, 1, 1, 2, 3, None]
+
+
+def grown(left: list[int], right: list[int]) -> dict[dpf.View, CompleteTree]:
+    return {
+        view: CompleteTree(_tests(MATCHED_SCHEMA, view), np.array(tests))
+        for view, tests in ((dpf.View.LEFT, left), (dpf.View.RIGHT, right))
+    }
+
+
+@pytest.mark.parametrize("rows", [None, 1_000_005])
+def test_what_is_read_off_a_table_is_eight_hundredths_above_the_target(rows: int | None) -> None:
+    """Of 100,000 rows on either side so many on both, and hardly any noise; a stump has two unions of its leaves."""
+    for both, number in ((58_001, 1), (57_999, 0)):
+        counts = np.array([[both, 100_000 - both], [0, 900_000]])
+        found, looked_at = MatchedTrees(1)._read(grown([0], [0]), counts, 1e-6, rows)
+        assert (len(found), looked_at) == (number, 4)
+        for one in found:
+            assert (str(one.left), str(one.right)) == ("wolf = true", "rain = true")
+            assert (one.both.value, one.left_only.value, one.right_only.value) == (both, 100_000 - both, 0)
+            assert one.rows.value == (rows or 1_000_000)
+            assert one.shown_from == pytest.approx(0.58)
+
+
+def test_leaves_that_no_row_can_be_in_are_in_no_union() -> None:
+    """Below a test the same test again: three leaves, and so 6 unions instead of 14."""
+    counts = np.full((4, 4), 10**5)
+    counts[0, 0] = counts[2, 2] = 10**8
+    counts[1] = 10**10  # noise of a leaf without rows
+    found, looked_at = MatchedTrees(1, max_support=10**11)._read(grown([0, 0, 1], [0, 1, 2]), counts, 1.0, None)
+    assert looked_at == 6 * 14
+    assert {float(one.rows.value) for one in found} == {float(np.delete(counts, 1, axis=0).sum())}
+    assert ("wolf = true", "rain = true") not in {(str(one.left), str(one.right)) for one in found}
+    assert ("wolf != true", "rain != true or wind != true") in {(str(one.left), str(one.right)) for one in found}
+
+
+def test_a_result_says_how_many_unions_were_looked_at_and_what_was_asked(clinic: dpf.Table) -> None:
+    two = run(clinic, MatchedTrees(5, trees=2, min_support=40))
+    assert two.min_support == 40
+    assert 14 * 6 <= two.candidates <= 2 * 14**2
+    few = weakly_tied(0.4)
+    assert run(few, MatchedTrees(2, trees=1)).min_support == 0
+    assert run(few, MatchedTrees("0.001", trees=3)).candidates == 3 * 2**2  # one level each
+
+
+def test_bounds_are_whole_numbers_of_a_range() -> None:
+    assert MatchedTrees(1, trees=100, min_support=0, max_support=1).trees == 100
+    assert MatchedTrees(1).target_jaccard == Fraction(1, 2)
+    for asked in ({"trees": 0}, {"trees": 101}, {"min_support": -1}, {"max_support": 0}):
+        with pytest.raises(dpf.InputError, match=next(iter(asked))):
+            MatchedTrees(1, **asked)
 
 
 def test_a_view_without_attributes_is_refused() -> None:

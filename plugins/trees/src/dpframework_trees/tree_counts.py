@@ -28,7 +28,7 @@ def enough(tests: int, classes: int, depth: int) -> bool:
 
     Examples
     --------
-    >>> enough(100, 2, 3), enough(1000, 2, 3), enough(1000, 2, 2), enough(2, 2, 4)
+    >>> enough(128, 2, 3), enough(129, 2, 3), enough(1000, 2, 2), enough(2, 2, 4)
     (True, False, True, False)
     """
     return depth <= 2 or (depth == 3 and tests**3 * classes <= MOST_COUNTS)

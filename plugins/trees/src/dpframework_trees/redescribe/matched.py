@@ -102,7 +102,7 @@ class MatchedTrees(Miner):
     def depth(self, schema: Schema) -> int:
         """Return 2, or 1 where a choice at half of the budget for choices would be a lottery."""
         matches = self.scores(schema, root=True).answer_length
-        return 1 if math.log(max(matches, 2)) > LOTTERY * rows_meant(schema) * float(CHOICES / 2 * self.epsilon) else 2
+        return 1 if math.log(matches) > LOTTERY * rows_meant(schema) * float(CHOICES / 2 * self.epsilon) else 2
 
     def plan(self, schema: Schema) -> Node:
         """Plan, for each tree, its root, the halves in parallel, and the table of leaves by leaves."""
@@ -148,8 +148,6 @@ class MatchedTrees(Miner):
         left, right = (LeafUnions(trees[view]) for view in (View.LEFT, View.RIGHT))
         cells = CellTable(counts[np.ix_(left.possible, right.possible)].astype(np.float64), variance, rows)
         pairs = list(itertools.product(_unions(cells.counts.shape[0]), _unions(cells.counts.shape[1])))
-        if not pairs:
-            return [], 0
         masks = np.array([one for one, _ in pairs]), np.array([other for _, other in pairs])
         wanted = Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
         found = []
