@@ -458,3 +458,20 @@ def test_the_stated_probability_of_a_pair_is_that_of_its_rounded_score(name: str
         mechanism.log_density(data, np.array([[0], [0]]), given)
     with pytest.raises(dpf.InputError, match="must answer with PairData"):
         mechanism.log_density(np.zeros(3), np.array([[0], [0]]), given)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_counts_of_sets_score_trees_whose_classes_fill_words_or_just_do_not(depth: int) -> None:
+    sizes = (64, 65, 130)
+    codes = table(sum(sizes), seed=depth).codes
+    given = dpf.Table.from_codes(SCHEMA, np.vstack([codes[:4], np.repeat([0, 1, 2], sizes)]))
+    holds, classes = held(given, RIGHT), given.codes[4]
+    for engine in ENGINES:
+        counts = TreeScores(NORM, CLASS, KNOWN, RIGHT, depth, counted=True).evaluate(engine, engine.load(given))
+        assert (counts.tests, counts.depth, counts.criterion) == (3, depth, NORM.code)
+        for tree in list(itertools.product(range(3), repeat=2**depth - 1))[:: 3**depth]:
+            table_of = np.zeros((2**depth, 3), dtype=np.int64)
+            np.add.at(table_of, (leaves(holds, tree), classes), 1)
+            scores = [child_score(leaf, NORM.code) for leaf in table_of]
+            assert counts.leaf_scores(np.array(tree)) == scores
+            assert counts.score(np.array(tree)) == math.fsum(scores)

@@ -129,14 +129,18 @@ class Design:
     @functools.cached_property
     def shares(self) -> tuple[Fraction, ...]:
         """Each group's share of the noise's norm: they add up to 1."""
+        return tuple(Fraction(part, sum(self._parts)) for part in self._parts)
+
+    @functools.cached_property
+    def _parts(self) -> list[int]:
+        """Return whole numbers above 0, in whose proportion groups share the norm: by what their noise costs."""
         costs = []
         for group in self.groups:
             d = len(group) * self.outputs
             narrow = self.widths[group[0]] == 1 and self.outputs == 1
             wide = sum(math.sqrt(2) * min(self.widths[j] * self.outputs, 12) for j in group)
             costs.append(math.sqrt(d / 3) * (d + 1) if narrow else wide)
-        parts = [max(round(2**16 * cost ** (2 / 3)), 1) for cost in costs]
-        return tuple(Fraction(part, sum(parts)) for part in parts)
+        return [max(round(2**16 * cost ** (2 / 3)), 1) for cost in costs]
 
     def blocks(self, group: int) -> list[int]:
         """Return the number of coordinates of each block of a group."""
@@ -259,14 +263,20 @@ class Tuned:
     def gradient_error(self) -> float:
         """How large the gradient may be where the fit ends, in the norm of R**-1 (see `fitting`).
 
-        Any number above that of the noise's lattice would do: this one floats reach for up to twice as many rows as are
-        expected, unless scores are large. Where they do not, `refinement` does.
+        Any number above that of the noise's lattice would do.
         """
-        design, outputs = self.design, self.design.outputs
-        lattice = math.sqrt(design.columns * outputs) * float(self.step)
+        lattice = math.sqrt(self.design.columns * self.design.outputs) * float(self.step)
+        return (lattice + self.within_reach) / math.sqrt(self.ridge.min())
+
+    @property
+    def within_reach(self) -> float:
+        """How small floats make the rows' gradient, for up to twice as many as are expected, unless scores are large.
+
+        Where they do not, `refinement` does.
+        """
+        design = self.design
         of_row = max(2.0**-45, (28 + design.classes) * 2.0**-52, len(design.widths) * 2.0**-47)
-        of_rows = 2 * max(design.rows, 1024.0) * of_row * math.sqrt(outputs * len(design.widths))
-        return (lattice + of_rows) / math.sqrt(self.ridge.min())
+        return 2 * max(design.rows, 1024.0) * of_row * math.sqrt(design.outputs * len(design.widths))
 
     @functools.cached_property
     def distance(self) -> float:

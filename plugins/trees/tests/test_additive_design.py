@@ -1,0 +1,437 @@
+"""Columns, noise, ridge, bins and bands of an additive model, against their definitions written out plainly."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from dpframework_trees.additive import Design, ObjectivePerturbation
+from dpframework_trees.additive.bands import expected_deviations, most_deviations
+from dpframework_trees.additive.bins import (
+    cumulative_shares,
+    even_cells,
+    merged,
+    merged_by_counts,
+    most_bins,
+    worth_counting,
+)
+from dpframework_trees.additive.design import (
+    CURVATURE,
+    MULTICLASS,
+    SPREAD,
+    SPREAD_OF_INTERCEPT,
+    Tuned,
+    probabilities,
+)
+from dpframework_trees.additive.perturbation import noise_log_density, tuned_for
+from dpframework_trees.additive.queries import LogisticRows
+from dpframework_trees.additive.stretch import _scores, _variance, evidence_of, stretch_of
+from scipy.special import expit, softmax
+from scipy.stats import gamma
+
+import dpframework as dpf
+from dpframework.facts import Relation
+from dpframework.queries import Norm
+
+
+def design_of(sizes: Any, classes: int = 2, rows: float = 500, most_rows: int = 1000) -> Design:
+    return Design([range(size) for size in sizes], classes, rows, most_rows)
+
+
+DESIGNS = {
+    "two": design_of([2, 3, 2, 5]),
+    "three": design_of([2, 3, 2, 5], 3),
+    "wide": design_of([4, 20, 2, 7], 2, 1e5),
+    "five": design_of([3, 3], 5, 30),
+}
+each_design = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(7))
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+def test_an_attribute_of_two_values_has_one_column_and_others_have_one_each() -> None:
+    for classes, outputs, swing in ((2, 1, 1), (3, 3, 2), (4, 4, 2)):
+        design = design_of([2, 3, 2, 5], classes)
+        assert (design.outputs, design.swing, design.columns) == (outputs, swing, 11)
+        assert design.sizes == (2, 3, 2, 5)
+        assert design.widths == (1, 3, 1, 5, 1)
+        assert design.starts == (0, 1, 4, 5, 10)
+        assert design.first_cells == (0, 2, 5, 7, 12)
+    assert Design([[0, 0, 1, 1, 2], [1, 0]], 2, 1, 1).sizes == (3, 2)  # of merged bins, the cells
+
+
+def test_a_cell_is_in_its_own_column_or_on_its_side_of_a_shared_one() -> None:
+    design = design_of([2, 3])
+    assert design.of_cells.tolist() == [
+        [-1, 1, 0, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0],
+        [0, 0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 1],
+    ]
+    with pytest.raises(ValueError, match="read-only"):
+        design.of_cells[0, 0] = 5
+
+
+def test_two_thousand_coefficients_are_the_most() -> None:
+    """A column each, with the intercept's, times outputs."""
+    assert design_of([1999]).columns == 2000
+    assert design_of([499], 4).columns * 4 == 2000
+    for sizes, classes, number in (([2000], 2, 2001), ([500], 4, 2004)):
+        with pytest.raises(dpf.InputError, match=f"would have {number} coefficients, more than 2000"):
+            design_of(sizes, classes)
+
+
+def test_blocks_of_about_one_size_share_a_radius() -> None:
+    """The narrow ones with the intercept; a block of more than 1.6 times the smallest of its group begins another."""
+    design = design_of([2, 14, 3, 8, 4, 5, 13, 9, 2])
+    assert design.groups == ((0, 8, 9), (2, 4), (5, 3), (7, 6, 1))
+    assert [design.blocks(g) for g in range(4)] == [[1, 1, 1], [3, 4], [5, 8], [9, 13, 14]]
+    assert design_of([2, 3], 3).blocks(0) == [3, 3]
+    assert design_of([2, 3], 3).blocks(1) == [9]
+
+
+@each_design
+def test_shares_of_the_norm_are_above_nothing_and_add_up_to_one(design: Design) -> None:
+    assert sum(design.shares) == 1
+    assert min(design.shares) > 0
+    assert len(design.shares) == len(design.groups)
+
+
+# --- noise and ridge ------------------------------------------------------------------------------------------------
+
+
+@each_design
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_each_part_of_epsilon_has_what_is_said(design: Design, epsilon: Fraction) -> None:
+    """A 1024th for either side of the release, 2**-20 for the lattice, at most a 13th for the determinant."""
+    tuned, classes = Tuned(design, epsilon), design.classes
+    assert tuned.determinant <= (0 if classes == 2 else MULTICLASS)
+    assert tuned.of_gradient == epsilon * (1 - Fraction(2, 1024) - tuned.determinant) * (1 - Fraction(1, 2**20))
+    assert tuned.step == Fraction(2) ** (-32 - math.floor(math.log2(epsilon)))
+    for scale, share in zip(tuned.scales, design.shares, strict=True):
+        needed = design.swing / (tuned.step * tuned.of_gradient * share)
+        assert needed <= Fraction(scale) < needed * (1 + Fraction(1, 2**51))
+    if classes == 2:
+        assert tuned.most_curvature == tuned.spent_by_gradient
+    else:
+        # q <= e (K - 1) / 2, and q (K - 2) / (K - 1) within what is set aside: see `perturbation`
+        bounds = (
+            tuned.spent_by_gradient * (classes - 1) / 2,
+            tuned.determinant * epsilon / Fraction(classes - 2, classes - 1),
+        )
+        assert tuned.most_curvature == min(bounds)
+
+
+def test_either_bound_on_the_curvature_binds_somewhere() -> None:
+    few, many = (Tuned(design_of([2, 3], 4, 40), Fraction(1), share) for share in (Fraction(1, 1000), Fraction(9, 10)))
+    assert few.most_curvature == Fraction(1, 1000) * Fraction(3, 2)
+    assert many.most_curvature == many.spent_by_gradient * Fraction(3, 2)
+
+
+def test_the_determinant_has_the_least_of_its_shares_that_is_enough() -> None:
+    """A 13th, or that halved up to seven times: so that the ridge that is asked for need not be raised."""
+    found = set()
+    for rows, epsilon in itertools.product(np.geomspace(1, 1e5, 40), (Fraction(1), Fraction(1, 100))):
+        design = design_of([2, 3], 3, float(rows))
+        enough = []
+        for times in range(1, 8):
+            tried = Tuned(design, epsilon, MULTICLASS / 2**times)
+            if tried.curvature(tried.asked) <= tried.most_curvature:
+                enough.append(tried.determinant)
+        assert Tuned(design, epsilon).determinant == min(enough, default=MULTICLASS)
+        found.add(Tuned(design, epsilon).determinant)
+    assert found == {MULTICLASS / 2**times for times in range(8)}
+
+
+@each_design
+def test_noise_is_as_large_as_its_density_says(design: Design) -> None:
+    """A radius of d + 1 exponentials, and a uniform point of an l1 ball: its coordinates' mean square is known."""
+    tuned = Tuned(design, Fraction(1, 3))
+    for g, group in enumerate(design.groups):
+        blocks, unit = design.blocks(g), tuned.scales[g] * float(tuned.step)
+        square = gamma(sum(blocks) + 1).moment(2) * unit**2
+        for j, m in zip(group, blocks, strict=True):
+            columns = tuned.deviations[design.starts[j] : design.starts[j] + design.widths[j]]
+            assert columns == pytest.approx(math.sqrt(2 * square / ((m + 1) * (m + 2))))
+
+
+@each_design
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_the_ridge_is_what_is_asked_for_and_no_higher_floor_than_the_curvature_needs(
+    design: Design, epsilon: Fraction
+) -> None:
+    tuned = Tuned(design, epsilon)
+    spread = np.where(np.arange(design.columns) == design.columns - 1, SPREAD_OF_INTERCEPT, SPREAD)
+    per_row = 4 * CURVATURE * (1 / design.classes) * (1 - 1 / design.classes)  # 4 p (1 - p) of even classes
+    widths = np.repeat(design.widths, design.widths)
+    assert tuned.curvatures == pytest.approx(per_row * design.rows / widths)
+    assert tuned.asked == pytest.approx(tuned.deviations**2 / tuned.curvatures / spread)
+    floor, most = tuned.ridge - tuned.asked, float(tuned.most_curvature)
+    assert floor == pytest.approx(np.full(design.columns, floor[0]), abs=1e-9 * tuned.ridge.max())
+    assert tuned.curvature(tuned.ridge) <= tuned.most_curvature * (1 - Fraction(1, 2**31))
+    if tuned.curvature(tuned.asked) < most * (1 - 2.0**-29):
+        assert (floor >= 0).all()
+        assert floor == pytest.approx(0, abs=1e-12 * tuned.ridge.min())
+    else:
+        assert tuned.curvature(tuned.ridge) >= most * (1 - 2.0**-29)
+        assert floor.min() > 0
+
+
+def test_of_some_designs_the_ridge_has_a_floor_and_of_others_none() -> None:
+    floors = [(tuned := Tuned(design_of([2, 3, 6], 2, rows), Fraction(1))).ridge - tuned.asked for rows in (5, 1e6)]
+    assert abs(floors[0]).max() < 1e-9 < floors[1].min()
+    assert (
+        Tuned(design_of([2, 3], 2, 0.0), Fraction(1)).curvatures == Tuned(design_of([2, 3], 2, 1.0), 1).curvatures
+    ).all()
+
+
+@each_design
+def test_the_largest_curvature_is_that_of_some_row_whatever_the_ridge(design: Design) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        ridge = rng.uniform(0.1, 5, design.columns)
+        cells = [range(first, first + size) for first, size in zip(design.first_cells, (*design.sizes, 1), strict=True)]
+        rows = np.array([design.of_cells[:, list(of_row)].sum(axis=1) for of_row in itertools.product(*cells)])
+        assert Tuned(design, Fraction(1)).curvature(ridge) == pytest.approx((rows**2 / ridge).sum(axis=1).max())
+
+
+@each_design
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_a_release_hides_how_far_what_is_computed_may_be_from_the_minimum(design: Design, epsilon: Fraction) -> None:
+    tuned, number = Tuned(design, epsilon), design.columns * design.outputs
+    lattice = math.sqrt(number) * float(tuned.step)
+    assert tuned.gradient_error * math.sqrt(tuned.ridge.min()) == pytest.approx(lattice + tuned.within_reach)
+    assert tuned.within_reach > 0
+    # no longer than the gradient in the norm of R, and in l1 by the root of the trace of R**-1 (see `perturbation`)
+    trace = math.fsum(1 / r for r in tuned.ridge) * design.outputs
+    assert tuned.distance == pytest.approx(math.sqrt(trace) * tuned.gradient_error * (1 + 2.0**-30), rel=1e-11)
+    assert math.log2(tuned.release_step) == math.floor(math.log2(tuned.release_step))
+    assert tuned.release_step * number <= tuned.distance < 2 * tuned.release_step * number
+    moved = math.ceil(tuned.distance / tuned.release_step) + number
+    needed = Fraction(moved) / (epsilon * Fraction(1, 1024))
+    assert needed <= Fraction(tuned.release_scale) < needed * (1 + Fraction(1, 2**51))
+
+
+def test_probabilities_are_those_of_scores() -> None:
+    scores = np.random.default_rng(0).normal(0, 400, (30, 3))
+    assert probabilities(scores) == pytest.approx(softmax(scores, axis=1))
+    one = scores[:, :1] / 50
+    assert probabilities(one) == pytest.approx(np.column_stack([expit(-one[:, 0]), expit(one[:, 0])]))
+    two = scores[:, :2] / 50
+    assert probabilities(two) == pytest.approx(softmax(two, axis=1))
+
+
+# --- the mechanism --------------------------------------------------------------------------------------------------
+
+
+def test_the_mechanism_says_what_it_does_before_it_is_run() -> None:
+    query = LogisticRows(dpf.Boolean("class"), ("a", "b"))
+    assert query.text == "additive logistic model of class on 2 attributes"
+    assert query.attributes == ("a", "b", "class")
+    assert query.gathers
+    assert not query.integer
+    (declared,) = query.sensitivities
+    assert (declared.norm, declared.add_or_remove_one, declared.replace_one) == (Norm.LINF, 1, None)
+    given = ObjectivePerturbation(Fraction(1, 4)).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
+    assert given is not None
+    assert (given.scale, given.unit) == (4, 1)
+    preview = given.mechanism.preview(given)
+    assert (preview.expected, preview.within) == (4, pytest.approx(4 * math.log(20)))
+    assert preview.text == "a fit with noise of 4 rows a coefficient in its gradient's norm"
+    assert not ObjectivePerturbation(1).needs_length
+    tuned = tuned_for(DESIGNS["two"], given)
+    assert (tuned.epsilon, tuned.design) == (Fraction(1, 4), DESIGNS["two"])
+
+
+@each_design
+def test_the_density_of_noise_is_that_of_its_norm_over_the_volume_of_its_ball(design: Design) -> None:
+    """exp(-G / s) integrates to s**d d! times the volume of the unit ball: a product of l1 balls of 2**m / m!."""
+    tuned, rng = Tuned(design, Fraction(1, 3)), np.random.default_rng(0)
+    for _ in range(3):
+        noise, total = rng.normal(0, 5, (design.columns, design.outputs)), 0.0
+        for g, group in enumerate(design.groups):
+            unit, blocks = tuned.scales[g] * float(tuned.step), design.blocks(g)
+            d = sum(blocks)
+            volume = math.prod(2.0**m / math.factorial(m) for m in blocks)
+            starts = [(design.starts[j], design.starts[j] + design.widths[j]) for j in group]
+            norm = max(np.abs(noise[start:end]).sum() for start, end in starts)
+            total -= norm / unit + math.log(volume) + d * math.log(unit) + math.log(math.factorial(d))
+        assert noise_log_density(tuned, noise) == pytest.approx(total)
+
+
+@each_design
+def test_numbers_of_a_fit_that_a_search_compares_are_linear_functions_of_norm_one(design: Design) -> None:
+    from dpframework_trees.additive.queries import _probes
+
+    probes = _probes(design).reshape(-1, design.columns, design.outputs)
+    assert len(probes) > 1
+    for probe in probes:
+        for share, group in zip(design.shares, design.groups, strict=True):
+            parts = [probe[design.starts[j] : design.starts[j] + design.widths[j]] for j in group]
+            used = [np.abs(part) for part in parts if part.any()]
+            assert len(used) == 1  # so its largest value on the unit ball is the sum over groups of share / swing
+            assert used[0] == pytest.approx(np.full(used[0].shape, float(share) / design.swing))
+    signs = np.sign(probes[probes != 0])
+    assert set(signs.tolist()) == {-1.0, 1.0}
+
+
+# --- bins -----------------------------------------------------------------------------------------------------------
+
+
+def test_bins_are_a_sixteenth_of_the_root_of_the_rows_from_4_to_64() -> None:
+    for row_budget in (0, 1, 4000, 5184, 5185, 40_000, 1e6, 1_048_576, 1e7):
+        expected = min(64, max(4, round(math.sqrt(row_budget) / 16)))
+        assert most_bins(row_budget) == expected
+    assert {most_bins(n) for n in (0, 5183, 1e12)} == {4, 64}
+
+
+def test_bins_of_equal_width_are_worth_counting_if_there_are_more_than_may_be_kept() -> None:
+    even, cut = dpf.Numeric("n", 0, 9, bins=9), dpf.Numeric("n", 0, 9, cuts=list(range(1, 9)))
+    assert [worth_counting(even, most) for most in (8, 9, 10)] == [True, False, False]
+    assert not worth_counting(cut, 3)
+    assert not worth_counting(dpf.Categorical("c", list("abcdefgh")), 3)
+
+
+def test_neighbouring_bins_are_merged_as_many_each_as_can_be() -> None:
+    for bins, most, missing in itertools.product((5, 9, 12), (3, 4, 12), (False, True)):
+        cells = merged(dpf.Numeric("n", 0, 9, bins=bins, missing=missing), most)
+        number = min(bins, most)
+        assert len(cells) == bins + missing
+        assert sorted(set(cells)) == list(range(number + missing))
+        assert list(cells) == sorted(cells)
+        sizes = [cells.count(k) for k in range(number)]
+        assert max(sizes) - min(sizes) <= 1
+        assert not missing or cells.count(number) == 1
+    assert merged(dpf.Categorical("c", list("abcde"), missing=True), 2) == (0, 1, 2, 3, 4, 5)
+
+
+def plain_shares(counts: list[float], variance: float, rows: float) -> list[float]:
+    """Return the mean of share k given its noisy count, for each k: by Bayes' rule for two normal variables."""
+    b, found, least = len(counts), [], 0.0
+    for k in range(1, b + 1):
+        counted = (sum(counts[:k]) + k * (rows - sum(counts)) / b) / rows
+        noise = k * (b - k) / b * variance / rows**2
+        prior = 4 * k * (b - k) / b**2 / 12  # 1 / 12 in the middle
+        share = 1.0 if k == b else (counted / noise + (k / b) / prior) / (1 / noise + 1 / prior)
+        least = max(least, share)
+        found.append(min(max(least, 0.0), 1.0))
+    return found
+
+
+def test_counts_and_even_rows_are_weighed_by_what_they_tell() -> None:
+    rng = np.random.default_rng(0)
+    for variance, rows in itertools.product((1.0, 90.0, 1e4), (50.0, 300.0)):
+        for b in (2, 5, 9):
+            counts = rng.normal(rows / b, 20, b)
+            found = cumulative_shares(counts, variance, rows)
+            assert found == pytest.approx(plain_shares(counts.tolist(), variance, rows))
+    low = cumulative_shares(np.array([-500.0, 10.0, 600.0]), 1.0, 100.0)
+    assert low.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_bin_is_in_the_cell_where_the_middle_of_its_rows_lies() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        shares = np.sort(rng.random(6))
+        shares[-1] = 1
+        for most in (3, 4):
+            places = [min(int((a + b) / 2 * most), most - 1) for a, b in itertools.pairwise([0.0, *shares])]
+            assert even_cells(shares, most) == tuple(sorted(set(places)).index(place) for place in places)
+    assert even_cells(np.array([0.0, 1.0, 1.0]), 3) == (0, 1, 2)  # a middle at 1 is in the last cell
+    missing = dpf.Numeric("n", 0, 4, bins=4, missing=True)
+    counts = np.array([30.0, 1.0, 1.0, 30.0, 7.0])
+    assert merged_by_counts(missing, 3, counts, 1e-9, 62.0) == (0, 1, 1, 2, 3)
+    assert merged_by_counts(attrs.evolve(missing, missing=False), 3, counts[:4], 1e-9, 62.0) == (0, 1, 1, 2)
+    assert merged_by_counts(missing, 3, counts, 1e9, 0.0) == (0, 1, 1, 2, 3)  # a noisy number of rows may be 0
+
+
+# --- bands and stretch ----------------------------------------------------------------------------------------------
+
+
+@each_design
+def test_expected_deviations_are_those_of_even_rows(design: Design) -> None:
+    """A cell's value is its column's coefficient, or plus or minus that of two: its deviation is the column's."""
+    tuned = Tuned(design, Fraction(1))
+    column = np.abs(design.of_cells).argmax(axis=0)
+    of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
+    assert expected_deviations(tuned) == pytest.approx(of_columns[column])
+
+
+@each_design
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_the_wide_band_is_the_bound_that_is_derived(design: Design, epsilon: Fraction) -> None:
+    tuned = Tuned(design, epsilon)
+    given = [dpf.Categorical(f"a{j}", [str(k) for k in range(size)]) for j, size in enumerate(design.sizes)]
+    given[-1] = dpf.Categorical("last", [str(k) for k in range(design.sizes[-1] - 1)], missing=True)
+    beta, found = tuned.deviations**2 / tuned.ridge, []
+    for j, attribute in enumerate(given):
+        cells = range(design.first_cells[j], design.first_cells[j + 1])
+        mean = np.mean([design.of_cells[:, cell] for cell in cells[: len(cells) - attribute.missing]], axis=0)
+        for cell in cells:
+            u = (design.of_cells[:, cell] - mean) / np.sqrt(tuned.ridge)
+            a, own = np.linspace(0, np.linalg.norm(u), 100_001), beta[design.starts[j]]
+            found.append(math.sqrt((own * a**2 + beta.max() * a * (np.linalg.norm(u) - a)).max()))
+    assert most_deviations(tuned, given) == pytest.approx([*found, 0.0], rel=1e-8)
+
+
+def test_rows_that_are_spread_evenly_have_scores_of_every_cell() -> None:
+    design = design_of([2, 3])
+    coefficients = np.array([[10.0], [100.0], [200.0], [300.0], [5.0]])
+    found = _scores(design, coefficients)
+    assert found.shape == (2000, 1)
+    values, counts = np.unique(found, return_counts=True)
+    assert values.tolist() == [5 + two + three for three in (100, 200, 300) for two in (-10, 10)]
+    # six cells as likely as each other: a count is 9 of its deviations off with probability below 1e-6
+    assert np.abs(counts - 2000 / 6).max() < 9 * math.sqrt(2000 * 5 / 36)
+
+
+def test_the_variance_of_a_score_is_by_the_probabilities_that_scores_give() -> None:
+    rng = np.random.default_rng(3)
+    for outputs in (1, 3):
+        scores = rng.normal(0, 2, (20, outputs))
+        each = [[0.0, row[0]] if outputs == 1 else row for row in scores]
+        by_row = [
+            np.average((row - np.average(row, weights=p)) ** 2, weights=p) for row in each for p in [softmax(row)]
+        ]
+        assert _variance(scores) == pytest.approx(np.mean(by_row))
+
+
+@pytest.mark.parametrize("name", ["two", "three", "wide"])
+def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str) -> None:
+    design = DESIGNS[name]
+    tuned, rng = Tuned(design, Fraction(1, 2)), np.random.default_rng(5)
+    w = rng.normal(0, 3, (design.columns, design.outputs))
+    w = w - w.mean(axis=1, keepdims=True) if design.outputs > 1 else w
+    free, of_groups, taken = max(design.outputs - 1, 1), [], 0.0
+    for group in design.groups:
+        of_group = 0.0
+        for j in group:
+            for k in range(design.widths[j]):  # all rows in one cell of an attribute: its column has all its curvature
+                column = design.starts[j] + k
+                h = 0.0 if k else tuned.curvatures[column] * design.widths[j]
+                of_group += free * tuned.deviations[column] ** 2 / (h + tuned.ridge[column])
+        taken += of_group
+        of_groups.append((2 / math.sqrt(sum(design.blocks(len(of_groups))) + 1) * of_group) ** 2)
+    found = evidence_of(tuned, w)
+    assert found.least == pytest.approx((tuned.ridge[:, None] * w**2).sum() - taken)
+    assert found.variance == pytest.approx((tuned.deviations[:, None] ** 2 * w**2).sum() + sum(of_groups))
+
+    information = design.rows * _variance(_scores(design, w))
+    weight = (information * 0.5) ** 2 / ((information * 0.5) ** 2 + found.variance)
+    expected = min(max(1 + found.least / information * weight, 1.0), 3.0)
+    moved = w + (
+        rng.normal(0, 9, (design.columns, 1)) if design.outputs > 1 else 0
+    )  # what all outputs share is nothing
+    assert stretch_of(tuned, moved) == pytest.approx(expected)
+    assert expected > 1
+
+
+def test_scores_of_no_rows_are_not_stretched() -> None:
+    tuned = Tuned(design_of([2, 3], 2, 0.0), Fraction(1))
+    assert stretch_of(tuned, np.full((5, 1), 50.0)) == 1.0

@@ -1,0 +1,363 @@
+"""Fits of an additive model, against the same written out plainly: gradients, Hessians, bounds, more digits."""
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import mpmath
+import numpy as np
+import pytest
+from dpframework_trees.additive import Design, fitting, noise, perturbation
+from dpframework_trees.additive.design import Tuned
+from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps, lattice_of, minimised, on_lattice
+from dpframework_trees.additive.queries import LogisticRows
+from dpframework_trees.additive.refinement import _Exact, inverse_of, refined
+from dpframework_trees.kernels import add_curvature, add_residuals
+from scipy.special import softmax
+
+import dpframework as dpf
+from dpframework import InMemory, Relation, Threads
+from dpframework.mechanisms.randomness import SeededRandomness
+
+TWO = Design([(0, 1), (0, 1, 2)], 2, 40, 2000)
+FOUR = Design([(0, 1), (0, 1, 2)], 4, 40, 2000)
+each_design = pytest.mark.parametrize("design", [TWO, FOUR], ids=["two", "four"])
+
+
+def some_rows(design: Design, number: int, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, size, number) for size in (*design.sizes, 1)]
+    cells = np.column_stack([code + first for code, first in zip(codes, design.first_cells, strict=True)])
+    return Rows(cells.astype(np.uint16), rng.integers(0, design.classes, number).astype(np.uint16), design)
+
+
+def some_loss(design: Design, number: int, epsilon: Any = 1) -> Loss:
+    tuned = Tuned(design, Fraction(epsilon))
+    rng = np.random.default_rng(1)
+    return Loss(some_rows(design, number), tuned, rng.normal(0, 9, (design.columns, design.outputs)))
+
+
+def columns_of(rows: Rows) -> np.ndarray:
+    """Return what each row has in each column, shape (rows, columns)."""
+    return rows.design.of_cells[:, rows.cells].sum(axis=2).T
+
+
+def plain_probabilities(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
+    scores = columns_of(rows) @ coefficients
+    return softmax(scores if scores.shape[1] > 1 else np.column_stack([0 * scores, scores]), axis=1)
+
+
+def outcomes(rows: Rows) -> np.ndarray:
+    return np.eye(rows.design.classes)[rows.classes]
+
+
+def off(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
+    """Return each row's probabilities less its outcome, shape (rows, outputs)."""
+    found = plain_probabilities(rows, coefficients) - outcomes(rows)
+    return found if rows.design.outputs > 1 else found[:, 1:]
+
+
+# --- sums over rows -------------------------------------------------------------------------------------------------
+
+
+@each_design
+@pytest.mark.parametrize("number", [0, 1, 511, 512, 513, 1100])
+def test_residuals_are_added_up_exactly_in_fixed_point(design: Design, number: int) -> None:
+    """Each row's is rounded to a multiple of 2**-52, and the sum is that of all: whole numbers, in two parts."""
+    rows, rng = some_rows(design, number), np.random.default_rng(2)
+    coefficients = rng.normal(0, 2, (design.columns, design.outputs))
+    theta = np.ascontiguousarray(design.of_cells.T @ coefficients)
+    high, low = np.full(theta.shape, 5), np.full(theta.shape, 7)
+    add_residuals(rows.cells, rows.classes, theta, high, low)
+    found = [
+        [(int(h) - 5) * 2**26 + int(lo) - 7 for h, lo in zip(*pair, strict=True)]
+        for pair in zip(high, low, strict=True)
+    ]
+    expected = np.zeros(theta.shape)
+    np.add.at(expected, rows.cells, off(rows, coefficients)[:, np.newaxis, :])
+    assert np.array(found, dtype=float) * 2.0**-52 == pytest.approx(expected, abs=1e-11)
+    assert (low >= 7).all()
+    assert (low - 7 < 3 * 2**26).all()  # a part of 26 bits for each 512 rows
+    of_cells = np.array(found, dtype=object)
+    for first, size in zip(design.first_cells, design.sizes, strict=False):  # every row is in a cell of each attribute
+        assert of_cells[first : first + size].sum(axis=0).tolist() == of_cells[-1].tolist()
+    single = np.zeros((2, *theta.shape), dtype=np.int64)
+    for k in range(number):
+        add_residuals(rows.cells[k : k + 1], rows.classes[k : k + 1], theta, *single)
+    ones = [[int(h) * 2**26 + int(lo) for h, lo in zip(*pair, strict=True)] for pair in zip(*single, strict=True)]
+    assert found == ones
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0, -1.0, 40.0, -40.0, 800.0, -800.0])
+def test_a_residual_is_right_to_its_last_bits_however_large_the_score(score: float) -> None:
+    """Probabilities of 1e-17 too, of either of two classes and of several."""
+    cells = np.zeros((1, 1), dtype=np.uint16)
+    for scores in ([score], [score, 0.0, 0.5]):
+        p = [mpmath.exp(s) for s in ([0.0, *scores] if len(scores) == 1 else scores)]
+        p = [each / mpmath.fsum(p) for each in p]
+        for own in range(len(p)):
+            high, low = np.zeros((2, 1, len(scores)), dtype=np.int64)
+            add_residuals(cells, np.array([own], dtype=np.uint16), np.array([scores]), high, low)
+            exact = [each - (c == own) for c, each in enumerate(p)][-len(scores) :]
+            for c, each in enumerate(exact):
+                found = int(high[0, c]) * 2**26 + int(low[0, c])
+                assert abs(found - each * 2**52) <= 0.5 + 12 * abs(each)  # rounded once, and (8 + C) u before
+
+
+@each_design
+def test_curvature_is_the_second_derivative_of_each_pair_of_cells(design: Design) -> None:
+    rows, rng = some_rows(design, 60), np.random.default_rng(3)
+    coefficients = rng.normal(0, 1, (design.columns, design.outputs))
+    p, outputs, cells = plain_probabilities(rows, coefficients), design.outputs, design.of_cells.shape[1]
+    found = np.full((outputs, outputs, cells, cells), 4.0)
+    add_curvature(rows.cells, np.ascontiguousarray(design.of_cells.T @ coefficients), found)
+    p = p if outputs > 1 else p[:, 1:]
+    expected = np.full(found.shape, 4.0)
+    for row, of_row in zip(rows.cells, p, strict=True):
+        for c, e in itertools.combinations_with_replacement(range(outputs), 2):
+            for j, m in itertools.combinations_with_replacement(row, 2):
+                expected[c, e, j, m] += of_row[c] * ((c == e) - of_row[e])
+    assert found == pytest.approx(expected)
+
+
+# --- the loss -------------------------------------------------------------------------------------------------------
+
+
+@each_design
+@pytest.mark.parametrize("times", [1.0, 16.0])
+def test_gradient_and_hessian_are_those_of_the_loss(design: Design, times: float) -> None:
+    loss = attrs.evolve(some_loss(design, 70), times=times)
+    coefficients = np.random.default_rng(4).normal(0, 1, (design.columns, design.outputs))
+    X = columns_of(loss.rows)
+    of_rows = times * X.T @ off(loss.rows, coefficients)
+    assert loss.residuals(coefficients) == pytest.approx(of_rows)
+    whole = of_rows + np.diag(loss.tuned.ridge) @ coefficients + loss.noise
+    assert loss.gradient(coefficients) == pytest.approx(whole)
+    R = np.kron(np.eye(design.outputs), np.diag(loss.tuned.ridge))
+    flat = whole.T.ravel()
+    assert loss.size(whole) == pytest.approx(math.sqrt(flat @ np.linalg.inv(R) @ flat))
+    p = plain_probabilities(loss.rows, coefficients)
+    p = p if design.outputs > 1 else p[:, 1:]
+    expected = R.copy()
+    for x, of_row in zip(X, p, strict=True):
+        expected += times * np.kron(np.diag(of_row) - np.outer(of_row, of_row), np.outer(x, x))
+    assert loss.hessian(coefficients) == pytest.approx(expected)
+
+
+@each_design
+@pytest.mark.parametrize("number", [0, 70])
+def test_the_bound_adds_up_what_the_module_derives(design: Design, number: int) -> None:
+    loss, u = some_loss(design, number), 2.0**-53
+    ridge, n = loss.tuned.ridge[:, None], design.columns * design.outputs
+    lowest = math.sqrt(ridge.min())
+    # half a step of the noise's lattice in each coordinate
+    half = math.sqrt(n * (float(loss.tuned.step) / 2) ** 2) / lowest
+    assert loss.of_noise == pytest.approx(half * (1 + 2.0**-30), rel=1e-12)
+    coefficients = minimised(loss.rows, loss.tuned, loss.noise)  # where no part hides the others
+    sums = loss.residuals(coefficients)
+    exact = loss.size(sums + ridge * coefficients + loss.noise)
+    rounded = 4 * u * loss.size(np.abs(sums) + np.abs(ridge * coefficients) + np.abs(loss.noise))
+    attributes = len(design.sizes) + 1
+    of_rows = math.sqrt(design.outputs * attributes * ((28 + design.classes) * u * number) ** 2) / lowest
+    parts = [exact, rounded, of_rows, half * (1 + 2.0**-30)]
+    assert loss.bound(coefficients) == pytest.approx(math.fsum(parts) * (1 + 2.0**-30), rel=1e-12)
+    assert min(parts[1:] if number else parts[1:2]) > 1e-7 * math.fsum(parts)
+
+
+@each_design
+def test_no_score_has_more_than_2_to_the_50_steps_of_the_lattice(design: Design) -> None:
+    loss, rng = some_loss(design, 3), np.random.default_rng(6)
+    for size in (1e-9, 2.0**-10, 0.4, 7.0, 1e9):
+        coefficients = rng.normal(0, size, (design.columns, design.outputs))
+        cells = [range(a, a + n) for a, n in zip(design.first_cells, (*design.sizes, 1), strict=True)]
+        largest = sum(max(np.abs(design.of_cells[:, cell] @ coefficients).max() for cell in of_one) for of_one in cells)
+        step = lattice_of(loss, coefficients)
+        assert math.log2(step) == round(math.log2(step))
+        assert step * 2.0**49 < max(largest, 2.0**-10) * (1 + 2.0**-39)
+        assert max(largest, 2.0**-10) <= step * 2.0**50
+        rounded = on_lattice(loss, coefficients)
+        assert (rounded == np.rint(coefficients / step) * step).all()
+        assert np.abs(rounded - coefficients).max() <= step / 2
+    zero = np.zeros((design.columns, design.outputs))
+    assert lattice_of(loss, zero) == 2.0**-60
+
+
+def test_a_largest_score_at_a_power_of_two_is_taken_for_one_above_it() -> None:
+    """Its sum was rounded: a share of 2**-40 more covers that."""
+    ones = np.array([[0.5], [0.25], [0.25], [0.25], [0.25]])  # 1/2 + 1/4 + 1/4 at most
+    assert lattice_of(some_loss(TWO, 1), ones) == 2.0 ** (1 - 50)
+    assert lattice_of(some_loss(TWO, 1), ones * (1 - 2.0**-30)) == 2.0**-50
+
+
+@each_design
+@pytest.mark.parametrize("number", [0, 30])
+def test_a_fit_ends_where_the_gradient_is_as_small_as_is_asked(design: Design, number: int) -> None:
+    loss = some_loss(design, number)
+    found = minimised(loss.rows, loss.tuned, loss.noise)
+    assert loss.bound(found) <= loss.tuned.gradient_error
+    steps = fitted_steps(loss.rows, loss.tuned, loss.noise)
+    assert steps.tolist() == np.rint(found / loss.tuned.release_step).tolist()
+    if number == 0:  # the minimum of w'Rw / 2 + b'w
+        assert found == pytest.approx(-loss.noise / loss.tuned.ridge[:, None])
+
+
+def test_what_is_far_away_is_put_at_2_to_the_61_steps(monkeypatch: Any) -> None:
+    loss = some_loss(TWO, 2)
+    most = 2.0**61 * loss.tuned.release_step
+    far = np.array([[most * 4], [-most * 4], [0.0], [most / 2], [-most / 2]])
+    monkeypatch.setattr(fitting, "minimised", lambda *_: far)
+    monkeypatch.setattr(Loss, "bound", lambda *_: 0.0)
+    assert fitted_steps(loss.rows, loss.tuned, loss.noise).ravel().tolist() == [2**61, -(2**61), 0, 2**60, -(2**60)]
+
+
+# --- more digits ----------------------------------------------------------------------------------------------------
+
+
+@each_design
+def test_gradients_in_more_digits_are_those_of_floats(design: Design) -> None:
+    """Rows that are alike are looked at once, as often as they occur."""
+    loss = some_loss(design, 120)
+    coefficients = np.random.default_rng(8).normal(0, 1, (design.columns, design.outputs))
+    with mpmath.workprec(200):
+        exact = _Exact(loss)
+        assert sum(exact.counts) == 120
+        assert len(exact.counts) == len(
+            {(*cells, c) for cells, c in zip(loss.rows.cells.tolist(), loss.rows.classes, strict=True)}
+        )
+        at = np.array([[mpmath.mpf(float(w)) for w in row] for row in coefficients], dtype=object)
+        gradient, largest = exact.gradient(at)
+        assert np.array(gradient, dtype=float) == pytest.approx(loss.gradient(coefficients))
+        ridged = np.abs(loss.tuned.ridge[:, None] * coefficients).max()
+        assert float(largest) == pytest.approx(max(ridged, np.abs(loss.noise).max()) + 120)
+        assert float(exact.size(gradient)) == pytest.approx(loss.size(loss.gradient(coefficients)))
+        # no eigenvalue of the Hessian is above it, wherever that is taken
+        steepest = loss.tuned.ridge.max() + 120 * len(design.widths) / 2
+        assert float(exact.steepest) == pytest.approx(steepest)
+    for size in (0.0, 1.0, 5.0):
+        assert np.linalg.eigvalsh(loss.hessian(size * coefficients)).max() <= steepest
+
+
+@each_design
+@pytest.mark.parametrize("inverse", [True, False])
+def test_where_floats_end_more_digits_go_on_to_any_gradient(design: Design, inverse: bool, monkeypatch: Any) -> None:
+    """Of 1e-70 too, which takes digits that are doubled: compared with Newton's method in 400 digits."""
+    loss = some_loss(design, 12, 20)
+    start = minimised(loss.rows, loss.tuned, loss.noise) + 0.01
+    if not inverse:
+        monkeypatch.setattr("dpframework_trees.additive.refinement.inverse_of", lambda _: None)
+    enough, unit = (1e-70, 2.0**-50) if inverse else (1e-3, 2.0**-10)
+    found = refined(loss, start, enough, unit)
+    with mpmath.workprec(1300):
+        exact, at = _Exact(loss), np.array([[mpmath.mpf(float(w)) for w in row] for row in start], dtype=object)
+        newton = np.linalg.inv(loss.hessian(minimised(loss.rows, loss.tuned, loss.noise)))
+        for _ in range(60):
+            gradient, _ = exact.gradient(at)
+            steps = newton.astype(object) @ gradient.T.ravel()
+            at = at - steps.reshape(gradient.T.shape).T
+        off_by = [
+            abs(mpmath.mpf(int(k)) * unit - w)
+            for row, of_row in zip(found, at, strict=True)
+            for k, w in zip(row, of_row, strict=True)
+        ]
+        away = enough / math.sqrt(loss.tuned.ridge.min())  # w - w* in the norm of R is no longer than the gradient
+        assert float(max(off_by)) <= unit / 2 + away * math.sqrt(1 / loss.tuned.ridge.min())
+
+
+def test_an_inverse_is_none_where_floats_have_none() -> None:
+    assert inverse_of(np.zeros((2, 2))) is None
+    assert inverse_of(np.diag([1e-320, 1.0])) is None  # its inverse is infinite
+    found = inverse_of(np.array([[2.0, 0.0], [0.0, 4.0]]))
+    assert found is not None
+    assert found.tolist() == [[0.5, 0.0], [0.0, 0.25]]
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", [InMemory(), Threads(3)], ids=["one block", "three"])
+def test_the_rows_of_a_fit_are_the_cells_of_their_codes(engine: dpf.Engine) -> None:
+    schema = dpf.Schema(
+        [
+            dpf.Numeric("n", 0, 9, bins=4, missing=True),
+            dpf.Boolean("unused"),
+            dpf.Boolean("b"),
+            dpf.Categorical("class", ["x", "y", "z"]),
+        ]
+    )
+    codes = np.stack([np.random.default_rng(0).integers(0, a.size, 50) for a in schema])
+    design = Design([(0, 0, 1, 1, 2), (0, 1)], 3, 50, 50)
+    query = LogisticRows(schema["class"], ("n", "b"))
+    found = query.evaluate(engine, engine.load(dpf.Table.from_codes(schema, codes)), design=design)
+    merged = np.array([0, 0, 1, 1, 2])[codes[0]]
+    assert found.cells.tolist() == np.column_stack([merged, 3 + codes[2], np.full(50, 5)]).tolist()
+    assert found.classes.tolist() == codes[3].tolist()
+    assert found.design is design
+    compared = query.coordinates(found)
+    assert len(set(np.round(compared, 9).tolist())) > len(compared) / 2
+
+
+def test_as_many_rows_as_the_design_allows_are_fitted() -> None:
+    design = attrs.evolve(TWO, most_rows=4)
+    given = perturbation.ObjectivePerturbation(1).calibrate(
+        LogisticRows(dpf.Boolean("class"), ("a", "b")).facts(), Relation.ADD_OR_REMOVE_ONE
+    )
+    assert given is not None
+    found = given.mechanism.release(some_rows(design, 4), given, SeededRandomness(0))
+    assert found.shape == (design.columns, 1)
+    with pytest.raises(dpf.InputError, match="more rows than a fit allows; set max_rows"):
+        given.mechanism.release(some_rows(design, 5), given, SeededRandomness(0))
+    assert given.mechanism.log_density(some_rows(design, 4), np.zeros((2, 1)), given) == -math.inf
+    assert given.mechanism.log_density(some_rows(design, 4), np.full((5, 1), np.nan), given) == -math.inf
+
+
+# --- noise ----------------------------------------------------------------------------------------------------------
+
+
+class Scripted(SeededRandomness):
+    """Gives words that are told."""
+
+    def __init__(self, words: list[int]) -> None:
+        super().__init__(0)
+        self._words = words
+
+    def words(self, size: int) -> Any:
+        found, self._words = self._words[:size], self._words[size:]
+        assert len(found) == size
+        return np.array(found, dtype=np.uint64)
+
+
+def test_a_large_integer_is_made_of_as_many_bits_as_it_needs_the_highest_of_its_words() -> None:
+    """The words in order, the first the lowest; what is not below the bound is drawn again."""
+    assert noise.uniform_below(2**64, Scripted([12345])) == 12345
+    assert noise.uniform_below(2**63, Scripted([2**64 - 1])) == 2**63 - 1
+    assert noise.uniform_below(2**64 + 1, Scripted([1, 2])) == (1 + 2 * 2**64) >> 63
+    assert noise.uniform_below(6, Scripted([7 << 61, 6 << 61, 5 << 61])) == 5
+    assert noise.uniform_below(1, Scripted([])) == 0
+
+
+def test_points_of_products_of_balls_are_counted() -> None:
+    for blocks in ((1,), (1, 2), (2, 2, 3)):
+        for radius in range(4):
+            each = [
+                sum(sum(map(abs, point)) <= radius for point in itertools.product(range(-radius, radius + 1), repeat=m))
+                for m in blocks
+            ]
+            assert noise.group_points(blocks, radius) == math.prod(each)
+
+
+@pytest.mark.parametrize("size", range(4))
+def test_subsets_are_drawn_of_the_numbers_from_one_on(size: int) -> None:
+    """All of them, and no others: 2,000 draws miss one of ten with probability below 1e-90."""
+    randomness = SeededRandomness(2)
+    drawn = {frozenset(noise._subset(5, size, randomness)) for _ in range(2000)}
+    assert drawn == set(map(frozenset, itertools.combinations(range(1, 6), size)))
+
+
+def test_points_lie_in_their_ball_and_reach_all_of_it() -> None:
+    randomness = SeededRandomness(3)
+    drawn = {tuple(noise.ball_point(3, 2, randomness).tolist()) for _ in range(2000)}
+    assert drawn == {p for p in itertools.product(range(-2, 3), repeat=3) if sum(map(abs, p)) <= 2}
+    cube = {tuple(noise.group_noise((1, 1), 0.3, randomness).tolist()) for _ in range(2000)}
+    assert set(itertools.product((-1, 0, 1), repeat=2)) <= cube
