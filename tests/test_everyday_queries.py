@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -172,6 +174,114 @@ def test_bins_of_its_own_are_counted_from_raw_values() -> None:
     found = JointHistogram([coarse, schema["ill"]]).evaluate(engine, engine.load(table))
     assert found.tolist() == [[1, 0], [1, 1], [1, 1], [0, 1]]
     assert JointHistogram([GAPS]).evaluate(engine, engine.load(table)).tolist() == [2, 1, 1, 1, 1]
+
+
+X = dpf.Numeric("x", -2, 8, bins=2)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "points"),
+    [(-2, 8, 11), (-1.5, 7.5, 4097), (-2, 7.5, 4097), (-1.5, 8, 4097), (0, 1, 2)],
+)
+def test_points_of_a_grid_are_equally_far_apart(lower: float, upper: float, points: int) -> None:
+    query = QuantileScores(X, lower, upper)
+    grid = query.candidates()
+    assert len(grid) == points
+    assert query.step == (upper - lower) / (points - 1)
+    assert np.diff(grid) == pytest.approx(query.step, rel=1e-9)
+
+
+def test_each_value_counts_as_the_nearest_point() -> None:
+    rows = (-2.0, -1.51, -1.5, -1.49, -0.5, 0.49, 7.49, 7.5, 8.0)
+    nearest = [-2, -2, -1, -1, 0, 0, 7, 8, 8]
+    of_grid = QuantileScores(X)
+    table = dpf.Table.from_codes(dpf.Schema([X]), [[0] * 6 + [1] * 3], {"x": np.array(rows)})
+    engine = dpf.InMemory()
+    counts = engine.sum(engine.load(table), of_grid.count)
+    assert counts.tolist() == [nearest.count(point) for point in of_grid.candidates()]
+    within = QuantileScores(X, -1, 2)  # what lies beyond its bounds counts as they do
+    assert engine.sum(engine.load(table), within.count).tolist() == [4, 2, 0, 3]
+
+
+def test_scores_end_at_the_most_rows_that_a_table_has_and_their_rounding_is_one_step_there() -> None:
+    query = QuantileScores(AGE, quantile="0.3")
+    counts = np.array([2**34, 0, 0, 0, 2**31])
+    assert query.answer(counts).min() == -(2.0**31)
+    assert query.rounding == Fraction(math.ulp(2.0**31))
+    many = np.array([1_234_567_891, 3, 0, 7, 5])
+    aim = Fraction(3, 10) * int(many.sum())
+    upto = np.cumsum(many).tolist()
+    for score, count, end in zip(query.answer(many).tolist(), many.tolist(), upto, strict=True):
+        exact = -max(Fraction(0), end - count - aim, aim - end)
+        assert abs(Fraction(score) - exact) <= query.rounding
+
+
+def test_quantiles_have_six_decimals() -> None:
+    for value in ("0.000001", "0.999999", Fraction(1, 10**6), Fraction(1, 3), 0.25):
+        assert QuantileScores(AGE, quantile=value).quantile == Fraction(value)
+    assert QuantileScores(AGE).quantile == Fraction(1, 2)
+    for value in (Fraction(1, 10**6 + 1), "0.0000001"):
+        with pytest.raises(dpf.InputError, match=f"^the quantile {value} has more than six decimals; round it$"):
+            QuantileScores(AGE, quantile=value)
+    for value in (0, 1, "1.5"):
+        with pytest.raises(dpf.InputError, match=f"^a quantile is a number between 0 and 1, not {value}$"):
+            QuantileScores(AGE, quantile=value)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "centre", "step"),
+    [
+        (0, 4, 0, 2**-28),
+        (-3, 1.5, 0, 2**-28),
+        (-1, 1.5, 0, 2**-29),
+        (0, 2**30, 0, 1),
+        (0, 2**30 + 1, 0, 2),
+        (2, 5, 3.5, 2**-29),
+    ],
+)
+def test_a_step_is_the_power_of_two_above_a_2_30th_of_the_largest_difference(
+    lower: float, upper: float, centre: float, step: float
+) -> None:
+    query = BoundedSum(dpf.Numeric("x", lower, upper, bins=2), centre=centre)
+    assert query.step == step
+    largest = Fraction(max(abs(lower - centre), abs(upper - centre)))
+    assert largest / 2**30 <= step < largest / 2**29
+
+
+def test_sums_are_of_rounded_values_and_off_by_half_a_step_each() -> None:
+    values = np.random.default_rng(1).uniform(-3, 1.5, 500)
+    query = BoundedSum(DEBT, centre=0.25)
+    (found,) = answered(query, tuple(values))
+    exact = sum((Fraction(value) - Fraction(1, 4) for value in values.tolist()), Fraction(0))
+    assert (Fraction(float(found)) / Fraction(query.step)).denominator == 1
+    assert abs(Fraction(float(found)) - exact) <= 250 * Fraction(query.step)
+    low, high = answered(BoundDistances(DEBT), tuple(values))
+    widths = sum(((Fraction(value) + 3) / Fraction(9, 2) for value in values.tolist()), Fraction(0))
+    assert abs(Fraction(float(low)) - widths) <= Fraction(251, 2**30)
+    assert low + high == 500
+
+
+def test_what_is_asked_is_told_in_words() -> None:
+    assert BoundedSum(AGE).text == "sum of 'age' within [0, 4]"
+    assert BoundedSum(AGE, 1, 2.5, centre=2).text == "sum of 'age' within [1, 2.5], less 2"
+    assert BoundDistances(AGE).text == "distances from both bounds of 'age' within [0, 4]"
+    assert QuantileScores(AGE, quantile="0.3").text == "distances in rows from the quantile 3/10 of 'age' within [0, 4]"
+    assert [declared.source for declared in BoundedSum(GAIN, centre=3.5).sensitivities] == [
+        "a row adds between -1.5 and 1.5"
+    ] * 3
+    for query, length, whole in ((BoundedSum(AGE), 1, False), (BoundDistances(AGE), 2, False)):
+        assert (query.answer_length, query.integer, query.attributes) == (length, whole, ("age",))
+        assert (query.rounding, query.gathers, query.histograms, query.for_rows(3)) == (0, False, (), ())
+    assert BoundedSum(AGE) == BoundedSum(AGE, 0, 4, centre=0.0)
+
+
+def test_bounds_may_be_those_of_the_schema_and_not_beyond() -> None:
+    assert (BoundedSum(AGE, 0, 4).lower, BoundedSum(AGE, 0, 4).upper) == (0.0, 4.0)
+    for lower, upper in ((0, 0), (3, 2), (-0.5, 3), (1, 4.5), (4, 4)):
+        with pytest.raises(
+            dpf.InputError, match=r"of 'age' must be increasing, and within those of the schema, \[0, 4\]"
+        ):
+            BoundedSum(AGE, lower, upper)
 
 
 @pytest.mark.parametrize(

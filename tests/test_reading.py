@@ -160,6 +160,41 @@ def test_a_form_is_its_own_form_and_every_number_of_it_has_it(number):
     assert of_text(label_of(form)) == form
 
 
+def test_a_narrow_number_is_the_shortest_decimal_that_rounds_to_it():
+    for value in (0.1, 0.3, 1 / 3, 8388607.5, 0.12345679, 16777.217, 1.17549435e-38, 1e-45):
+        narrow = np.float32(value)
+        form = of_number(float(narrow))
+        assert np.float32(form) == narrow
+        for digits in range(9):  # none with fewer digits rounds to it
+            shorter = float(f"{float(narrow):.{digits}e}")
+            if np.float32(shorter) == narrow:
+                assert form == shorter
+                break
+            assert form != shorter
+    needs_nine = float(np.nextafter(np.float32(1000), np.float32(1001)))
+    assert of_number(needs_nine) == float(f"{needs_nine:.9g}") != float(f"{needs_nine:.8g}")
+    assert of_number(0.1 + 2**-50) == 0.1 + 2**-50
+    assert numbers_of(0.1) == (0.1, float(np.float32(0.1)))
+    assert (numbers_of(3.0), numbers_of(math.inf), numbers_of(0.5)) == ((3.0,), (math.inf,), (0.5,))
+    assert numbers_of(0.1 + 2**-50) == (0.1 + 2**-50,)
+
+
+def test_ids_keep_their_digits_up_to_sixty():
+    texts = {
+        "1e60": "1" + "0" * 60,
+        "1e61": "1e61",
+        "-1e-60": "-0." + "0" * 59 + "1",
+        "1e-61": "1e-61",
+        "1." + "0" * 58: "1",
+        "1." + "0" * 59: "1." + "0" * 59,
+        "-0.0": "0",
+        "-2.50": "-2.5",
+        "inf": "inf",
+        "1_0": "1_0",
+    }
+    assert {text: of_id(text) for text in texts} == texts
+
+
 def test_texts_that_are_no_numbers():
     for text in ("007", "+1", "1_000", "0x10", "1.", ".5", "one", "1 2", "--1", "NaN", "٣"):
         assert of_text(f" {text} ") == text

@@ -16,6 +16,7 @@ Labels of a schema are read by the same rule. A numeric attribute takes the numb
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import struct
@@ -39,7 +40,7 @@ def of_text(text: str) -> Form | None:
     stripped = text.strip()
     if _NUMBER.fullmatch(stripped):
         return of_number(float(stripped))
-    if len(stripped) < 6 and (truth := TRUTHS.get(stripped.lower())) is not None:
+    if (truth := TRUTHS.get(stripped.lower())) is not None:
         return truth
     return stripped or None
 
@@ -56,12 +57,10 @@ def of_number(number: float) -> float | None:
         return None
     if number.is_integer() or math.isinf(number):
         return number + 0.0  # -0.0 becomes 0.0
-    if _narrow(number) == number:
-        for digits in range(1, 10):
-            short = float(f"{number:.{digits}g}")
-            if _narrow(short) == number:
-                return short
-    return number
+    if _narrow(number) != number:
+        return number
+    shorter = (float(f"{number:.{digits}g}") for digits in itertools.count())
+    return next(short for short in shorter if _narrow(short) == number)  # with nine digits at the latest
 
 
 def numbers_of(form: float) -> tuple[float, ...]:

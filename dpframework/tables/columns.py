@@ -205,11 +205,11 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
         return floats, np.zeros(len(floats), dtype=np.bool_)
     texts = series
     parsed = texts.cast(pl.Float64, strict=False)
-    if parsed.null_count() > texts.null_count():
+    if parsed.null_count() != texts.null_count():
         # Space around a number, and truths among numbers, are rare, and stripping every cell is not free.
         texts = texts.str.strip_chars()
         parsed = texts.cast(pl.Float64, strict=False)
-    if parsed.null_count() > texts.null_count():
+    if parsed.null_count() != texts.null_count():
         truths = texts.str.to_lowercase().replace_strict(TRUTHS, default=None, return_dtype=pl.Float64)
         parsed = parsed.fill_null(truths)
     strange = parsed.is_null() & texts.is_not_null() & (texts != "").fill_null(False)

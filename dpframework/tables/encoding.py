@@ -62,7 +62,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
     >>> code_dtype(256), code_dtype(257)
     (dtype('uint8'), dtype('uint16'))
     """
-    return np.dtype(np.min_scalar_type(max(size - 1, 0)))
+    return np.dtype(np.min_scalar_type(size - 1))
 
 
 class Unfit(enum.Enum):
@@ -268,7 +268,7 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
     labels = [form for form in code_of if isinstance(form, str)]
     place = series.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.UInt32)
     codes = np.asarray(np.array([*map(code, labels), MISSING], dtype=np.int32)[place.fill_null(len(labels)).to_numpy()])
-    if place.null_count() > series.null_count():
+    if place.null_count() != series.null_count():
         others = (place.is_null() & series.is_not_null()).to_numpy()
         spelled = series.filter(pl.Series(others))
         distinct = spelled.unique()
@@ -298,7 +298,7 @@ def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int])
 
 def _small_whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int16] | None:
     """Return numbers as small integers if all but the missing ones are whole and in [0, _SMALL), else None."""
-    known = np.nan_to_num(numbers, nan=0.0, posinf=-1.0, neginf=-1.0)
+    known = np.nan_to_num(numbers)  # missing ones are 0, infinite ones are not small
     if not len(known) or not (known.min() >= 0 and known.max() < _SMALL):
         return None
     whole = known.astype(np.int16)
