@@ -385,6 +385,18 @@ def test_a_failure_while_a_piece_is_read_tells_its_sentence_only_if_it_shows_no_
     assert cloudpickle.loads(worker.read(1, 0, other)) == holder.Failed("TypeError")
 
 
+def test_a_worker_that_holds_some_of_the_pieces_only_says_so(files: TableFiles) -> None:
+    worker, (first, *_) = Holder(), files.pieces(1)
+    assert cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((first, b"key", ())))).found.rows == ROWS
+    asked = cloudpickle.dumps(((holder.Asked(1, (), (JOINT.count,)),), ()))
+    assert cloudpickle.loads(worker.counts(1, [0], asked))[0].sum() == ROWS
+    assert cloudpickle.loads(worker.counts(1, [0, 1], asked)) == holder.Absent()
+    assert cloudpickle.loads(worker.counts(1, [1, 0], asked)) == holder.Absent()
+    sample = cloudpickle.dumps((holder.Asked(1, (), ()), 5, holder.Mask.of(np.ones(ROWS, dtype=bool))))
+    assert cloudpickle.loads(worker.sample(1, 1, sample)) == holder.Absent()
+    assert cloudpickle.loads(worker.sample(1, 0, sample)) == 5
+
+
 def test_a_digest_is_of_every_code_and_value() -> None:
     schema = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 10, bins=2)])
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.lab.evaluation.rows import columns_of
-from dpframework.queries import Match, MatchScores, binary_tests, choices_carried, match_counts
+from dpframework.queries import Match, MatchScores, binary_tests, choices_carried, match_counts, rows_meant
 from dpframework.queries.matches import DISTINCT
 from dpframework.tables.engines import _Blocks
 from dpframework.verify.conformance import QueryConformance
@@ -183,6 +183,42 @@ def test_more_budget_or_rows_carry_more_choices_and_at_least_one() -> None:
     assert carried(Fraction(1, 20), max_rows=10**6) == carried(Fraction(1, 20), max_rows=10**4) == 3
     assert carried(Fraction(1, 2)) == carried(Fraction(1, 2), rows=2_500) == 9
     assert carried(Fraction(1, 4)) == carried(Fraction(1, 4), rows=2_500) == 4
+
+
+def test_how_many_rows_are_meant() -> None:
+    def meant(**rows: int) -> int:
+        return rows_meant(dpf.Schema(list(SCHEMA), **rows))
+
+    assert [meant(), meant(rows=7), meant(rows=20_000), meant(rows=7, max_rows=9)] == [2_500, 7, 20_000, 7]
+    assert [meant(max_rows=n) for n in (9_999, 10_000, 10_001)] == [9_999, 10_000, 10_000]
+
+
+@pytest.mark.parametrize("candidates", [0, 1, 2, 1000])
+def test_choices_are_as_many_as_leave_each_near_the_best(candidates: int) -> None:
+    """ln(m) / e rows of the best by the share e of each: eight in a hundred of the rows."""
+    schema = dpf.Schema(list(SCHEMA), rows=1000)
+    for epsilon in (Fraction(1, 50), Fraction(1, 5), Fraction(7, 10), 3):
+        carried = choices_carried(Fraction(epsilon), schema, candidates, most=40)
+        assert carried == min(40, max(1, round(80 * float(epsilon) / np.log(max(candidates, 2)))))
+
+
+def test_matches_are_made_when_they_are_asked_for() -> None:
+    query = MatchScores(LEFT, [SCHEMA["wolf"], *RIGHT], "0.3")
+    matches = query.candidates()
+    left, right = query.tests
+    pairs = [
+        Match(one, other, opposite)
+        for opposite in (False, True)
+        for one in left
+        for other in right
+        if one.attribute != other.attribute
+    ]
+    assert list(matches) == pairs
+    assert matches[2:9:3] == pairs[2:9:3]
+    assert matches[-1] == pairs[-1]
+    assert query.text == "rows by which each pair of tests surpasses a Jaccard index of 0.3"
+    assert query.attributes == ("wolf", "zone", "snow", "rain")
+    assert not query.integer
 
 
 CHOICES = [[], KNOWN[:1], KNOWN, KNOWN[1:], [*KNOWN[1:], Equals("zone", "south")], []]

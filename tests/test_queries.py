@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 import dpframework as dpf
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Marginals, PiecewiseScores, Supports
+from dpframework.queries.answers import answer_of, answers_of, engine_of, function_of
 from dpframework.queries.base import Declared, Norm, QueryFacts
 
 SCHEMA = dpf.Schema(
@@ -173,6 +176,120 @@ def test_texts_and_attributes() -> None:
     assert JointHistogram([ILL, C]).candidates()[:3] == [("false", "x"), ("false", "y"), ("true", "x")]
     assert Supports([dpf.Equals("c", "x")]).text == "supports of 1 descriptions"
     assert Histogram(ILL).candidates() == ("false", "true", "missing")
+
+
+def test_the_words_for_several_attributes() -> None:
+    letters = [dpf.Boolean(name) for name in "abcde"]
+    assert Histogram(ILL).text == JointHistogram([ILL]).text == Marginals([ILL]).text == "histogram of ill"
+    assert Marginals(letters[:4]).text == "histograms of a, b, c, d"
+    assert Marginals(letters).text == "histograms of 5 attributes"
+    assert Marginals(letters).attributes == JointHistogram(letters).attributes == tuple("abcde")
+    assert (Histogram(ILL).attributes, Count().attributes) == (("ill",), ())
+    assert Supports([dpf.Equals("c", "x"), dpf.Equals("ill", "true")]).attributes == ("c", "ill")
+
+
+def test_what_a_query_declares_unless_it_says_otherwise() -> None:
+    query = UnknownCells()
+    facts = QueryFacts("unknown-cells", "unknown-cells", (), True, None, query.sensitivities)
+    assert query.facts() == facts
+    assert (facts.rounding, facts.histograms, facts.gathers) == (0, (), False)
+    assert query.sensitivities == Histogram(C).sensitivities
+    assert query.for_rows(7) == ()
+    assert query.coordinates([1, 2]).tolist() == [1, 2]
+    assert dpf.queries.CandidateScores.integer is False
+    assert [one.histograms for one in (JointHistogram([ONLY]), JointHistogram([C]))] == [(), (2,)]
+    norms = [declared.norm for declared in JointHistogram([ONLY]).sensitivities]
+    assert Norm.HISTOGRAMS not in norms
+    read = Declared(facts, (sensitivity("l1", 1),))
+    assert (read.gathers, read.for_rows(3), read.facts()) == (False, (sensitivity("l1", 1),), facts)
+
+
+@attrs.frozen
+class Greedy(dpf.Query):
+    """Asks for what it likes of the engine, of some attributes that it declares."""
+
+    name = "greedy"
+    attributes: tuple[str, ...] = ()  # type: ignore[assignment]
+
+    def count(self, block: dpf.Block, **inputs: Any) -> NDArray[np.int64]:
+        return np.bincount(block.codes(inputs.get("name", "c")), minlength=3)
+
+    def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
+        count = functools.partial(self.count, **inputs)
+        sums = [engine.sum(rows, count), engine.counts(rows, [count])[0], sum(engine.map(rows, count))]
+        assert sums[0].tolist() == sums[1].tolist() == sums[2].tolist()
+        engine.kept(rows)["seen"] = sums[0]
+        return engine.number(rows), sums[0].tolist(), engine.kept_around(rows) is not None
+
+
+@attrs.frozen
+class TwoRounds(dpf.Query):
+    """Counts once, and once more what depends on that."""
+
+    name = "two-rounds"
+    rounds: int = 2
+
+    def count(self, block: dpf.Block, **inputs: Any) -> NDArray[np.int64]:
+        return np.array([block.rows], dtype=np.int64)
+
+    def counting(self, engine: Any, rows: Any, **inputs: Any) -> Any:
+        found = []
+        for k in range(self.rounds):
+            counts = yield lambda block, k=k: np.array([block.rows * 10**k])
+            found.append(int(counts[0]))
+        return found, inputs
+
+
+class Messages(dpf.InMemory.__mro__[1]):  # type: ignore[misc]
+    """An engine whose calls cost a message; it remembers what was asked for in each."""
+
+    name = "messages"
+    sends_messages = True
+
+    def __init__(self) -> None:
+        super().__init__(blocks=2)
+        self.asked: list[int] = []
+
+    def map(self, rows: Any, function: Any) -> list[Any]:
+        return [function(block) for block in rows]
+
+    def counts_of(self, asked: Any) -> Any:
+        self.asked.append(len(asked))
+        return super().counts_of(asked)
+
+
+CODES = np.array([[0, 1, 2, 1, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 0]])
+
+
+def test_a_query_sees_what_it_declares_however_it_asks() -> None:
+    rows = ENGINE.load(dpf.Table.from_codes(SCHEMA, CODES))
+    part = ENGINE.split(rows, C)[1]
+    assert answer_of(Greedy(("c",)), ENGINE, rows, {}) == (5, [2, 3, 0], False)
+    assert answer_of(Greedy(("c",)), ENGINE, part, {}) == (3, [0, 3, 0], True)
+    assert ENGINE.kept(part)["seen"].tolist() == [0, 3, 0]
+    assert answer_of(Greedy(), ENGINE, rows, {"name": "ill"}) == (5, [2, 2, 1], False)
+    with pytest.raises(dpf.InputError, match="the query reads attribute 'ill', which it does not declare"):
+        answer_of(Greedy(("c",)), ENGINE, rows, {"name": "ill"})
+    assert engine_of(Greedy(), ENGINE) is ENGINE
+    count = Greedy().count
+    assert function_of(Greedy(), count) is count
+    with pytest.raises(dpf.InputError, match="the query reads attribute 'c'"):
+        function_of(Greedy(("ill",)), count)(rows[0])
+
+
+def test_answers_of_several_queries_take_a_message_a_round() -> None:
+    engine, here = Messages(), dpf.InMemory()
+    table = dpf.Table.from_codes(SCHEMA, CODES)
+    asked = [(TwoRounds(), {"a": 1}), (Greedy(("c",)), {}), (Count(), {}), (TwoRounds(0), {}), (TwoRounds(3), {"b": 2})]
+    expected = [([5, 50], {"a": 1}), (5, [2, 3, 0], False), 5, ([], {}), ([5, 50, 500], {"b": 2})]
+    for one, messages in ((engine, [3, 2, 1]), (here, None)):
+        rows = one.load(table)
+        answers = answers_of(one, [(query, rows, inputs) for query, inputs in asked])
+        assert answers == expected
+        if messages is not None:
+            assert engine.asked == messages
+    assert answers_of(engine, []) == []
+    assert engine.asked == [3, 2, 1]
 
 
 @pytest.mark.parametrize("make", [lambda: JointHistogram([]), lambda: Supports([])])

@@ -22,6 +22,7 @@ from dpframework.facts.canonical import of_text
 from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.inference import infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
@@ -410,6 +411,44 @@ def test_from_codes() -> None:
 )
 def test_from_codes_refuses(codes, values, sentence) -> None:
     refused(lambda: Table.from_codes(SCHEMA, codes, values), sentence)
+
+
+def test_whose_rows_they_are() -> None:
+    """Any whole numbers that tell units apart, as many rows of each as the table's unit may have."""
+    unit = PrivacyUnit("person", 2)
+    table = Table.from_codes(SCHEMA, CODES, unit=unit)
+    assert table.unit_codes is None
+    told = table.with_units([70, -3, 70, 10**12, -3])
+    assert told.unit_codes is not None
+    assert (told.unit_codes.dtype, told.unit_codes.tolist()) == (np.uint32, [1, 0, 1, 2, 0])
+    assert not told.unit_codes.flags.writeable
+    again = pickle.loads(pickle.dumps(told))
+    assert (again.unit, again.unit_codes.tolist()) == (unit, [1, 0, 1, 2, 0])
+    assert told.with_units(None).unit_codes is None
+    assert Table.from_codes(SCHEMA, [[], [], []], unit=unit).with_units([]).unit_codes.tolist() == []
+    for codes, sentence in (
+        ([0, 1, 0, 1], "unit_codes must hold one whole number a row"),
+        ([[0], [1], [0], [1], [2]], "unit_codes must hold one whole number a row"),
+        ([0.0, 1.0, 0.0, 1.0, 2.0], "unit_codes must hold one whole number a row"),
+        ([[0], [1, 2]], "unit_codes must be an array of whole numbers"),
+        ([0, 1, 0, 0, 1], "unit_codes give a unit more than 2 rows; its table may have so many"),
+    ):
+        assert refused(lambda given=codes: table.with_units(given)) == sentence
+    with pytest.raises(InputError, match="more than 1 rows"):
+        Table.from_codes(SCHEMA, CODES).with_units([0, 1, 0, 2, 3])
+
+
+def test_values_of_some_attributes_and_middles_of_bins() -> None:
+    schema = Schema([Numeric("x", 0, 10, cuts=[2, 5]), Numeric("y", -1, 1, bins=1), Boolean("b")])
+    table = Table.from_codes(schema, [[0, 1, 2], [0, 0, 0], [1, 0, 1]])
+    assert {name: values.tolist() for name, values in table.values.items()} == {"x": [1, 3.5, 7.5], "y": [0, 0, 0]}
+    assert table.rows == 3
+    assert set(table.with_values(None).values) == {"x", "y"}
+    assert set(table.with_values(["y", "b"]).values) == {"y"}
+    assert set(table.with_values([]).values) == set()
+    html = table._repr_html_()
+    assert "Table(3 attributes; rows are private)" in html
+    assert schema._repr_html_() in html
 
 
 # Files and frames that do not fit
