@@ -145,7 +145,9 @@ class Dask(Engine):
         for _ in range(MOST_LOSSES):
             for one in rows:
                 self._tell_samples(one, missing)
-            parts = {address: sorted(missing & set(table.held_by(address))) for address in sorted(set(table.places.values()))}
+            parts = {
+                address: sorted(missing & set(table.held_by(address))) for address in sorted(set(table.places.values()))
+            }
             calls = {address: ("counts", table.number, pieces, asked) for address, pieces in parts.items() if pieces}
             for address, answer in self._answers(calls):
                 if answer is None:
