@@ -261,6 +261,56 @@ def test_a_move_between_parts_is_two_events_under_replace_one(relation: dpf.Rela
     assert (spread.under(ADD), spread.under(REPLACE)) == (AnyPure(0.5), AnyPure(1.0))
 
 
+def test_events_travel_with_the_pure_epsilon_and_the_rho_of_each_relation() -> None:
+    """Four amounts that differ each, of parts that have no event: any mechanism of the largest pure one, or rho."""
+    accountant, unclaimed = PLDAccountant(ADD, delta="0.1"), ByRelation(None, None)
+    rhos = [ByRelation(Fraction(1, 10), Fraction(3, 10)), ByRelation(Fraction(2, 10), Fraction(5, 10))]
+    losses = [ByRelation(Fraction(1), Fraction(3)), ByRelation(Fraction(2), Fraction(5))]
+    by_rho = [Events(None, None, unclaimed, rho) for rho in rhos]
+    by_loss = [Events(None, None, loss, rho) for loss, rho in zip(losses, rhos, strict=True)]
+    for rule, pure, rho in (
+        (accountant.either, losses[1], rhos[1]),
+        (accountant.parallel, losses[1], rhos[1]),
+        (lambda parts: accountant.spread(parts, 2), losses[1], rhos[1]),
+    ):
+        assert rule(by_rho) == Events(AnyRho(0.2), AnyRho(0.5), unclaimed, rho)
+        assert rule(by_loss) == Events(AnyPure(2.0), AnyPure(5.0), pure, rho)
+    together = accountant.sequential(by_loss)
+    assert together == Events(
+        None, None, ByRelation(Fraction(3), Fraction(8)), ByRelation(Fraction(3, 10), Fraction(8, 10))
+    )
+    cheap = [Events(None, None, unclaimed, ByRelation(rho, rho)) for rho in (Fraction(1, 10), Fraction(2, 10))]
+    assert accountant.parallel(cheap).zcdp == ByRelation(Fraction(2, 10), Fraction(3, 10))  # leaving one, entering one
+    assert accountant.repeat(by_loss[0], 2).pure == ByRelation(Fraction(2), Fraction(6))
+    assert [by_loss[0].under(relation) for relation in dpf.Relation] == [None, None]
+    assert [accountant.either(by_rho).under(relation) for relation in dpf.Relation] == [AnyRho(0.2), AnyRho(0.5)]
+
+
+def test_events_of_a_sample_are_of_rows_that_are_added_or_removed() -> None:
+    accountant, half, rho = (
+        PLDAccountant(ADD, delta="0.1"),
+        Fraction(1, 2),
+        ByRelation(Fraction(1, 10), Fraction(3, 10)),
+    )
+    pure, amplified = ByRelation(Fraction(1), Fraction(3)), composition.amplified(Fraction(1), half)
+    part = Events(_composed([AnyPure(1.0), DiscreteGaussianEvent(2.0)]), AnyPure(3.0), pure, rho)
+    sampled = accountant.sample(part, half)
+    events = ((AnyPure(1.0), 1), (DiscreteGaussianEvent(2.0), 1))
+    assert sampled == Events(
+        SampledEvent(0.5, events), None, ByRelation(amplified, None), ByRelation(Fraction(1, 10), None)
+    )
+    unclaimed = accountant.sample(Events(None, AnyPure(3.0), ByRelation(None, Fraction(3)), rho), half)
+    assert unclaimed == Events(None, None, ByRelation(None, None), ByRelation(Fraction(1, 10), None))
+    of_rows = accountant.sample_of_rows(part, half, 2)
+    pair = composition.sampled_rows(pure, half, 2).add_or_remove_one
+    assert of_rows.pure == ByRelation(pair, None)
+    assert of_rows.zcdp == ByRelation(Fraction(1, 10), None)
+    assert isinstance(of_rows.add_or_remove_one, AnyPure)
+    assert of_rows.replace_one is None
+    assert Fraction(of_rows.add_or_remove_one.epsilon) >= (pair or 0)
+    assert accountant.amount(None) == Events(None, None, ByRelation(None, None), ByRelation(None, None))
+
+
 def test_pure_parts_may_be_added_to_the_epsilon_of_the_rest() -> None:
     """A pure epsilon of 700 still fits a distribution, and one of 701 is added to what the rest comes to."""
     accountant = PLDAccountant(ADD, delta=MILLIONTH)

@@ -128,7 +128,7 @@ def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
 
     mean = 1 / event.noise_multiplier
     low, high = (mean**2 / 2 + sign * _DEVIATIONS * mean for sign in (-1, 1))
-    first, last = math.floor(low / INTERVAL), math.ceil((high + 2 * event.slack) / INTERVAL)
+    first, last = math.floor(low / INTERVAL), math.ceil(high / INTERVAL)
     epsilons = np.arange(first, last + 1) * INTERVAL - 2 * event.slack
     deltas = ndtr(mean / 2 - epsilons / mean) - np.exp(epsilons + log_ndtr(-mean / 2 - epsilons / mean))
     infinite = -math.expm1(-event.slack)
