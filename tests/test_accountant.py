@@ -27,6 +27,7 @@ from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step
+from dpframework.run.state import StepState
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 1, 1, 0], [0, 0, 1, 1], [0, 1, 2, 2]])
@@ -469,6 +470,45 @@ def test_repeats_begin_instances_as_they_are_needed(opened: Callable[..., Any]) 
             table.release(name)
     assert run.spent == dpf.PrivacyLoss(epsilon=4)
     assert [charge.path for charge in run.charges] == ["b", "c", "a", "c"]
+
+
+def test_what_is_repeated_is_found_at_once_however_often_it_was_made(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of the thousandth repetition is looked for in as many places as one of the tenth."""
+    looked: list[str | None] = []
+    find = StepState.find
+
+    def counted(self: StepState, name: str | None, kind: Any) -> Any:
+        looked.append(name)
+        return find(self, name, kind)
+
+    table, run = opened(dpf.repeat(300, dpf.sequential(count("a"), count("b"))), TABLE)
+    monkeypatch.setattr(StepState, "find", counted)
+    for made in range(300):
+        table.release("a")
+        assert len(looked) <= 3 * (made + 1)
+    looked.clear()
+    for made in range(300):  # all have begun
+        table.release("b")
+        assert len(looked) <= 3 * (made + 1)
+    for name in ("a", "b"):
+        with pytest.raises(ReleaseRefused, match="made before; a second one is not in the plan"):
+            table.release(name)
+    assert run.spent == dpf.PrivacyLoss(epsilon=600)
+
+
+def test_instances_are_used_in_order(opened: Callable[..., Any]) -> None:
+    """The first one that has a step left: what it chose before is what it goes on with."""
+    one = dpf.either(dpf.sequential(count("a"), count("rest")), dpf.sequential(count("b"), count("rest", 3)))
+    table, run = opened(dpf.repeat(3, one), TABLE)
+    for name in ("a", "b", "a"):
+        table.release(name)
+    for _ in range(3):
+        table.release("rest")
+    assert [charge.calibration.losses.pure.add_or_remove_one for charge in run.charges] == [1, 1, 1, 1, 3, 1]
+    with pytest.raises(ReleaseRefused):
+        table.release("rest")
 
 
 def test_nested_choices_commit_the_outer_one(opened: Callable[..., Any]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
+import os
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -175,3 +178,134 @@ def test_a_plan_file_whose_code_was_edited_does_not_fit_its_hash():
     form["code"]["packages"][0]["digest"] = "0" * 64
     with pytest.raises(dpf.InputError, match="does not fit its hash"):
         dpf.StudyPlan.from_json(json.dumps(form))
+
+
+def component(kind: str, name: str, cls: str, digest: str = "1") -> dict[str, str]:
+    return {"kind": kind, "name": name, "class": cls, "digest": digest}
+
+
+def package(name: str, version: str = "1.0", digest: str = "1") -> dict[str, str]:
+    return {"package": name, "distribution": name, "version": version, "digest": digest}
+
+
+OLD = {
+    "components": [
+        component("engine", "memory", "acme.engines:Memory"),
+        component("miner", "mode", "acme.miners:Mode"),
+        component("miner", "mean", "acme.miners:Mean"),
+        component("query", "mode", "acme.queries:Mode"),
+    ],
+    "packages": [package("acme"), package("dpframework"), package("other")],
+}
+
+
+@pytest.mark.parametrize(
+    ("components", "packages", "told"),
+    [
+        (OLD["components"], OLD["packages"], []),
+        ([], [], []),  # what only one of them runs is not told
+        ([component("miner", "median", "acme.miners:Median")], [package("new")], []),
+        (
+            [component("engine", "threads", "acme.engines:Threads")],
+            [],
+            ["the engine is 'threads', not 'memory'"],
+        ),
+        (
+            [component("engine", "memory", "acme.engines:Memory", "2")],
+            [],
+            ["the code of engine 'memory' (acme.engines) has changed"],
+        ),
+        (
+            [component("miner", "mode", "acme.miners:Mode", "2"), component("query", "mode", "acme.queries:Other")],
+            [package("acme", digest="2"), package("other", digest="2")],  # whose code has changed is told once
+            [
+                "the code of miner 'mode' (acme.miners) has changed",
+                "query 'mode' is now acme.queries:Other",
+                "the code of package 'other' has changed",
+            ],
+        ),
+        (
+            [],
+            [package("acme", "1.1", "2"), package("other", digest="2")],
+            ["package 'acme' has version 1.1, not 1.0", "the code of package 'other' has changed"],
+        ),
+    ],
+)
+def test_what_of_the_code_is_different_is_told_in_words(components, packages, told):
+    assert code.changes(OLD, {"components": components, "packages": packages}) == told
+    assert code.changes({"components": [], "packages": []}, OLD) == []
+
+
+def test_components_and_packages_are_written_once_and_in_order():
+    step = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.Laplace(1))
+    root = dpf.sequential(step, dpf.step("m", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1)))
+    held = code.code_of(root, [("miner", "zeta", Counted), ("miner", "alpha", Counted)])
+    assert [(one["kind"], one["name"]) for one in held["components"]] == [
+        ("mechanism", "discrete-laplace"),
+        ("mechanism", "laplace"),
+        ("miner", "alpha"),
+        ("miner", "zeta"),
+        ("query", "count"),
+    ]
+    assert held["components"][-1]["class"] == "dpframework.queries.counts:Count"
+    names = [one["package"] for one in held["packages"]]
+    assert names == sorted(names)
+    assert "dpframework" in names
+    assert "builtins" not in names
+    planned = code.PlannedCode(root, [])
+    assert dict(planned) == code.code_of(root, [])
+    assert (len(planned), list(planned)) == (2, ["components", "packages"])
+
+
+class Counted:
+    """A class of this file, which is known by its bytes."""
+
+
+def test_a_class_is_known_by_the_files_of_its_bases_in_order():
+    own = hashlib.sha256(Path(__file__).read_bytes()).digest()
+    assert code.component_digest(Counted) == hashlib.sha256(own).hexdigest()
+    twice = type("Twice", (Counted,), {"__module__": __name__})
+    assert code.component_digest(twice) == hashlib.sha256(own + own).hexdigest()
+    assert code.place(Counted) == f"{__name__}:Counted"
+
+
+def test_bytecode_knows_what_is_wrapped_and_what_is_within():
+    """Of a class without a file: properties, class methods, cached ones, inner functions, names that are called."""
+
+    def made(text: str) -> str:
+        module = types.ModuleType("typed_in_too")
+        body = "import functools\nclass Made:\n" + "\n".join(f"    {line}" for line in text.splitlines())
+        exec(body, vars(module))
+        return code.component_digest(module.Made)
+
+    kinds = [
+        "def f(self):\n    return {}",
+        "@property\ndef f(self):\n    return {}",
+        "@classmethod\ndef f(cls):\n    return {}",
+        "@staticmethod\ndef f():\n    return {}",
+        "@functools.cached_property\ndef f(self):\n    return {}",
+        "@functools.cache\ndef f(self):\n    return {}",
+        "def f(self):\n    return [lambda: {}]",
+        "def f(self):\n    return [lambda: [lambda: {}]]",
+        "def f(self):\n    return 7 in ({}, 5)",
+    ]
+    for kind in kinds:
+        assert len({made(kind.format(value)) for value in (2, 3, "len(3)", "abs(3)")}) == 4, kind
+    held = ["def f(self, x={}):\n    pass", "def f(self, *, x={}):\n    pass", "x = {}", "x = (1, {})"]
+    for kind in held:
+        values = (2, 3, 2.0, True, None, "'2'", "b'2'", "(2, 3)", "frozenset([2])", "2j")
+        assert len({made(kind.format(value)) for value in values}) == len(values), kind
+        assert made(kind.format("object()")) == made(kind.format("object()"))  # which is told by its type
+    assert made("x = 2") != made("y = 2") != made("pass")
+
+
+def test_what_has_no_file_has_the_same_digest_in_every_process():
+    script = (
+        "import types; from dpframework.plan import code; module = types.ModuleType('typed')\n"
+        'text = \'class Made:\\n def f(self, x):\\n  return x in {"a", "b", "c", "d", "e"}\'\n'
+        "exec(text, vars(module)); print(code.component_digest(module.Made))"
+    )
+    seeds = ({**os.environ, "PYTHONHASHSEED": str(seed)} for seed in range(3))
+    printed = {subprocess.run([sys.executable, "-c", script], env=env, capture_output=True).stdout for env in seeds}
+    assert len(printed) == 1
+    assert len(printed.pop().strip()) == 64

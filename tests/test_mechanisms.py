@@ -35,7 +35,7 @@ from dpframework.mechanisms import (
     with_relative_error,
 )
 from dpframework.mechanisms.base import doubled_at_most, unit_changes
-from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.randomness import Noise, Randomness, SeededRandomness, SystemRandomness
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
@@ -828,9 +828,9 @@ def test_interval_draws_stay_in_the_interval_and_off_empty_pieces() -> None:
 
 
 def test_a_replacement_is_at_most_a_removal_and_an_addition() -> None:
-    for replaced, bound in ((None, 2), (3, 2), (Fraction(3, 2), Fraction(3, 2))):
-        found = doubled_at_most(ByRelation(Fraction(1), None if replaced is None else Fraction(replaced)))
-        assert found == ByRelation(Fraction(1), Fraction(bound))
+    for replaced, bound in ((None, 6), (7, 6), (Fraction(9, 2), Fraction(9, 2))):
+        found = doubled_at_most(ByRelation(Fraction(3), None if replaced is None else Fraction(replaced)))
+        assert found == ByRelation(Fraction(3), Fraction(bound))
     assert doubled_at_most(ByRelation(None, Fraction(3))) == ByRelation(None, Fraction(3))
 
 
@@ -1039,3 +1039,74 @@ def test_noise_scales_are_rounded_up_to_floats() -> None:
         calibration = calibrated(DiscreteLaplace(epsilon), COUNT)
         above = Fraction(calibration.lattice_scale)
         assert Fraction(math.nextafter(calibration.lattice_scale, 0)) < 1 / epsilon <= above
+
+
+# --- far apart -----------------------------------------------------------------------------------------------------
+
+
+def test_densities_of_candidates_that_are_very_far_apart_are_numbers() -> None:
+    """Of scores millions of scales apart, of which no exponential is a double."""
+    two, gap = attrs.evolve(VOTES, answer_length=2), 10**7
+    for mechanism, halved in ((Exponential(1), 0.0), (PermuteAndFlip(1), math.log(2))):
+        calibration = calibrated(mechanism, two)
+        for scores, best in (([0, gap], 1), ([gap, 0], 0)):
+            assert mechanism.log_density(np.array(scores), best, calibration) == pytest.approx(0, abs=1e-12)
+            worst = mechanism.log_density(np.array(scores), 1 - best, calibration)
+            assert worst == pytest.approx(-gap / float(calibration.scale) - halved)
+    interval = calibrated(ExponentialInterval(1), two)
+    pieces = PiecewiseScores(np.array([0.0, 1.0, 4.0]), np.array([0.0, 1e7]))
+    low, high = (interval.mechanism.log_density(pieces, x, interval) for x in (0.5, 2.0))
+    assert high == pytest.approx(-math.log(3))
+    assert low == pytest.approx(-1e7 / float(interval.scale) - math.log(3))
+    above = AboveThreshold(1)
+    certain = above.log_density(np.array([10**6, 0]), 0, calibrated(above, two))
+    assert certain == pytest.approx(0, abs=1e-12)
+
+
+def test_seeded_choices_tell_neighbouring_scores_apart_however_large() -> None:
+    """A double of 2**61 stands for 512 whole numbers."""
+    scores = np.array([0, 2**61, 2**61 + 40, 2**61 - 5])
+    for noise in Noise:
+        for seed in range(20):
+            assert SeededRandomness(seed).noisy_max(scores, 0.5, noise) == 2  # but for e**-80
+
+
+def test_an_interval_s_end_belongs_to_its_last_piece_and_nothing_lies_beyond() -> None:
+    calibration = calibrated(ExponentialInterval(1), VOTES)
+    density = functools.partial(calibration.mechanism.log_density, PIECES, calibration=calibration)
+    assert density(0.0) == density(0.5) == density(math.nextafter(1.0, 0) - 2.0**-20)
+    assert density(1.0) == density(1.25) != density(1.5)
+    assert density(1.5) == density(4.0)
+    assert density(math.nextafter(4.0, 5)) == density(math.nextafter(0.0, -1)) == -math.inf
+    # a double just below a lattice point may stand for it: less than a 64th of a step is forgiven
+    step = 4.0 / 2**32
+    assert density(1.0 - step / 100) == density(1.0)
+    assert density(1.0 - step / 50) == density(0.5)
+
+
+def test_points_of_a_piece_are_those_of_the_lattice_from_its_break_to_the_next() -> None:
+    """The first of a piece, and the last, by what the uniform draw may be."""
+
+    class Drawn:
+        private = False
+
+        def __init__(self, piece: int, last: bool) -> None:
+            self.piece, self.last = piece, last
+
+        def noisy_max(self, scores: Any, scale: float, noise: Any) -> int:
+            assert noise is Noise.GUMBEL
+            return self.piece
+
+        def integers(self, below: int, size: int) -> Any:
+            return np.array([below - 1 if self.last else 0] * size)
+
+    calibration = calibrated(ExponentialInterval(1), VOTES)
+    step = 4.0 / 2**32
+    found = [
+        [calibration.mechanism.release(PIECES, calibration, Drawn(k, last)) for last in (False, True)]  # type: ignore[arg-type]
+        for k in range(3)
+    ]
+    assert found == [[0.0, 1.0 - step], [1.0, 1.5 - step], [1.5, 4.0 - step]]
+    shifted = PiecewiseScores(np.array([2.0, 3.0, 10.0]), np.array([0.0, 1.0]))
+    first = calibration.mechanism.release(shifted, calibration, Drawn(1, False))  # type: ignore[arg-type]
+    assert 3.0 <= first < 3.0 + 8.0 / 2**32

@@ -124,25 +124,32 @@ def _class_digest(cls: type) -> bytes:
         return hashlib.sha256(Path(file).read_bytes()).digest()
     digest = hashlib.sha256()
     for name, value in sorted(vars(cls).items()):
-        for code in _codes(value):
-            digest.update(f"{name} {code.co_code.hex()} {_constants(code)} {code.co_names}\n".encode())
+        for held in _functions(value) or ([] if name.startswith("__") else [value]):
+            digest.update(f"{name} {_text(held)}\n".encode())
     return digest.digest()
 
 
-def _codes(value: Any) -> Iterator[types.CodeType]:
-    """Yield the code of a function, or of what wraps one."""
-    for function in (value, *(getattr(value, name, None) for name in ("fget", "__func__", "func", "__wrapped__"))):
-        code = getattr(function, "__code__", None)
-        if isinstance(code, types.CodeType):
-            yield code
+def _functions(value: Any) -> list[types.FunctionType]:
+    """Return a function, or what something wraps."""
+    wrapped = (getattr(value, name, None) for name in ("fget", "__func__", "func", "__wrapped__"))
+    return [function for function in (value, *wrapped) if isinstance(function, types.FunctionType)]
 
 
-def _constants(code: types.CodeType) -> str:
-    parts = (
-        f"({value.co_code.hex()} {_constants(value)})" if isinstance(value, types.CodeType) else repr(value)
-        for value in code.co_consts
-    )
-    return ", ".join(parts)
+def _text(value: Any) -> str:
+    """Write code and what it holds: constants, inner functions, defaults, names. Of other objects, their type only."""
+    match value:
+        case types.FunctionType():
+            defaults = *(value.__defaults__ or ()), *sorted((value.__kwdefaults__ or {}).items())
+            return f"{_text(value.__code__)} {_text(defaults)}"
+        case types.CodeType():
+            return f"({value.co_code.hex()} {_text(value.co_consts)} {value.co_names})"
+        case tuple():
+            return f"({', '.join(map(_text, value))})"
+        case frozenset():
+            return f"{{{', '.join(sorted(map(_text, value)))}}}"  # whose own order differs from process to process
+        case bool() | int() | float() | complex() | str() | bytes() | None:
+            return repr(value)
+    return type(value).__qualname__
 
 
 def _packages(cls: type) -> set[str]:
