@@ -206,11 +206,13 @@ def test_the_largest_curvature_is_that_of_some_row_whatever_the_ridge(design: De
 def test_a_release_hides_how_far_what_is_computed_may_be_from_the_minimum(design: Design, epsilon: Fraction) -> None:
     tuned, number = Tuned(design, epsilon), design.columns * design.outputs
     lattice = math.sqrt(number) * float(tuned.step)
-    assert tuned.gradient_error * math.sqrt(tuned.ridge.min()) == pytest.approx(lattice + tuned.within_reach)
+    reached = tuned.gradient_error * math.sqrt(tuned.ridge.min())
+    assert reached == pytest.approx(lattice + tuned.within_reach, rel=1e-12, abs=0)
     assert tuned.within_reach > 0
     # no longer than the gradient in the norm of R, and in l1 by the root of the trace of R**-1 (see `perturbation`)
     trace = math.fsum(1 / r for r in tuned.ridge) * design.outputs
-    assert tuned.distance == pytest.approx(math.sqrt(trace) * tuned.gradient_error * (1 + 2.0**-30), rel=1e-11)
+    distance = math.sqrt(trace) * tuned.gradient_error * (1 + 2.0**-30)
+    assert tuned.distance == pytest.approx(distance, rel=1e-12, abs=0)
     assert math.log2(tuned.release_step) == math.floor(math.log2(tuned.release_step))
     assert tuned.release_step * number <= tuned.distance < 2 * tuned.release_step * number
     moved = math.ceil(tuned.distance / tuned.release_step) + number

@@ -56,7 +56,8 @@ ENGINES = (InMemory(), Threads(2), Threads(3))
 
 
 def table(rows: int = 150, seed: int = 0) -> dpf.Table:
-    codes = np.stack([np.random.default_rng(seed).integers(0, a.size, rows) for a in SCHEMA])
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, a.size, rows) for a in SCHEMA])
     values = np.where(codes[3] == 3, np.nan, np.array([1.0, 4.0, 6.5, np.nan])[codes[3]] + codes[2] / 4)
     return dpf.Table.from_codes(SCHEMA, codes, {"rain": values})
 
