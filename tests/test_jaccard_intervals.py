@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -219,6 +220,10 @@ def test_ends_are_where_the_difference_comes_within_reach_of_noise(both: Noisy, 
     end, slow = least_jaccard(both, apart, most), slowly(both, apart, most)
     assert slow - 2.0**-50 - 1e-15 <= end <= slow + 1e-15, "rounded down"
     assert (end * 2**50).is_integer()
+
+
+def test_ends_are_rounded_down() -> None:
+    assert least_jaccard(Noisy(1, 0), Noisy(2, 0), 2) == 2**50 // 3 / 2**50 < Fraction(1, 3)
 
 
 def test_given_the_floor_the_chance_is_that_of_the_heavier_tail() -> None:

@@ -70,7 +70,7 @@ def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
         if not closer < j:
             break
         j = max(closer, 0.0)
-    return math.floor(j * GRID) / GRID
+    return _rounded_down(j)
 
 
 def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float, among: int) -> float:
@@ -94,7 +94,7 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _is_left_out(both, apart, floor, middle, error * OF_FLOOR) else (low, middle)
-    return math.floor(low * GRID) / GRID
+    return _rounded_down(low)
 
 
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
@@ -125,3 +125,7 @@ def so_far_above(shown: float, floor: float) -> float:
 def _log_laplace_tail(deviations: float) -> float:
     of_one_side = -math.sqrt(2) * abs(deviations) - math.log(2)
     return of_one_side if deviations > 0 else math.log1p(-math.exp(of_one_side))
+
+
+def _rounded_down(end: float) -> float:
+    return math.floor(end * GRID) / GRID

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
-from dpframework_greedy.matching import TruthCells, _combinations, as_literal, read
+from dpframework_greedy.matching import TruthCells, _combinations, as_literal, mined, planned, read
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
@@ -250,3 +252,74 @@ def test_bounds_on_the_support_are_kept(clinic: dpf.Table) -> None:
     for one in run(table, SerenadeES(epsilon=3, min_support=300, max_support=2000)):
         assert one.both.value >= 300
         assert max(one.left_support.value, one.right_support.value) <= 2000
+
+
+class Released:
+    """Releases the pairs of a group, in turn, and exact tables of them."""
+
+    schema = SCHEMA
+
+    def __init__(self, matches: list[Match], table: dpf.Table, most: int = 3) -> None:
+        self.matches, self.query, self.told = iter(matches), TruthCells(most), []
+        self.engine = dpf.InMemory()
+        self.rows = self.engine.load(table)
+
+    def release(self, step: str, **inputs: Any) -> Any:
+        """Return the next pair, or the table of some."""
+        self.told.append((step, inputs))
+        return next(self.matches) if step == "pair" else self.query.evaluate(self.engine, self.rows, **inputs)
+
+    def calibration(self, step: str) -> Any:
+        """Return that of the tables."""
+        assert step == "table"
+        return SimpleNamespace(variance=2.0)
+
+
+def test_pairs_are_counted_three_at_a_time_and_the_rest_together() -> None:
+    """What is returned of all is what each table tells by itself."""
+    table, fourth = rows_of(), Match(Equals("moose", "true"), Equals("snow", "true"), True)
+    matches = [*GROUP, fourth]
+    released = Released(matches, table)
+    found, looked_at = mined(released, 4, EVERYTHING)
+    expected, number = [], 0
+    for group in (list(GROUP), [fourth]):
+        sides = {name: [match.sides[k] for match in group] for k, name in enumerate(("left", "right"))}
+        counts = TruthCells(3).evaluate(released.engine, released.rows, **sides).astype(float)
+        of_group, looked_at_group = read(CellTable(counts, 2.0, None), group, SCHEMA, EVERYTHING)
+        expected += of_group
+        number += looked_at_group
+    assert looked_at == number == len(_combinations(GROUP, SCHEMA)) + len(_combinations([fourth], SCHEMA))
+    assert {(str(one.left), str(one.right)) for one in found} == {(str(one.left), str(one.right)) for one in expected}
+    assert {one.both.variance for one in found} <= {one.both.variance for one in expected}
+    assert [len(inputs["known"]) for step, inputs in released.told if step == "pair"] == [0, 2, 4, 6]
+    assert [len(inputs["left"]) for step, inputs in released.told if step == "table"] == [3, 1]
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 4, 6, 7])
+def test_what_is_planned_of_so_many_pairs(pairs: int) -> None:
+    scores = MatchScores((SCHEMA["wolf"],), (SCHEMA["snow"],), Fraction(1, 2), 30)
+    chosen, counted = planned(scores, pairs, Fraction(3, 7), Fraction(4, 7)).children
+    tables = math.ceil(pairs / 3)
+    assert (chosen.times, counted.times) == (pairs, tables)
+    assert (chosen.part.name, counted.part.name) == ("pair", "table")
+    assert chosen.part.mechanism == Exponential(Fraction(3, 7) / pairs)
+    assert counted.part.mechanism == DiscreteLaplace(Fraction(4, 7) / tables)
+    assert counted.part.query == TruthCells(min(pairs, 3), among=("wolf", "snow"))
+    assert chosen.part.query is scores
+    assert (chosen.part.threshold, tuple(counted.part.uses)) == (30, ("pair",))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_each_row_is_in_the_cell_of_the_tests_that_hold_for_it(most: int) -> None:
+    """As many as there are of either view, also where fewer are given, and more than a byte holds."""
+    table, query = rows_of(), TruthCells(most)
+    assert query.answer_length == 4**most
+    assert query.text == f"rows by which of {most} released pairs of tests hold"
+    engine, columns = dpf.InMemory(), columns_of(table)
+    for left, right in ((most, most), (1, most), (most, 1)):
+        sides = [(SIDES[name] * 2)[:number] for name, number in (("left", left), ("right", right))]
+        found = query.evaluate(engine, engine.load(table), left=sides[0], right=sides[1])
+        cells = [sum(test.holds(columns).astype(int) << k for k, test in enumerate(side)) for side in sides]
+        expected = np.zeros((2**left, 2**right), dtype=int)
+        np.add.at(expected, tuple(cells), 1)
+        assert (found == expected).all()

@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import numpy as np
 import pytest
-from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
-from dpframework_greedy.budgets import Shares
+from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy, parameters
+from dpframework_greedy.budgets import Shares, choices_within
 from dpframework_greedy.choices import ROUNDING, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
-from dpframework_greedy.measuring import averaged, is_better
+from dpframework_greedy.measuring import averaged, is_better, measured
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
-from dpframework_greedy.scores import Score, Surplus
+from dpframework_greedy.scores import Score, Surplus, spread_of
 
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals
@@ -554,3 +555,81 @@ def test_what_is_beyond_a_bound_by_no_more_than_its_noise_is_kept():
             Equals("a", "b"), Equals("c", "d"), both=Noisy(both, 9), left_only=Noisy(apart, 9), right_only=Noisy(0, 0)
         )
         assert miner._within(one) == kept
+
+
+def counted_as(both: float, left_only: float, right_only: float, rows: float = 9000) -> Redescription:
+    sides: dict[str, Any] = {"left_only": Noisy(left_only, 8), "right_only": Noisy(right_only, 8)}
+    return Redescription(Equals("a", "true"), Equals("b", "true"), both=Noisy(both, 8), **sides, rows=rows)
+
+
+def test_an_extension_is_better_just_if_its_index_is_higher_and_its_supports_are_no_worse() -> None:
+    """Bounds may be met, and where what is extended is beyond one, it need only come no further from it."""
+    score, parent = Score(100, 0.1, 900, 0.1), counted_as(300, 200, 100)
+    assert not is_better(counted_as(300, 100, 200), parent, score), "the same index"
+    assert is_better(counted_as(301, 100, 200), parent, score)
+    assert is_better(counted_as(100, 0, 0), parent, score)
+    assert not is_better(counted_as(99, 0, 0), parent, score)
+    assert is_better(counted_as(800, 60, 40), parent, score)
+    assert not is_better(counted_as(800, 60, 41), parent, score)
+    small, large = counted_as(60, 30, 10), counted_as(600, 300, 100)
+    assert is_better(counted_as(60, 10, 10), small, score)
+    assert not is_better(counted_as(59, 0, 0), small, score)
+    assert is_better(counted_as(900, 50, 50), large, score)
+    assert not is_better(counted_as(900, 50, 51), large, score)
+    assert is_better(counted_as(1, 0, 0), parent, Score(max_support=900, descent=0.1))
+    assert is_better(counted_as(5000, 0, 0), parent, Score(100, 0.1))
+
+
+def test_means_of_two_measurements_are_of_every_count() -> None:
+    mean = averaged(counted_as(10, 20, 30, Noisy(100, 8)), counted_as(20, 40, 60, Noisy(110, 8)))
+    assert [mean.both, mean.left_only, mean.right_only] == [Noisy(15, 4), Noisy(30, 4), Noisy(45, 4)]
+    assert (mean.apart, mean.rows) == (Noisy(75, 8), Noisy(105, 4))
+    assert averaged(counted_as(1, 1, 1), counted_as(3, 1, 1)).rows == Noisy(9000, 0)
+
+
+@pytest.mark.parametrize("rows", [None, 1000])
+def test_a_measured_redescription_has_the_counts_of_its_cells(rows: int | None) -> None:
+    """Without a public number of rows it is the sum of all cells."""
+    schema = attrs.evolve(SCHEMA, rows=rows)
+    told: list[Any] = []
+
+    class Released:
+        def __init__(self) -> None:
+            self.schema = schema
+
+        def release(self, step: str, **inputs: Any) -> list[int]:
+            told.append((step, inputs))
+            return [40, 3, 5, 900]
+
+        def calibration(self, step: str) -> Any:
+            assert step == "quality"
+            return SimpleNamespace(variance=2.5)
+
+    redescribed = Language.of_schema(SCHEMA).pair(0, 0)
+    one = measured(Released(), "quality", redescribed)  # type: ignore[arg-type]
+    assert told == [("quality", {"redescribed": redescribed})]
+    assert (one.left, one.right) == redescribed.descriptions
+    assert (one.both, one.left_only, one.right_only) == (Noisy(40, 2.5), Noisy(3, 2.5), Noisy(5, 2.5))
+    assert one.rows == (Noisy(948, 10) if rows is None else Noisy(1000, 0))
+
+
+def test_as_many_extensions_as_pairs_are_worth_planning_and_fewer_are_not() -> None:
+    """Or as many as are asked for in all, where those are fewer than the pairs."""
+    for epsilon in range(1, 60):
+        for asked in (None, 1, 2, 3, 8):
+            miner = ES(epsilon, min_support=100, max_support=400, pairs=3, rounds=asked)
+            carried = choices_within(
+                parameters._worth(miner.scored(SCHEMA)),
+                Fraction(3, 10) * epsilon,
+                spread_of(Surplus(400), rows_public=False),
+                3 * miner.language(SCHEMA).number_of_extensions,
+            )
+            pairs = choices_within(
+                Fraction(1, 2),
+                Fraction(3, 5) * epsilon,
+                spread_of(miner.scored(SCHEMA), rows_public=False),
+                miner.language(SCHEMA).number_of_pairs,
+            )
+            wanted = asked or 12
+            choices = min(carried, wanted) if carried >= min(3, wanted) and pairs >= 3 else 0
+            assert miner.resolved(SCHEMA).choices == choices, (epsilon, asked)
