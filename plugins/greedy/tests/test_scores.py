@@ -404,3 +404,11 @@ def test_a_unit_of_several_rows_pays_no_more_than_for_a_score_between_0_and_1() 
         for found in declared:
             assert [found.rise, found.fall, found.replace_one] == [min(part, 1) for part in each]
             assert found.add_or_remove_one == max(found.rise, found.fall)
+
+
+@pytest.mark.parametrize("least", [BLOCK - 1, BLOCK, BLOCK + 1])
+def test_a_change_at_the_edge_of_a_block_is_found(least: int) -> None:
+    """A steep score rises by nearly 1 as its least support is reached."""
+    score, around = Score(least, 30.0), np.arange(least - 3, least + 3)
+    rise = rises_at(around, score.of_both(around), score.of_both(around + 1)).max()
+    assert score.changes.rise == rise == pytest.approx(0.5, rel=1e-3)

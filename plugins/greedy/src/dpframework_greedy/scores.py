@@ -282,8 +282,7 @@ def _all_changes(score: Score) -> Changes:
             if bool((bounds[:, k] > largest).any()):
                 largest = np.maximum(largest, _largest_changes(score, int(starts[k])))
         first += BLOCK * BLOCKS
-        tail = 1 / (first + 1) + 1e-16  # beyond `turned` the factors are constant to 1e-17
-        if first > turned and tail <= largest.min():
+        if first > turned and 1 / first <= largest.min():  # beyond, factors are constant to 1e-17, changes below that
             return Changes(*map(float, largest))
 
 
