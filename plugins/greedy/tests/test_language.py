@@ -89,7 +89,7 @@ def test_scores_of_pairs_are_those_of_their_descriptions() -> None:
 
 @pytest.mark.parametrize("scored", [SCORE, SURPLUS], ids=["weighted", "surplus"])
 def test_scores_of_extensions_are_those_of_their_descriptions(scored: Score | Surplus) -> None:
-    engine, language = InMemory(), Language.of_schema(SCHEMA)
+    engine, language = InMemory(), Language.of_schema(SCHEMA, ["height", "wolf", "zone"], ["moose", "rain"])
     rows = engine.load(random_table())
     for pair in (0, 3, 5):
         start = language.pair(pair, 3)

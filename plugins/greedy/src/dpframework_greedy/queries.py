@@ -187,7 +187,7 @@ class PairPool(Pool):
 
         sizes, literals, end = self.language.sizes_of_pairs, literals_of(self.language), 0
         both, either = np.empty((2, sum(sizes[group.number] for group in groups)), dtype=np.int64)
-        sums = np.zeros([int(tops.max(initial=0)) + 2 for tops in self.language.tops], dtype=np.int64)
+        sums = np.zeros([int(tops.max()) + 2 for tops in self.language.tops], dtype=np.int64)
         for group in groups:
             start, end = end, end + sizes[group.number]
             pair_supports(self.counts, literals, group.number, sums, both[start:end], either[start:end])
