@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -15,8 +16,9 @@ from people import study_file
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.facts.privacy import rho_below
-from dpframework.study import shares as shares_module
+from dpframework.facts.privacy import last_digit, rho_below
+from dpframework.study import accuracy, shares as shares_module
+from dpframework.study.making import made
 from dpframework.study.shares import noise
 from dpframework.study.study_file import load_study
 
@@ -439,3 +441,201 @@ def test_a_percentage_needs_a_number_of_rows_that_is_public(write, capsys):
     }
     assert main(["epsilon", path, "ages", "--within", "20", "--rows", "1000"]) == 0
     assert "for the study" in capsys.readouterr().out
+
+
+# Making miners
+
+
+@attrs.frozen
+class Particular(dpf.Miner):
+    """Needs two parameters, and refuses some."""
+
+    name = "particular"
+    epsilon: Fraction
+    attribute: str = attrs.field()
+    size: int = 3
+
+    @attribute.validator
+    def _check(self, _, value):
+        if value == "wrong":
+            raise ValueError("too wrong\nby far")
+        if value == "empty":
+            raise ValueError
+        if value == "refused":
+            raise dpf.InputError("attribute is refused")
+
+    def plan(self, schema):
+        return NoisyMode("colour 0", 1).plan(schema)
+
+    def mine(self, table):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({}, "miner 'particular' needs the parameters 'epsilon', 'attribute'"),
+        ({"epsilon": 1}, "miner 'particular' needs the parameter 'attribute'"),
+        ({"epsilon": 1, "atribute": "a"}, "miner 'particular' has no parameter 'atribute'; did you mean 'attribute'?"),
+        ({"epsilon": 1, "attribute": "wrong"}, "miner 'particular' refuses its parameters: too wrong"),
+        ({"epsilon": 1, "attribute": "empty"}, "miner 'particular' refuses its parameters: no reason given"),
+        ({"epsilon": 1, "attribute": "refused"}, "miner 'particular': attribute is refused"),
+    ],
+)
+def test_a_miner_that_cannot_be_made_is_one_sentence(parameters, sentence):
+    with pytest.raises(dpf.InputError) as caught:
+        made(Particular, parameters)
+    assert str(caught.value).rstrip("?") == sentence.rstrip("?")
+    assert made(Particular, {"epsilon": 1, "attribute": "a"}).size == 3
+
+
+# What is searched
+
+
+def test_shares_of_any_size_may_be_spent_in_another_way():
+    """All miners as if epsilons added up, then all that know another way, then the smaller and smaller ones."""
+    study = dpf.Study(COLOURS, epsilon=1, delta=DELTA)
+    sizes = {"large": "0.5", "small": "0.1", "middle": "0.2", "one way": "0.15"}
+    for k, (name, share) in enumerate(sizes.items()):
+        kind = Asks if name == "one way" else "histogram"
+        study.add(name, dpf.share(share, kind, attribute=f"colour {k}"))
+    found = list(study.shares().choices())
+    assert found[0] == dict.fromkeys(sizes, (0, 1))
+    others = [{name for name, (way, _) in ways.items() if way == 1} for ways in found[1:]]
+    assert others == [{"large", "small", "middle"}, {"small", "middle"}, {"small"}]
+
+
+def test_another_way_has_the_noise_of_the_first_and_not_more():
+    shares = histograms(3, "0.02", delta=DELTA).shares()
+    way, factor = shares._other_way("step 1")
+    assert way == 1
+    share = shares.shares["step 1"]
+
+    def noise_of(way, epsilon):
+        miner = share.spending(way, epsilon, DELTA)
+        (size,) = noise(shares.plan_of([shares.planned("step 1", miner)])).values()
+        return size
+
+    usual = noise_of(0, Fraction(2, 100))
+    assert 1 - 1e-5 <= noise_of(1, Fraction(2, 100) * factor) / usual <= 1 + 1e-9
+
+
+def test_the_noise_of_a_selection_is_its_gap_and_the_exponential_mechanism_s_counts_twice():
+    counts = dpf.queries.Histogram(COLOURS["colour 0"])
+    mechanisms = dpf.mechanisms
+    steps = [
+        dpf.step("permuted", counts, mechanisms.PermuteAndFlip(1)),
+        dpf.step("exponential", counts, mechanisms.Exponential(1)),
+        dpf.step("counts", counts, mechanisms.DiscreteLaplace(1)),
+    ]
+    study = dpf.Study(COLOURS, epsilon=3)
+    study.add_plan("all", dpf.sequential(*steps))
+    plan = study.plan()
+    found = {path.split("/")[-1]: size for path, size in noise(plan).items()}
+    expected = {path.split("/")[-1]: shown.expected for path, shown in plan.previews().items()}
+    assert found["permuted"] == expected["permuted"]
+    assert found["exponential"] == 2 * expected["exponential"]
+    assert found["counts"] ** 2 == pytest.approx(2 * math.exp(-1) / (1 - math.exp(-1)) ** 2)
+
+
+def test_how_much_larger_the_noise_is_at_most():
+    ratio = shares_module._ratio
+    assert ratio({"a": 2.0, "b": 9.0, "c": 1.0}, {"a": 1.0, "b": 3.0, "d": 0.1}) == 3
+    assert ratio({"a": 2.0, "b": 1.0}, {"a": 0.0, "b": 4.0}) == 0.25
+    assert ratio({"a": 2.0}, {"b": 1.0}) == ratio({}, {}) == 1
+
+
+def test_ways_are_compared_by_their_totals_and_the_largest_scale_is_kept(monkeypatch):
+    """Two ways whose totals cross: each is best at the scale that the other has, and one has the larger scale."""
+    shares = histograms(1, 1, delta=DELTA).shares()
+    ways = [{"step 0": (0, Fraction(1))}, {"step 0": (1, Fraction(1))}]
+    monkeypatch.setattr(shares_module.Shares, "choices", lambda self: iter(ways))
+
+    def total_at(self, chosen, scale):  # of the first: the scale itself; of the second: 1/2 and a third of it
+        return scale if chosen == ways[0] else (Fraction(1, 2) + scale / 3 if scale < 2 else scale)
+
+    monkeypatch.setattr(shares_module.Shares, "_total_at", total_at)
+    assert shares._best(Fraction(1)) == (ways[1], Fraction(3, 2))
+    monkeypatch.setattr(shares_module.Shares, "_total_at", lambda self, chosen, scale: None)
+    with pytest.raises(dpf.InputError, match="no parameters were found"):
+        shares._best(Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("total_at", "largest"),
+    [
+        (lambda scale: scale, 3),
+        (lambda scale: scale * 7, Fraction(3, 7)),  # what adds up is found exactly
+        (lambda scale: scale / 7, 21),
+        (lambda scale: scale**2 / 3, 3),
+        (lambda scale: scale**2, Fraction(1732050, 10**6)),  # in millionths of 3: 577,350 of them
+        (lambda scale: None if scale > 1 else scale, 1),
+        (lambda scale: scale if scale <= 1 else 5, 1),
+    ],
+)
+def test_the_largest_scale_has_a_total_of_what_is_allowed(total_at, largest, monkeypatch):
+    study = dpf.Study(COLOURS, epsilon=3)
+    study.add("step 0", dpf.share(1, "histogram", attribute="colour 0"))
+    shares = study.shares()
+    monkeypatch.setattr(shares_module.Shares, "_total_at", lambda self, ways, scale: total_at(scale))
+    found = shares._largest({}, Fraction(3))
+    assert found == largest or 0 < largest - found < Fraction(6, 10**6)
+    assert total_at(found) <= 3
+
+
+# An epsilon for an error
+
+WANTED = accuracy._Wanted("step", "step/counts", 3.0)
+
+
+@pytest.mark.parametrize(
+    "number", ["0.3", "1", "1.0000005", "1.5", "2", "2.000001", "0.5", "123456.7", "1e-5", "7e-18", "5e17"]
+)
+def test_the_smallest_epsilon_of_six_digits_is_found(number):
+    """Six of those of the next power of two, where noise is small enough just from a number on."""
+    least = Fraction(number)
+    power = Fraction(2) ** math.ceil(math.log2(least))
+    unit = last_digit(power, 6)
+    found = accuracy._smallest(lambda epsilon: epsilon >= least, WANTED)
+    assert found - unit < least <= found
+    assert (found / unit).denominator == 1
+
+    def fails_far_below(epsilon):
+        if epsilon < least / 3:
+            raise dpf.InputError("the noise is too large")
+        return epsilon >= least
+
+    assert accuracy._smallest(fails_far_below, WANTED) == found
+
+
+def test_an_epsilon_is_given_up_where_it_would_be_absurd():
+    with pytest.raises(dpf.InputError, match="no epsilon makes 'step/counts' that accurate; ask for a larger error"):
+        accuracy._smallest(lambda epsilon: False, WANTED)
+    assert 0 < accuracy._smallest(lambda epsilon: True, WANTED) < 2.0**-55
+
+
+def test_larger_epsilons_are_tried_percent_by_percent_with_six_digits_rounded_up():
+    found = list(itertools.islice(accuracy._from(Fraction(1, 3)), 4))
+    assert found == [Fraction(text) for text in ("0.333334", "0.336667", "0.34", "0.343334")]
+    assert next(accuracy._from(Fraction(123456789))) == 123457000
+    assert next(accuracy._from(Fraction(7, 2))) == Fraction(7, 2)
+    with pytest.raises(dpf.InputError, match="no epsilon was found"):
+        list(accuracy._from(Fraction(1)))
+
+
+def test_an_error_is_a_number_or_a_percentage_of_the_rows():
+    assert accuracy._number("n", "1 %", 3000, True) == 30
+    assert accuracy._number("n", " 0.5% ", 200, True) == 1
+    assert accuracy._number("n", "7.5", None, False) == accuracy._number("n", 7.5, 1000, True) == 7.5
+    with pytest.raises(dpf.InputError, match="'n' does not count rows, so that its error is no share of them"):
+        accuracy._number("n", "1 %", 3000, False)
+    with pytest.raises(dpf.InputError, match="whose number is not public; say about how many there are"):
+        accuracy._number("n", "1 %", None, True)
+
+
+def test_an_error_is_met_where_the_preview_is_within_it():
+    plan = histograms(1, 1).plan()
+    within = plan.previews()["step 0/counts"].within
+    assert accuracy._Wanted("step 0", "step 0/counts", within).met(plan)
+    assert not accuracy._Wanted("step 0", "step 0/counts", within * 0.999).met(plan)
+    assert not accuracy._Wanted("step 0", "step 0/nothing", within).met(plan)
