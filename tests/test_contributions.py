@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts import DoesNotFit
 from dpframework.study.study_file import load_study
-from dpframework.tables.contributions import kept_rows
+from dpframework.tables.contributions import kept_rows, unit_codes
 from dpframework.tables.fitting import check_fit
 
 SCHEMA = dpf.Schema([dpf.Categorical("row", [f"r{k}" for k in range(40)])])
@@ -82,6 +82,13 @@ def test_the_key_chooses_and_each_reading_draws_its_own() -> None:
     tables = [dpf.table_from_frame(frame, SCHEMA, unit=FOUR) for _ in range(10)]
     assert len({table.codes.tobytes() for table in tables}) > 1, "1 in 126**9 at most that they are equal"
     assert len({table.key for table in tables}) == 10
+    assert {len(table.key or b"") for table in tables} == {32}  # 256 bits, of which nobody guesses any
+
+
+def test_units_are_numbered_from_0_on_in_the_order_of_their_ids() -> None:
+    ids, rows = ["b", "c", None, "a", "b", "d"], pl.Series([0, 1, 3, 4])
+    found = unit_codes(ids, rows)
+    assert (found.dtype, found.tolist()) == (np.dtype(np.uint32), [1, 2, 0, 1])
 
 
 def test_every_choice_of_rows_is_about_as_likely() -> None:

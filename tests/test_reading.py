@@ -16,7 +16,9 @@ from hypothesis import given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts.canonical import label_of, numbers_of, of_id, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.tables.encoding import encode_column
+from dpframework.tables.columns import as_column, as_numbers
+from dpframework.tables.encoding import Unfit, _bins, cells_of, encode_column, unfit
+from dpframework.tables.ids import ids_of
 from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
 
 HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)
@@ -179,6 +181,119 @@ def test_a_narrow_number_is_the_shortest_decimal_that_rounds_to_it():
     assert numbers_of(0.1 + 2**-50) == (0.1 + 2**-50,)
 
 
+def test_a_column_of_objects_is_of_their_one_type_or_of_texts_that_spell_each():
+    for cells in (["a", None, " b"], [True, None], [1.5, None, math.nan]):
+        column = as_column(cells, "t")
+        assert column.foreign is None
+        assert str(column.series.to_list()) == str(cells)
+    spelled = {
+        "x": "x",
+        True: "true",
+        np.False_: "false",
+        3: "3.0",
+        -(10**400): "-inf",
+        10**400: "inf",
+        Decimal("0.10"): "0.1",
+        Decimal("NaN"): None,
+        Decimal("-Infinity"): "-inf",
+        np.float32(0.5): "0.5",
+        np.int8(-7): "-7.0",
+        math.nan: None,
+        pd.NA: None,
+        pd.NaT: None,
+        None: None,
+    }
+    cells = list(spelled)
+    assert as_column(cells, "t").series.to_list() == [spelled[cell] for cell in cells]
+    assert as_column(cells, "t").foreign is None
+    odd = as_column(["a", b"b", None, "\ud800", 1j, [3]], "t")
+    assert odd.series.to_list() == ["a"] + [None] * 5
+    assert odd.foreign.tolist() == [False, True, False, True, True, True]
+    taken = odd.take(pl.Series([5, 0, 0], dtype=pl.UInt32))
+    assert (len(taken), taken.series.to_list(), taken.foreign.tolist()) == (3, [None, "a", "a"], [True, False, False])
+    assert repr(odd) == "Column(rows are private)"
+
+
+def test_what_a_container_calls_its_values_is_remembered():
+    """For inference only: categories may read as numbers."""
+    categories = [
+        pl.Series(["1", "2"], dtype=pl.Enum(["1", "2"])),
+        pl.Series(["1", "2"], dtype=pl.Categorical),
+        pd.Series(["1", "2"], dtype="category"),
+        pd.Series(["1", 2], dtype="category"),
+    ]
+    for values in categories:
+        column = as_column(values, "t")
+        assert column.categories
+        assert column.take(pl.Series([1], dtype=pl.UInt32)).categories
+    for values in (pl.Series(["1"]), pd.Series(["1", 2], dtype=object), np.array([1, 2]), ["1"], (1, 2)):
+        assert not as_column(values, "t").categories
+    column = as_column([1], "t")
+    assert as_column(column, "t") is column
+    dates = as_column(pl.Series([None, "2020-01-01"]).str.to_date(), "t")
+    assert (dates.series.to_list(), dates.foreign.tolist()) == ([None, None], [False, True])
+
+
+def test_numbers_of_a_column_and_texts_that_are_none():
+    numbers, strange = as_numbers(pl.Series([" 1", "x", None, "", " ", "TRUE", "false ", "1e3", "nan"]))
+    np.testing.assert_array_equal(numbers, [1, math.nan, math.nan, math.nan, math.nan, 1, 0, 1000, math.nan])
+    assert strange.tolist() == [False, True] + [False] * 7
+    for series in (
+        pl.Series([True, None, False]),
+        pl.Series([1, None, 0], dtype=pl.Int8),
+        pl.Series([1.0, math.nan, 0]),
+    ):
+        numbers, strange = as_numbers(series)
+        np.testing.assert_array_equal(numbers, [1, math.nan, 0])
+        assert (numbers.dtype, strange.tolist()) == (np.float64, [False] * 3)
+
+
+@pytest.mark.parametrize("size", [1, 2, 65, 66, 129, 300])
+def test_bins_are_the_cuts_at_or_below(size):
+    cuts = np.arange(size - 1, dtype=float)
+    numbers = np.array([-0.5, 0.0, 0.5, size - 2.0, size - 1.5, size + 1.0])
+    assert _bins(numbers, cuts.tolist()).tolist() == [sum(cut <= number for cut in cuts) for number in numbers]
+
+
+def test_labels_are_looked_up_as_numbers_in_either_precision():
+    """Small whole ones in an array, others among sorted keys: which of both follows from the largest and smallest."""
+    attribute = dpf.Categorical("c", ["0", "7", "0.1", "-1", "inf", "5000", "a"], missing=True)
+    for cells, codes in (
+        ([0, 7, 8], [0, 1, 7]),
+        ([7, math.nan, 0], [1, 7, 0]),
+        ([0.1, 7, 0, 0.3], [2, 1, 0, 7]),
+        ([-1, 0, 7, 5000], [3, 0, 1, 5]),
+        ([math.inf, -math.inf, 7], [4, 7, 1]),
+        ([math.inf, 0], [4, 0]),
+        ([-math.inf, 0], [7, 0]),
+        ([9000, -3, 0], [7, 7, 0]),
+        ([], []),
+    ):
+        for kind in (np.float64, np.float32):
+            assert encode_column(attribute, np.array(cells, dtype=kind)).codes.tolist() == codes
+    texts = dpf.Categorical("c", ["x", "y"])
+    assert encode_column(texts, [1.5, 0.0]).codes.tolist() == [0, 0]
+    with pytest.raises(dpf.InputError, match="not in its public list"):
+        encode_column(texts, [1.5, 0.0], out_of_domain="error")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_ways_in_which_cells_do_not_fit(missing):
+    number, kind = dpf.Numeric("x", 0, 4, bins=2, missing=missing), dpf.Categorical("x", ["a"], missing=missing)
+    gone = set() if missing else {Unfit.MISSING}
+    for attribute, cells, ways in (
+        (number, [0, 4], set()),
+        (number, [0, -0.1], {Unfit.BEYOND}),
+        (number, [4.1, None], {Unfit.BEYOND} | gone),
+        (number, ["x"], {Unfit.OUTSIDE}),
+        (number, [None], gone),
+        (kind, ["a"], set()),
+        (kind, ["a", "b", ""], {Unfit.OUTSIDE} | gone),
+        (kind, ["a", None], gone),
+    ):
+        assert unfit(attribute, cells_of(attribute, as_column(cells, "t"))) == ways
+
+
 def test_ids_keep_their_digits_up_to_sixty():
     texts = {
         "1e60": "1" + "0" * 60,
@@ -193,6 +308,11 @@ def test_ids_keep_their_digits_up_to_sixty():
         "1_0": "1_0",
     }
     assert {text: of_id(text) for text in texts} == texts
+    series = pl.Series([" 1.0 ", "", "007", "a-b", "1e2", None, "-3"])
+    assert ids_of(as_column(series, "t")).to_list() == ["1", None, "007", "a-b", "100", None, "-3"]
+    floats = ids_of(as_column([1.0, 0.5, math.nan, None, math.inf, 2.0**53, -0.0], "t"))
+    assert floats.to_list() == ["1", "0.5", None, None, "inf", "9007199254740992", "0"]
+    assert ids_of(as_column(pl.Series([3, None, -2]), "t")).to_list() == ["3", None, "-2"]
 
 
 def test_texts_that_are_no_numbers():
