@@ -243,6 +243,21 @@ def test_scores_that_are_remembered_from_choice_to_choice_are_those_counted_anew
                 assert asked.evaluate(engine, part, known=known).tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize(("lacking", "kept"), [(0, 2), (1, 1), (176, 1), (177, 0)])
+def test_sets_are_kept_as_bits_while_there_is_room(lacking: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks of 128 rows have 11 sets each, which take 176 bytes; what is counted from them is counted alike."""
+    query = MatchScores(LEFT, RIGHT)
+    assert [side.number for side in query._sides] == [1 + 3 + 1 + 1, 1 + 2 + 1 + 1]
+    monkeypatch.setattr(match_counts, "MOST_KEPT", 2 * 176 - lacking)
+    engine = dpf.Threads(2)
+    rows = engine.load(table_of(np.random.default_rng(1).integers(0, len(KINDS), 256)))
+    sets: Any = {}
+    before = [query.count(block, sets=sets).tolist() for block in rows]
+    assert len(sets) == kept
+    assert [query.count(block, sets=sets).tolist() for block in rows] == before
+    assert [query.count(block).tolist() for block in rows] == before
+
+
 def test_what_is_known_already_is_not_counted_again() -> None:
     counted: list[int] = []
 

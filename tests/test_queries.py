@@ -363,6 +363,12 @@ def test_rise_and_fall_make_the_change_the_spread_and_whether_it_is_monotonic() 
     assert declared(added=None, replaced=2, rise=0, fall=0).change == ByRelation(None, Fraction(2))
     assert declared(added=None, replaced=2).spread == ByRelation(None, Fraction(4))
     assert declared("l1", 2, rise=1, fall=1).change == ByRelation(Fraction(2), Fraction(4))
+    for one in ({"rise": 0}, {"fall": 0}, {}):
+        assert declared(added=None, replaced=2, **one).spread == ByRelation(None, Fraction(4))
+        assert declared(added=None, **one).spread == ByRelation(None, None)
+    assert declared("squared-l2", 1, 3, rise=1, fall=0).change == ByRelation(Fraction(1), Fraction(3))
+    with pytest.raises(dpf.InputError, match="a spread is defined for sensitivities in the linf norm"):
+        _ = declared("l1").spread
 
 
 def test_a_rise_a_fall_and_a_source_are_named() -> None:

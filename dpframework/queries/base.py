@@ -99,10 +99,12 @@ class Sensitivity:
         In the linf norm these move a coordinate by something in [-rise, fall] and in [-fall, rise], together by
         rise + fall at most. In any other norm the change at most doubles, by the triangle inequality.
         """
-        added, rise, fall = self.add_or_remove_one, self.rise, self.fall
-        if added is None or rise is None or fall is None:
-            return ByRelation(added, self.replace_one)
-        both = rise + fall if self.norm is Norm.LINF else added * (4 if self.norm is Norm.SQUARED_L2 else 2)
+        added = self.add_or_remove_one
+        if added is None:
+            return ByRelation(None, self.replace_one)
+        assert self.rise is not None  # the constructor has seen to both
+        assert self.fall is not None
+        both = self.rise + self.fall if self.norm is Norm.LINF else added * (4 if self.norm is Norm.SQUARED_L2 else 2)
         return ByRelation(added, both if self.replace_one is None else min(self.replace_one, both))
 
     @property
@@ -288,7 +290,7 @@ class Query(abc.ABC):
 
         A selection releases one of these; without any it releases a position.
         """
-        return range(self.answer_length or 0)
+        return () if self.answer_length is None else range(self.answer_length)
 
     def coordinates(self, answer: Any) -> NDArray[Any]:
         """Return an answer as the numbers whose change the declared sensitivity bounds: what verification compares.
