@@ -109,6 +109,15 @@ def test_blocks_are_a_positive_number(threads: Any) -> None:
         dpf.Threads(threads)
 
 
+@pytest.mark.parametrize(("processors", "blocks"), [(5, 5), (None, 1)])
+def test_by_default_there_is_a_thread_a_processor(
+    processors: int | None, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
+    assert len(dpf.Threads().load(table(20))) == blocks
+    assert [len(engine.load(table(20))) for engine in (dpf.Threads(3), dpf.InMemory(), dpf.Mapped())] == [3, 1, 1]
+
+
 def test_names_differ() -> None:
     assert [engine.name for engine in BUILT_IN] == ["memory", "threads", "mapped", "dask"]
 

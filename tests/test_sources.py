@@ -13,9 +13,10 @@ from hypothesis import example, given, strategies as st
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
+from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import MOST_ROWS
 from dpframework.tables import csv_file, parquet_files
-from dpframework.tables.building import Found, everywhere, require_found, require_public_counts
+from dpframework.tables.building import Found, TableBuilder, everywhere, require_found, require_public_counts
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.parquet_files import ParquetFile
@@ -220,6 +221,24 @@ def test_public_facts_of_rows_are_those_of_the_table() -> None:
         with pytest.raises(DoesNotFit) as caught:
             require_public_counts(schema, rows, "t")
         assert (str(caught.value), caught.value.kind) == (sentence, kind)
+
+
+def test_a_builder_counts_and_keeps_what_it_is_given() -> None:
+    schema = dpf.Schema([ILL, dpf.Numeric("age", 0, 9, bins=3), dpf.Numeric("size", 0, 9, bins=3)])
+    sources = dict.fromkeys(schema.names, "t")
+    builder = TableBuilder(schema, sources, OutOfDomain.ERROR, values=["age", "ill"])
+    assert builder.found == Found(0, (frozenset(),) * 3)
+    builder.add({"ill": [1, 0], "age": [2, 9], "size": [0, 10]})
+    builder.add({"ill": [None], "age": [3], "size": ["x"]})
+    assert builder.found == Found(3, ({Unfit.MISSING}, set(), {Unfit.BEYOND, Unfit.OUTSIDE}))  # type: ignore[arg-type]
+    table = builder.part(dpf.PrivacyUnit("person", 2), b"key")
+    assert (table.codes.tolist(), set(table.values)) == ([[1, 0, 0], [0, 2, 1], [0, 2, 0]], {"age"})
+    assert (table.unit, table.key) == (dpf.PrivacyUnit("person", 2), b"key")
+    assert builder.part().codes.shape == (3, 0)
+    lenient = TableBuilder(schema, sources, OutOfDomain.CLAMP)
+    lenient.add({"ill": [None], "age": ["x"], "size": [99]})
+    assert lenient.found == Found(1, (frozenset(),) * 3)
+    assert set(lenient.table().values) == {"age", "size"}
 
 
 def test_what_is_found_of_parts_is_found_of_all() -> None:

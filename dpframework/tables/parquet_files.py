@@ -73,7 +73,7 @@ class ParquetFile:
         most = min(max(BLOCK_CELLS // len(names), FEWEST_ROWS), MOST_ROWS)
         k, n = self.part
         first, end = rows * k // n, rows * (k + 1) // n
-        for low in range(first, max(end, first + 1), most):
+        for low in range(first, end, most) or [first]:
             number = min(most, end - low)
             frame = quietly(functools.partial(_collected, asked, low, number), self._broken)
             if frame.height != number:
