@@ -6,6 +6,7 @@ import copy
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts.errors import DPFrameworkError
+from dpframework.facts.privacy import rho_below
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
 from dpframework.queries import histogram_sensitivities
+from dpframework.run import Example
 from dpframework.run.gate import Gate
 from dpframework.tables.silence import silenced
 
@@ -607,3 +610,152 @@ def test_a_charge_that_cannot_be_recorded_is_not_followed_by_its_release(opened:
 def test_the_gate_can_be_replaced_step_by_step() -> None:
     """Replay depends on these: the exact answer and the draw are methods of their own."""
     assert {"answer", "draw", "release"} <= set(dir(Gate))
+
+
+# --- places, parameters, witnesses ----------------------------------------------------------------------------------
+
+
+def test_a_release_is_recorded_at_its_place_in_the_plan(opened: Callable[..., Any]) -> None:
+    """Parts are numbered from 1, and what has no name is called by its kind."""
+    node = dpf.sequential(
+        counting("top"),
+        dpf.parallel(counting(), by=SCHEMA["ill"]),
+        dpf.parallel(
+            dpf.sequential(dpf.sequential(dpf.parallel(counting("leaf"), by=SCHEMA["ill"]), name="inner")),
+            by=SCHEMA["order"],
+            name="orders",
+        ),
+        dpf.sample("0.5", counting("few")),
+        dpf.sample("0.25", dpf.sequential(dpf.sequential(counting("fewer"), name="within")), name="quarter"),
+    )
+    table, run = opened(node, TABLE)
+    table.release("top")
+    for part in table.partition("ill"):
+        part.release("n")
+    for part in table.partition("order", name="orders"):
+        for leaf in part.scope("inner").partition("ill"):
+            leaf.release("leaf")
+    table.sampled().release("few")
+    table.sampled("quarter").scope("within").release("fewer")
+    assert [charge.path for charge in run.charges] == [
+        "top",
+        *("parts 1/n", "parts 2/n"),
+        *(f"orders {k}/inner/parts {own}/leaf" for k in (1, 2, 3, 4) for own in (1, 2)),
+        *("sample/few", "quarter/within/fewer"),
+    ]
+    assert {path for path, _ in run.plan.placed_steps()} == {
+        *("top", "parts/n", "orders/inner/parts/leaf", "sample/few", "quarter/within/fewer")
+    }
+
+
+def test_what_is_refused_is_named_with_its_scope_and_the_nearest_name(opened: Callable[..., Any]) -> None:
+    inner = dpf.sequential(counting("leaf"), dpf.sample("0.5", counting("few"), name="half"), name="inner")
+    table, _ = opened(dpf.sequential(counting("rows"), dpf.parallel(counting(), by=SCHEMA["ill"]), inner), TABLE)
+    refused = [
+        (lambda: table.release("rowz"), "step 'rowz' is not in the plan; did you mean 'rows'?"),
+        (lambda: table.scope("iner"), "scope 'iner' is not in the plan; did you mean 'inner'?"),
+        (
+            lambda: table.partition("order"),
+            "a partition by these 4 parts is not in the plan, or not in the branch that was taken",
+        ),
+        (
+            lambda: table.partition("ill", name="x"),
+            "partition 'x' by these 2 parts is not in the plan, or not in the branch that was taken",
+        ),
+        (lambda: table.calibration("rowz"), "step 'rowz' is not in the plan; did you mean 'rows'?"),
+    ]
+    for call, told in refused:
+        with pytest.raises(dpf.ReleaseRefused) as caught:
+            call()
+        assert str(caught.value) == told
+    within = table.scope("inner")
+    with pytest.raises(dpf.ReleaseRefused, match=r"^step 'leef' in 'inner' is not in the plan; did you mean 'leaf'\?$"):
+        within.release("leef")
+    with pytest.raises(dpf.ReleaseRefused, match=r"^scope 'inner' was made before; a second one is not in the plan$"):
+        table.scope("inner")
+    within.sampled("half")
+    with pytest.raises(dpf.ReleaseRefused, match=r"^sample 'half' in 'inner' was made before; a second one is not"):
+        within.sampled("half")
+
+
+@pytest.mark.parametrize("number", [1, 7, 8, 9, 12])
+def test_a_table_shows_eight_names_at_most(opened: Callable[..., Any], number: int) -> None:
+    names = [f"a{k}" for k in range(number)]
+    schema = dpf.Schema([dpf.Boolean(name) for name in names])
+    table, _ = opened(counting(), dpf.Table.from_codes(schema, [[0]] * number))
+    assert repr(table) == f"PrivateTable({', '.join(names[:8])}{', ...' if number > 8 else ''})"
+
+
+def test_candidates_are_what_a_miner_gets_and_positions_what_observers_see(opened: Callable[..., Any]) -> None:
+    seen: list[dpf.Release] = []
+
+    class Sees(dpf.Observer):
+        def released(self, release: dpf.Release) -> None:
+            seen.append(release)
+
+    node = dpf.step("best", dpf.queries.Histogram(SCHEMA["order"]), PermuteAndFlip(SURE))
+    table, _ = opened(node, TABLE, observers=(Sees(),))
+    chosen = table.release("best")
+    assert seen[0].output == 0
+    assert seen[0].value == chosen == dpf.queries.Histogram(SCHEMA["order"]).candidates()[0]
+    assert seen[0].charge.path == "best"
+    assert seen[0].inputs == {}
+
+
+def test_a_witness_says_which_relation_its_tables_are_neighbours_under() -> None:
+    row, other = {"ill": "true"}, {"ill": "false"}
+    tables = [dpf.Witness([(row, 3)], *pair) for pair in ((row, None), (None, row), (row, other))]
+    added, removed, replaced = (witness.relation for witness in tables)
+    assert added is removed is dpf.Relation.ADD_OR_REMOVE_ONE
+    assert replaced is dpf.Relation.REPLACE_ONE
+    assert tables[0].shared == (({"ill": "true"}, 3),)
+    assert dict(tables[0].outputs) == {}
+
+
+@attrs.frozen
+class Spends(dpf.Miner):
+    """A miner of two budgets, and of parameters of several types."""
+
+    name = "spends"
+    epsilon: Any = None
+    rho: Any = None
+    where: Any = None
+    many: Any = ()
+    made: Any = attrs.field(init=False, default=7)
+
+    def plan(self, schema: dpf.Schema) -> dpf.Node:
+        return counting()
+
+    def mine(self, table: dpf.PrivateTable) -> Any:
+        return table.release("n")
+
+
+def test_a_miner_says_how_a_budget_may_be_spent_and_how_it_is_written() -> None:
+    one = Fraction(1)
+    assert Spends.ways_to_spend(one, Fraction(0)) == ({"epsilon": one},)
+    epsilon, rho = Spends.ways_to_spend(one, Fraction(1, 10**6))
+    assert epsilon == {"epsilon": one}
+    assert rho == {"rho": rho_below(one, Fraction(1, 10**6))}
+    assert Spends.examples() == {}
+    assert Spends().values_read(SCHEMA) is None
+    assert Spends.result is None
+    both = dpf.And([dpf.Equals("ill", "true"), dpf.Below("age", 30)])
+    either = dpf.Or([dpf.Equals("ill", "true"), dpf.Below("age", 30)])
+    written = Spends(epsilon=Fraction(1, 3), where=both, many=(SCHEMA["ill"], len)).to_dict()
+    assert set(written) == {"miner", "parameters"}
+    assert written["miner"] == "spends"
+    assert set(written["parameters"]) == {"epsilon", "rho", "where", "many"}
+    assert written["parameters"]["where"] == both.to_dict() != Spends(where=either).to_dict()["parameters"]["where"]
+    assert written["parameters"]["rho"] is None
+    assert "ill" in str(written["parameters"]["many"][0])
+    assert written["parameters"]["many"][1] == "builtin_function_or_method"
+
+
+def test_an_example_for_units_has_room_for_as_many_units() -> None:
+    schema = dpf.Schema([dpf.Boolean("ill")], rows=10, max_rows=20)
+    example = Example(schema, Spends(), delta="1e-6")
+    grown = example.for_units(3)
+    assert (grown.schema.rows, grown.schema.max_rows, grown.delta) == (30, 60, example.delta)
+    unbounded = Example(dpf.Schema([dpf.Boolean("ill")]), Spends()).for_units(3).schema
+    assert (unbounded.rows, unbounded.max_rows) == (None, None)
+    assert Example(schema, Spends()).delta == 0
