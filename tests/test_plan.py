@@ -11,14 +11,19 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 from random_plans import compositions
 
 import dpframework as dpf
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
-from dpframework.plan import Node, Repeat, Step, plan_from_json, walk
+from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk
 from dpframework.plan.code import component_digest
+from dpframework.plan.graph import label_of
+from dpframework.plan.nodes import distinct, samples, uses, uses_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 
@@ -433,3 +438,149 @@ def test_previews_by_path(plan_of: Callable[..., dpf.StudyPlan]) -> None:
 def test_the_standard_library_s_classes_are_told_by_python_s_version_alone() -> None:
     assert component_digest(abc.ABC) == hashlib.sha256().hexdigest()
     assert component_digest(dpf.queries.Count) != component_digest(abc.ABC)
+
+
+# --- what nodes say of themselves -----------------------------------------------------------------------------------
+
+NESTED = dpf.sequential(
+    count("rows"),
+    dpf.either(dpf.sequential(count("one"), name="inner"), dpf.repeat(2, count("two", uses=["rows"]))),
+    dpf.parallel(count("each"), by=dpf.FromRelease("rows"), name="cells"),
+    dpf.parallel(count("left"), dpf.sequential(count("right")), by=SCHEMA["a"]),
+    dpf.sample("0.5", dpf.sequential(count("few"), dpf.sample("0.25", count("fewer"), name="again"))),
+    dpf.post("end", ["rows", "inner", "rows", "nobody"]),
+)
+
+
+def named(nodes: Any) -> list[str]:
+    return [str(getattr(node, "name", None) or type(node).__name__) for node in nodes]
+
+
+def test_scopes_are_the_rows_that_releases_are_made_from() -> None:
+    assert [(path, named(own)) for path, own in dpf.plan.scopes(NESTED)] == [
+        (
+            "",
+            ["Sequential", "rows", "Either", "inner", "Repeat", "two", "cells", "Parallel", "Sample", "end"],
+        ),
+        ("inner", ["inner", "one"]),
+        ("cells", ["each"]),
+        ("parts 1", ["left"]),
+        ("parts 2", ["Sequential", "right"]),
+        ("sample", ["Sequential", "few", "again"]),
+        ("sample/again", ["fewer"]),
+    ]
+    lone = dpf.parallel(count("n"), by=SCHEMA["a"], name="halves")
+    assert [(path, named(own)) for path, own in dpf.plan.scopes(lone)] == [("", ["halves"]), ("halves", ["n"])]
+    assert named(dpf.plan.within_scope(NESTED)) == named(next(dpf.plan.scopes(NESTED))[1])
+
+
+def test_uses_lead_from_a_release_to_what_is_given_it() -> None:
+    pairs = [(str(one.name), str(getattr(user, "name", ""))) for one, user in uses(NESTED)]  # type: ignore[attr-defined]
+    assert pairs == [
+        ("rows", "two"),
+        ("rows", "cells"),
+        *(("rows", "end"), ("inner", "end"), ("rows", "end")),
+    ]
+    assert list(uses(dpf.sequential(count("n", uses=["n"])))) == []
+    assert [uses_of(node) for node in NESTED.children] == [
+        (), (), ("rows",), (), (), ("rows", "inner", "rows", "nobody"),
+    ]  # fmt: skip
+
+
+def test_only_what_draws_a_sample_samples() -> None:
+    assert samples(NESTED)
+    assert samples(dpf.repeat(2, dpf.sample("0.5", count("n"))))
+    assert not samples(dpf.sequential(count("n"), dpf.parallel(count("m"), by=SCHEMA["a"])))
+
+
+def test_each_place_of_a_shared_step_is_a_step_of_its_own() -> None:
+    shared = count("n")
+    node = dpf.sequential(
+        shared,
+        dpf.either(shared, dpf.repeat(2, shared)),
+        dpf.parallel(shared, shared, by=SCHEMA["a"]),
+        dpf.sample("0.5", shared),
+    )
+    made = distinct(node)
+    assert made == node
+    assert len({id(one) for one in walk(made)}) == len(list(walk(made))) == 11
+    assert len({id(one) for one in walk(node)}) == 6
+
+
+class Gathering(Rounded):
+    """A query that gathers something of each row."""
+
+    name = "gathering"
+    gathers = True  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("node", "label"),
+    [
+        (count("n"), "n: count of rows, discrete-laplace"),
+        (dpf.step("g", Gathering(), Exponential(1)), "g: gathering, exponential, gathers rows"),
+        (dpf.post("p", []), "p: post-processing"),
+        (dpf.repeat(3, count("n")), "repeat 3 times"),
+        (dpf.sample("0.125", count("n")), "sample at rate 0.125"),
+        (dpf.parallel(count("n")), "parallel over undeclared parts"),
+        (dpf.parallel(count("n"), by=SCHEMA["c"]), "parallel over the values of c"),
+        (dpf.parallel(count("n"), by=dpf.FromRelease("x")), "parallel over the release of 'x'"),
+        (dpf.parallel(count("n"), by=[dpf.Equals("a", "true")]), "parallel over 1 descriptions"),
+        (dpf.parallel(count("n"), by=dpf.Cases([dpf.Equals("a", "true")])), "parallel over 2 cases"),
+        (dpf.sequential(count("n")), "sequential"),
+        (dpf.sequential(count("n"), name="s"), "s"),
+        (dpf.either(count("n")), "either, by what is released"),
+    ],
+)
+def test_a_node_is_labelled_in_a_few_words(node: Node, label: str) -> None:
+    assert label_of(node) == label
+
+
+def test_assumptions_of_a_plan_are_told_once_with_the_steps_that_need_them(
+    plan_of: Callable[..., dpf.StudyPlan],
+) -> None:
+    twice = dpf.sequential(
+        count("n", assumptions=["mcmc-converged", "mcmc-converged"]), count("m", assumptions=["mcmc-converged"])
+    )
+    plan = plan_of(dpf.sequential(twice, twice), SCHEMA)
+    assert plan.assumptions == {"mcmc-converged": ("n", "m")}
+    inferred = attrs.evolve(plan, facts=attrs.evolve(plan.facts, inferred=("a",)))
+    assert inferred.assumptions == {"mcmc-converged": ("n", "m"), "schema-inferred-from-data": ()}
+    stopped = attrs.evolve(plan, out_of_domain=OutOfDomain.ERROR)
+    assert stopped.assumptions == {"mcmc-converged": ("n", "m"), "data-fits-schema": ()}
+    assert plan_of(count("n"), SCHEMA, "replace-one").assumptions == {"row-count-public": ()}
+    people = attrs.evolve(plan_of(count("n"), SCHEMA, "replace-one"), unit=PrivacyUnit("person", 2))
+    assert people.unit_change == UnitChange(2, resizes=True)
+    assert people.assumptions == {}
+    counted = attrs.evolve(people, facts=attrs.evolve(people.facts, rows=10))
+    assert counted.unit_change == UnitChange(2, resizes=False)
+    assert counted.assumptions == {"row-count-public": ()}
+    assert plan_of(count("n"), SCHEMA, "replace-one").unit_change == UnitChange(1, resizes=False)
+
+
+def test_steps_in_parts_are_those_below_a_parallel_and_rows_drawn_one_by_one(
+    plan_of: Callable[..., dpf.StudyPlan],
+) -> None:
+    plan = plan_of(NESTED, SCHEMA)
+    own = {step.name: plan.in_parts(step) for step in plan.steps()}
+    assert [name for name, parted in own.items() if parted] == ["each", "left", "right"]
+    asserted = attrs.evolve(plan, unit=PrivacyUnit(rows=2))
+    assert asserted.unit.asserted
+    parted = [step.name for step in asserted.steps() if asserted.in_parts(step)]
+    assert parted == ["each", "left", "right", "few", "fewer"]
+
+
+def test_a_budget_has_a_delta_below_1() -> None:
+    for delta in (0, "0.999", "1e-6"):
+        assert Budget(1, delta).delta == Fraction(str(delta))
+    assert Budget(1).delta == 0
+    for delta in (1, "1.5"):
+        with pytest.raises(dpf.InputError, match=f"^delta is {delta}; it must be below 1$"):
+            Budget(1, delta)
+
+
+def test_a_rate_has_nine_digits_at_most() -> None:
+    assert dpf.sample("0.000000001", count("n")).rate == Fraction(1, 10**9)
+    assert dpf.sample("0.999999999", count("n")).rate == Fraction(999_999_999, 10**9)
+    with pytest.raises(dpf.InputError, match="of at most nine digits is needed"):
+        dpf.sample(Fraction(1, 10**9 + 1), count("n"))
