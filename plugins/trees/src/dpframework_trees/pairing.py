@@ -24,6 +24,7 @@ from dpframework_trees.sampling import WholeTrees, walk
 from dpframework_trees.tree_data import Bits, OfClasses, placed
 
 MOST_PAIRS = 50_000  # whose weights are added up for a log-density
+EVERY, NEAR = 5_000, 200  # rows below which all ways to split them are tried, and beyond which so many on either side
 
 Tests = NDArray[np.int64]
 
@@ -114,7 +115,7 @@ def largest_replacement(rows: int) -> float:
 
     # the largest is where m + 1 = sqrt(2) (k + 1), but for rounding and terms that vanish with n
     near = round(n / (1 + math.sqrt(2)))
-    return max(change(k) for k in (range(n) if n < 5000 else range(near - 200, near + 200)))
+    return max(change(k) for k in (range(n) if n < EVERY else range(near - NEAR, near + NEAR)))
 
 
 def pair_score_named(name: str) -> PairScore:

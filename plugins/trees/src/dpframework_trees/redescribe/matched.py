@@ -152,10 +152,10 @@ class MatchedTrees(Miner):
         wanted = Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
         found = []
         for k in cells.reported(*masks, wanted):
-            sides = left.description(masks[0][k]), right.description(masks[1][k])
-            if sides[0] is not None and sides[1] is not None:
-                both = masks[0][k], masks[1][k]
-                found.append(cells.redescription((sides[0], sides[1]), *both, wanted.min_jaccard))
+            of_left, of_right = masks[0][k], masks[1][k]
+            one, other = left.description(of_left), right.description(of_right)
+            if one is not None and other is not None:
+                found.append(cells.redescription((one, other), of_left, of_right, wanted.min_jaccard))
         return found, len(pairs)
 
     @classmethod
