@@ -203,6 +203,19 @@ def test_a_fit_ends_where_the_gradient_is_as_small_as_is_asked(design: Design, n
         assert found == pytest.approx(-loss.noise / loss.tuned.ridge[:, None])
 
 
+def test_where_the_bound_is_too_large_the_fit_is_refined_by_what_the_real_noise_leaves(monkeypatch: Any) -> None:
+    """The bound is of the real noise; more digits see its lattice, so that is taken off what is asked."""
+    loss, asked = some_loss(TWO, 30), []
+    enough = loss.tuned.gradient_error
+    monkeypatch.setattr(fitting, "refined", lambda *given: asked.append(given) or "refined")
+    for bound, refined_too in ((enough, False), (enough * (1 + 1e-9), True)):
+        monkeypatch.setattr(Loss, "bound", lambda *_, bound=bound: bound)
+        assert isinstance(fitted_steps(loss.rows, loss.tuned, loss.noise), str) is refined_too
+    ((_, _, left, unit),) = asked
+    assert (left, unit) == (enough - loss.of_noise, loss.tuned.release_step)
+    assert 0 < left < enough
+
+
 def test_what_is_far_away_is_put_at_2_to_the_61_steps(monkeypatch: Any) -> None:
     loss = some_loss(TWO, 2)
     most = 2.0**61 * loss.tuned.release_step
