@@ -159,6 +159,8 @@ class _Audit:
             seed, flattening = int(self.rng.integers(2**31)), FLATTENINGS[k // 2 % 4]
             transcripts.append(record(self.subject, table, seed, flattening=flattening))
             behaviour.examine(table, transcripts[-1], most=max(8, self.replays // 500))
+            if k == 0:
+                behaviour.examine_memory(table, transcripts[0])
             if _length(transcripts) <= SHORT:
                 number = max(FEWEST_RUNS, min(MOST_RUNS, self.replays // 400))
         if not behaviour.patience.over:

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
 
 from dpframework.facts.privacy import Relation
+from dpframework.plan.nodes import Step, walk
 from dpframework.verify.findings import Violation
+from dpframework.verify.keeping import Before, changed, kept
 from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
-from dpframework.verify.search import Labelled, labelled, labelled_pair, shrunk, unlabelled
+from dpframework.verify.search import Labelled, labelled, labelled_pair, last_before, shrunk, unlabelled
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Pair, Rows, Sizes, units_of
 from dpframework.verify.transcript import Transcript
@@ -28,6 +30,7 @@ from dpframework.verify.transcript import Transcript
 TOLERANCE = 1e-6  # of floating point, in a sum of log-densities
 MOST_ROWS = 60
 SMALL = 10
+FORGOTTEN = 4  # tables that a transcript is replayed on as if no run had been before
 
 
 @final
@@ -63,6 +66,9 @@ class Behaviour:
         self.allowed = math.inf if claim is None else float(claim) + self._tolerance
         self.reruns = 0
         self.violations: dict[str, Violation] = {}
+        steps = [node for node in walk(subject.plan.root) if isinstance(node, Step)]
+        self._things = list({id(thing): thing for step in steps for thing in (step.query, step.mechanism)}.values())
+        self._before = Before([subject.miner, *self._things])
 
     def table(self, most: int) -> Rows:
         """Return a random table, of few kinds of rows as often as of many."""
@@ -110,6 +116,24 @@ class Behaviour:
             there = self._replayed(transcript, far)
             if there.divergence is not None and _kind(there) not in self.violations:
                 self._walked(table, far, transcript)
+
+    def examine_memory(self, table: Rows, transcript: Transcript) -> None:
+        """Replay a transcript on other tables, each as if it were the first: what earlier runs have left is put back.
+
+        And compare what the queries and mechanisms of the plan hold after it with what they held before.
+        """
+        replay(self.subject, transcript, table)  # these few are not counted: each search is as long as it was
+        held = kept(self._things)
+        for k in range(FORGOTTEN):
+            far = self._unlike(table, k)
+            self._before.put_back()
+            there = replay(self.subject, transcript, far)
+            if there.divergence is not None and _kind(there) not in self.violations:
+                what = f"a run keeps something for later ones: on another table as the first, {there.divergence}"
+                self.found("kept", what, table, far, transcript)
+        for name in changed(held, kept(self._things)):
+            what = f"a run leaves something of its rows in '{name}', whoever gets the plan gets that too"
+            self.found("kept", what, table, table, transcript)
 
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on the rows of one kind, very many of them: where small tables are all alike.
@@ -196,6 +220,12 @@ class Behaviour:
                 far = (far + self.table(MOST_ROWS) + bytes(len(table)))[: len(table)]
             yield b"" if k == 0 and not alike else far
 
+    def _unlike(self, table: Rows, k: int) -> Rows:
+        """Return one of some tables that are not drawn: of a table's size, if that is public, else of any."""
+        alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
+        size = len(table) if alike else min(self.sizes.most, k * (len(table) + 1))
+        return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))
+
     def _walked(self, table: Rows, far: Rows, transcript: Transcript) -> None:
         """Go from one table to another, neighbour by neighbour, to where a replay begins to differ."""
         alike = len(far) == len(table)
@@ -249,21 +279,6 @@ def _kind(replayed: Replayed) -> str:
 
 def _joined(units: Sequence[Labelled]) -> Labelled:
     return tuple(itertools.chain.from_iterable(units))
-
-
-def last_before(stops: Callable[[int], bool], most: int) -> int:
-    """Return a size at which something does not stop yet, while it does at the next; it does not at 0 and does at most.
-
-    Examples
-    --------
-    >>> last_before(lambda size: size >= 17, 70_000)
-    16
-    """
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if stops(middle) else (middle, high)
-    return low
 
 
 def number(loss: float) -> str:

@@ -16,6 +16,7 @@ A failure has no density, so that each release must be possible, from these answ
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -31,9 +32,10 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.answers import Answers, answers_of, listed_outputs
+from dpframework.verify.answers import WIDTH, Answers, answers_of, listed_outputs
 from dpframework.verify.findings import reach
 from dpframework.verify.refusals import refusal
+from dpframework.verify.search import last_before
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
@@ -41,6 +43,7 @@ DELTA = "delta"  # how the kind of a claim about an event begins
 TOLERANCE = 1e-3  # relative, of a sum on a grid
 TRIED = 16  # pairs of answers of a query that releases are made from
 MANY = 10**8  # rows
+FARTHEST = 2**40  # steps of the lattice from an answer, where an output should be possible yet
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
 
 
@@ -186,6 +189,7 @@ class _Checked:
         pure = calibration.losses.pure.under(relation)
         if pure is not None:
             found = max((curve.epsilon for curve in curves), default=0.0)
+            found = max(found, self._beyond_edges(asked, calibration, relation))
             self.claims.append(Claimed(where, "epsilon", float(pure), found, SLACK["epsilon"]))
         rho = calibration.losses.zcdp.under(relation)
         if rho is not None:
@@ -232,12 +236,41 @@ class _Checked:
                 continue
             yield here, there
 
+    def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
+        """Return infinity if an output far out is possible for one of two answers only: noise that is cut off."""
+        for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
+            if self.mechanism.selects or not isinstance(one, np.ndarray) or one.size not in WIDTH:
+                break
+            for answer, neighbour in ((one, other), (other, one)):
+                for k in range(answer.size):
+                    for output in _edges(self.mechanism, answer, k, calibration):
+                        if self.mechanism.log_density(neighbour, output, calibration) == -math.inf:
+                            return math.inf
+        return 0.0
+
     def _release(self, where: str, answers: Sequence[Any], calibration: Calibration) -> None:
         """Take note of a release that is not possible from some answer."""
         for answer in answers:
             found = refusal(self.mechanism, answer, calibration, self._randomness)
             if found is not None:
                 self.wrong.append(f"{where}: a release {found}")
+
+
+def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Calibration) -> Iterator[NDArray[Any]]:
+    """Yield the last possible outputs on either side of an answer in a coordinate, if there is an end to them."""
+    unit = float(calibration.unit)
+
+    def output(steps: int) -> NDArray[Any]:
+        moved = np.where(np.arange(answer.size) == k, steps * unit, 0.0).reshape(answer.shape)
+        return (answer + moved).astype(np.int64 if calibration.unit == 1 else np.float64)
+
+    for sign in (1, -1):
+
+        def impossible(steps: int, sign: int = sign) -> bool:
+            return mechanism.log_density(answer, output(sign * steps), calibration) == -math.inf
+
+        if not impossible(0) and impossible(FARTHEST):
+            yield output(sign * last_before(impossible, FARTHEST))
 
 
 def _of_many_rows(answer: Any) -> Iterator[Any]:

@@ -1,67 +1,146 @@
-"""Whether two values that a run made public are the same, whatever their types."""
+"""Whether two values that a run made public are the same, whatever their types: all that somebody could read off them.
+
+Who gets a result gets what it holds, shown or not: attributes that no class declares, what a function remembers, the
+array that a view is a part of, every bit of a float.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping, Set
+import struct
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import attrs
 import numpy as np
 
 MOST_DEPTH = 40  # of nested values; deeper ones are compared by their texts
+PLAIN = {type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, np.ndarray}
 
 
-def same(one: Any, other: Any, depth: int = 0) -> bool:
-    """Tell whether two public values are the same: numbers and texts by value, objects by what they hold.
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two public values are the same: numbers bit by bit, texts by value, objects by what they hold.
 
-    NaN is the same as NaN. Functions are compared by where they are defined.
+    Functions are the same if their code is, and all that they remember.
     """
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, float):
-        return bool(one == other or (one != one and other != other))
-    if isinstance(one, str | bytes | int | complex | type(None)):
-        return bool(one == other)
-    if depth > MOST_DEPTH:
-        return str(one) == str(other)
-    if isinstance(one, np.ndarray | np.generic):
-        return _same_arrays(np.asarray(one), np.asarray(other), depth)
-    if isinstance(one, Mapping):
-        return _same_items(dict(one), dict(other), depth)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(same(a, b, depth + 1) for a, b in zip(one, other, strict=True))
-    if isinstance(one, Set):
-        return bool(one == other)
-    if callable(one) and hasattr(one, "__qualname__"):
-        return bool(one.__qualname__ == other.__qualname__)
-    held, held_by_other = _held(one), _held(other)
-    return _same_items(held, held_by_other, depth) if held or held_by_other else bool(one == other)
+    return _Comparison().same(one, other)
 
 
-def _same_arrays(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], depth: int) -> bool:
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return False
-    if one.dtype.kind == "O":
-        return all(same(a, b, depth + 1) for a, b in zip(one.flat, other.flat, strict=True))
-    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
+class _Comparison:
+    """One comparison: what is being compared is not compared again, however values hold each other."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[int, int], tuple[Any, Any]] = {}  # the values too, so that their ids stay theirs
+
+    def same(self, one: Any, other: Any, depth: int = 0) -> bool:
+        if one is other:
+            return True
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, float):
+            return struct.pack("d", one) == struct.pack("d", other) and self._same_held(one, other, depth)
+        if isinstance(one, str | bytes | int | complex | type(None)):
+            return bool(one == other) and self._same_held(one, other, depth)
+        if depth > MOST_DEPTH:
+            return str(one) == str(other)
+        if (id(one), id(other)) in self._begun:
+            return True
+        self._begun[id(one), id(other)] = one, other
+        return self._same_contents(one, other, depth + 1)
+
+    def _same_contents(self, one: Any, other: Any, depth: int) -> bool:
+        if isinstance(one, np.ndarray | np.generic):
+            return self._same_arrays(one, other, depth)
+        if isinstance(one, Mapping):
+            return self._same_items(dict(one), dict(other), depth) and self._same_held(one, other, depth)
+        if isinstance(one, list | tuple):
+            return self._same_values(one, other, depth) and self._same_held(one, other, depth)
+        if isinstance(one, Set):
+            return bool(one == other) and _order(one) == _order(other) and self._same_held(one, other, depth)
+        if callable(one) and hasattr(one, "__qualname__"):
+            return self._same_functions(one, other, depth)
+        return self._same_held(one, other, depth) if _held(one) or _held(other) else bool(one == other)
+
+    def _same_values(self, one: Any, other: Any, depth: int) -> bool:
+        return len(one) == len(other) and all(self.same(a, b, depth) for a, b in zip(one, other, strict=True))
+
+    def _same_items(self, one: dict[Any, Any], other: dict[Any, Any], depth: int) -> bool:
+        return list(one) == list(other) and all(self.same(one[key], other[key], depth) for key in one)
+
+    def _same_held(self, one: Any, other: Any, depth: int) -> bool:
+        """Compare what two objects hold; what they computed from it and keep, only where both do."""
+        if type(one) in PLAIN:
+            return True
+        held, held_by_other = _held(one), _held(other)
+        for name in held.keys() ^ held_by_other.keys():
+            if _is_kept(type(one), name):
+                held.pop(name, None)
+                held_by_other.pop(name, None)
+        return self._same_items(held, held_by_other, depth)
+
+    def _same_arrays(self, one: Any, other: Any, depth: int) -> bool:
+        a, b = np.asarray(one), np.asarray(other)
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        if a.dtype.kind == "O":
+            if not self._same_values(a.ravel().tolist(), b.ravel().tolist(), depth):
+                return False
+        elif a.tobytes() != b.tobytes():
+            return False
+        wholes = one.base, other.base
+        if all(isinstance(whole, np.ndarray) for whole in wholes) and not self.same(*wholes, depth):
+            return False
+        return self._same_held(one, other, depth)
+
+    def _same_functions(self, one: Any, other: Any, depth: int) -> bool:
+        return bool(one.__qualname__ == other.__qualname__) and all(
+            self.same(a, b, depth) for a, b in zip(_remembered(one), _remembered(other), strict=True)
+        )
 
 
-def _same_items(one: dict[Any, Any], other: dict[Any, Any], depth: int) -> bool:
-    return list(one) == list(other) and all(same(one[key], other[key], depth + 1) for key in one)
+def _order(values: Set[Any]) -> list[Any]:
+    """Return values as they are listed, if that does not depend on where they lie in memory."""
+    return list(values) if all(isinstance(value, str | bytes | int | float | None) for value in values) else []
+
+
+def _remembered(function: Any) -> Iterator[Any]:
+    """Yield what a function does, or a class says, and holds beside its name."""
+    if isinstance(function, type):
+        said = {name: value for name, value in vars(function).items() if not name.startswith("__")}
+        yield {name: value for name, value in said.items() if callable(value) or not hasattr(value, "__get__")}
+        return
+    yield getattr(function, "__code__", None)
+    yield getattr(function, "__defaults__", None)
+    yield getattr(function, "__kwdefaults__", None)
+    yield [_content(cell) for cell in getattr(function, "__closure__", None) or ()]
+    owner = getattr(function, "__self__", None)
+    yield None if inspect.ismodule(owner) else owner
+    yield dict(getattr(function, "__dict__", {}))
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
 
 
 def _held(thing: Any) -> dict[str, Any]:
-    """Return an object's fields, without what it computed from them and keeps."""
+    """Return an object's fields, and what else was set on it."""
     kind = type(thing)
+    own = dict(getattr(thing, "__dict__", {}))
+    if isinstance(thing, functools.partial):
+        return {"func": thing.func, "args": thing.args, "keywords": thing.keywords} | own
     if attrs.has(kind):
-        return {a.name: getattr(thing, a.name) for a in attrs.fields(kind)}
-    slots = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ()) if hasattr(thing, name)]
-    fields = {name: getattr(thing, name) for name in slots} | dict(getattr(thing, "__dict__", {}))
-    return {name: value for name, value in fields.items() if not _is_kept(kind, name)}
+        return {a.name: getattr(thing, a.name) for a in attrs.fields(kind)} | own
+    slots = [name for base in kind.__mro__ for name in _slots(base) if hasattr(thing, name)]
+    return {name: getattr(thing, name) for name in slots} | own
+
+
+def _slots(kind: type[Any]) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _is_kept(kind: type[Any], name: str) -> bool:

@@ -30,6 +30,7 @@ from dpframework.mechanisms.randomness import (
     SystemRandomness,
 )
 from dpframework.queries import Norm, PiecewiseScores, QueryFacts, Sensitivity
+from dpframework.verify.draws import disagreement, draw_problems
 
 FALSE_ALARM = 1e-6
 MOST_DRAWS = 1 << 16
@@ -130,7 +131,8 @@ def check_sampler(
       and the agreement of all sources of randomness;
     - its probabilities: they add up to 1 over candidates, of which a better one is not less likely, and to no more
       than 1 over what was drawn;
-    - independence: no correlation from one draw to the next, nor between coordinates;
+    - independence: no correlation from one draw to the next, between coordinates, or between answers drawn together;
+    - its source: the same randomness gives the same draws;
     - its preview: errors lie within the bound 95 % of the time.
 
     Parameters
@@ -175,13 +177,17 @@ def _sampled(mechanism: Mechanism, given: Sequence[Probe], sources: Sequence[Ran
             for source in sources:
                 sample = _Sample(mechanism, probe, source)
                 sample.draw(draws)
-                found = sample.problems(to_tell=probe is sharp)
-                wrong += [f"{text}, {sample.source} randomness: {what}" for what in found]
+                of_source = sample.problems(to_tell=probe is sharp)
+                wrong += [f"{text}, {sample.source} randomness: {what}" for what in of_source]
                 samples.append(sample)
                 drawn += len(sample.outputs)
             tested.append(f"{text}, {' and '.join(sample.source for sample in samples)} randomness")
             if len(samples) > 1 and not wrong:
-                wrong += [f"{text}: {what}" for what in _disagreement(samples)]
+                wrong += [f"{text}: {what}" for what in disagreement([(one.source, one.numbers()) for one in samples])]
+            if probe is asked:
+                scale = _scale_of(mechanism, sample.calibration)
+                found = draw_problems(mechanism, sample.answer, sample.calibration, scale)
+                wrong += [f"{text}: {what}" for what in found]
     return SamplerReport(mechanism.name, tuple(tested), tuple(wrong), drawn)
 
 
@@ -388,13 +394,3 @@ class _Sample:
 
 def _key(output: Any) -> Any:
     return output.tobytes() if isinstance(output, np.ndarray) else output
-
-
-def _disagreement(samples: Sequence[_Sample]) -> Iterator[str]:
-    """Yield which source of randomness draws otherwise than the first."""
-    from scipy.stats import ks_2samp
-
-    first = samples[0].numbers()[:, 0]
-    for sample in samples[1:]:
-        if ks_2samp(first, sample.numbers()[:, 0], method="asymp").pvalue < FALSE_ALARM:
-            yield f"{sample.source} and {samples[0].source} randomness draw from different distributions"

@@ -183,6 +183,21 @@ def shrunk(
     return unlabelled(one), unlabelled(other)
 
 
+def last_before(stops: Callable[[int], bool], most: int) -> int:
+    """Return a size at which something does not stop yet, while it does at the next; it does not at 0 and does at most.
+
+    Examples
+    --------
+    >>> last_before(lambda size: size >= 17, 70_000)
+    16
+    """
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if stops(middle) else (middle, high)
+    return low
+
+
 def labelled(rows: Rows, first: int = 0) -> Labelled:
     """Return rows with labels of their own, from `first` on."""
     return tuple(enumerate(rows, start=first))

@@ -21,9 +21,10 @@ from dpframework.queries.answers import answer_of
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
-from dpframework.verify.tables import Change, Held, Pair, Rows, Sizes, SmallTables, Universe, changes
+from dpframework.verify.tables import Change, Halves, Held, Pair, Rows, Sizes, SmallTables, Universe, changes
 
 MOST_ROWS = 60
+BLOCKS = 7  # rows of a small table that is cut into blocks
 TIGHT = 0.999  # of a declared change
 ROUNDING = 1e-9  # relative, of floating point in an answer
 UNBOUNDED = 1e300  # stands for a change that no noise of a mechanism covers; JSON has no infinity
@@ -292,6 +293,7 @@ class _Searched:
             if not self._tight():
                 self.search.climb(self._ratio, found, self.pairs // 3)
             self.search.worst(self._ratio, self._many())
+            self._cut_into_blocks()
         describe = self.universe.describe
         measured = tuple(
             Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other))
@@ -299,6 +301,21 @@ class _Searched:
         )
         wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
         return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
+
+    def _cut_into_blocks(self) -> None:
+        """Compare the answers of some rows in one block and in two, as threads and files have them."""
+        for number in (BLOCKS, self.sizes.most):
+            rows = self._sized(bytes(k * k % self.universe.kinds for k in range(number)))
+            held = Held(rows, self.derived, 0)
+            try:
+                whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, Halves(self.universe)))
+                change = _change(*map(self._coordinates, (whole, cut)))
+            except Exception as error:
+                self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
+                return
+            size = 1 if isinstance(whole, PiecewiseScores) else np.abs(self._coordinates(whole)).max(initial=1.0)
+            if np.abs(change).max(initial=0.0) > ROUNDING * float(size):
+                self.wrong.setdefault("blocks", "its answer depends on how the rows are cut into blocks")
 
     def _tight(self) -> bool:
         """Tell whether every declared change has been reached, so that climbing can only find what is wrong by far."""

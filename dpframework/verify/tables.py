@@ -91,6 +91,8 @@ class Universe:
         kinds = np.frombuffer(rows, dtype=np.uint8)
         columns = tuple(own.take(kinds, axis=0).ravel() for own in self._beside_another)
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
+        for column in columns:
+            column.flags.writeable = False  # as a table's: a query that writes on its rows fails
         return Block(self.schema, columns, _BesideAnother(self._values, kinds), index)
 
     @functools.cached_property
@@ -134,7 +136,9 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         column = self._columns[name]
-        return np.stack([np.roll(column, -1)[self._kinds], column[self._kinds]], axis=1).ravel()
+        both = np.stack([np.roll(column, -1)[self._kinds], column[self._kinds]], axis=1).ravel()
+        both.flags.writeable = False
+        return both
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -352,6 +356,17 @@ class SmallTables(Engine):
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
         """See `Engine`."""
         return Held(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units)
+
+
+@final
+class Halves(SmallTables):  # type: ignore[misc]
+    """The same on two blocks: one part of the rows, and the rest."""
+
+    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate on both blocks."""
+        middle = len(rows.rows) // 2
+        halves = [Held(part, rows.derived, 0) for part in (rows.rows[:middle], rows.rows[middle:])]
+        return [function(half.block(self.universe)) for half in halves]
 
 
 def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import logging
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
+from unittest import mock
 
 import attrs
 import numpy as np
@@ -21,10 +24,13 @@ from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Asked, Gate
+from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.scope import Charge
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
+
+STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # what every record of a log has
 
 
 @final
@@ -243,7 +249,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[Outcome, str 
         run = subject.begin()
         table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
         try:
-            result = subject.miner.mine(table.scope(SCOPE))
+            result = _new(subject.miner).mine(table.scope(SCOPE))
             str(result)  # what a reader sees first; printed or failing, it counts
         except ReleaseRefused as refusal:
             error = refused = str(refusal)
@@ -252,14 +258,44 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[Outcome, str 
     return Outcome(result, error, said()), refused
 
 
+def _new(miner: Miner) -> Miner:
+    """Return a miner that remembers no other run."""
+    try:
+        return copy.deepcopy(miner)
+    except Exception:  # a plugin's, which holds what cannot be copied
+        return miner
+
+
+class _Logged(logging.Handler):
+    """Writes down what is logged."""
+
+    def __init__(self, stream: io.StringIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the message, and what was given beside it."""
+        beside = {name: value for name, value in vars(record).items() if name not in STANDARD}
+        self._stream.write(f"{record.name}: {record.getMessage()} {beside or ''}\n")
+
+
 @contextlib.contextmanager
 def _heard() -> Iterator[Any]:
-    """Catch what is printed, logged to standard error, or warned of; yield a function that returns it."""
+    """Catch what is printed, logged, or warned of; yield a function that returns it."""
     printed = io.StringIO()
+    root, logged = logging.getLogger(), _Logged(printed)
+    level = root.level
     with (
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
+        mock.patch.multiple(sys, __stdout__=printed, __stderr__=printed),
         warnings.catch_warnings(record=True) as warned,
     ):
         warnings.simplefilter("always")
-        yield lambda: printed.getvalue() + "".join(f"{w.category.__name__}: {w.message}\n" for w in warned)
+        root.addHandler(logged)
+        root.setLevel(min(level, logging.INFO))
+        try:
+            yield lambda: printed.getvalue() + "".join(f"{w.category.__name__}: {w.message}\n" for w in warned)
+        finally:
+            root.setLevel(level)
+            root.removeHandler(logged)

@@ -28,6 +28,7 @@ from dpframework.verify.tail import TailReport
 from dpframework.verify.transcript import record
 
 ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
+UNIT = 3  # rows of a unit, for which what a query declares is searched in any case
 SAMPLED = 2  # mechanisms of one name, with different parameters
 DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
 AUDIT = 0.6  # of an example's time
@@ -266,6 +267,7 @@ class _Asking:
     def __init__(self, replays: int, seed: int, left_out: list[str], tell: Callable[[str], None]) -> None:
         self._pairs, self._seed, self._left_out, self._tell = max(replays // 8, 60), seed, left_out, tell
         self.sensitivities: dict[Any, SensitivityReport] = {}
+        self._units: set[Any] = set()
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
         self.samplers: dict[Mechanism, SamplerReport] = {}
         self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
@@ -277,6 +279,7 @@ class _Asking:
                 self._left_out.append(f"the sensitivity of {asked.query.text}")
             else:
                 self._check_mechanism(subject, asked, self._search(subject, asked, patience), patience)
+                self._search_unit(subject, asked, patience)
 
     def _search(self, subject: Subject, asked: Asked, patience: Patience) -> SensitivityReport | None:
         """Search a query's sensitivity; or return what was found of one like it on the same schema, if anything."""
@@ -301,6 +304,28 @@ class _Asking:
             )
             alike.append((schema, self.sensitivities[key]))
         return self.sensitivities[key]
+
+    def _search_unit(self, subject: Subject, asked: Asked, patience: Patience) -> None:
+        """Search what a query declares for a unit of several rows, though nobody asks for one here."""
+        facts, declared = asked.query.facts(), asked.query.for_rows(UNIT)
+        like, bound = (facts.name, tuple(declared), subject.relation), subject.schema.row_bound
+        if subject.by.rows > 1 or not declared or like in self._units or patience.over:
+            return
+        if bound is not None and bound <= UNIT:
+            return  # no room for a unit
+        self._units.add(like)
+        found = search_sensitivity(
+            asked.query,
+            subject.schema,
+            subject.relation,
+            inputs=asked.inputs,
+            derived=asked.derived,
+            pairs=self._pairs // 2,
+            seed=self._seed,
+            seconds=patience.left / 2,
+            rows=UNIT,
+        )
+        self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {UNIT} rows")
 
     def _check_mechanism(
         self, subject: Subject, asked: Asked, searched: SensitivityReport | None, patience: Patience

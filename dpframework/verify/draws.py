@@ -1,0 +1,127 @@
+"""Where draws come from: from the randomness that a mechanism is handed, and anew for each answer.
+
+Noise from a generator of its own may have the right distribution, and be known to whoever knows its seed. Noise that
+several answers share may be right for each of them, and cancels in a difference. Noise that is cut off far out is
+right in every draw that anybody sees, and makes outputs impossible on one of two neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.verify.sameness import same
+
+REPEATED = 8  # draws, one by one and together, that must be the same again
+BATCHES, PAIRS = 10, 10  # draws made together, of two answers in turn
+FAR = 1000  # times as large, in scales of the noise: what is drawn for the one is never near the other
+FALSE_ALARM = 1e-6
+WIDER = 1000  # times the noise that a mechanism asks for, to see whether it is cut off
+CUT = 0.25  # of wide draws that are all as far out as any
+
+
+def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
+    """Yield what is wrong with where a mechanism's draws come from.
+
+    Parameters
+    ----------
+    mechanism, answer, calibration
+        What is drawn.
+    scale
+        Of the noise, in units of the answer.
+    """
+    for private in (False, True):
+        once, again = (_drawn(mechanism, answer, calibration, private=private) for _ in range(2))
+        if not same(once, again):
+            yield f"the same {'private' if private else 'seeded'} randomness gives other draws: it draws elsewhere, too"
+            return
+    numbers = np.asarray(answer)
+    if numbers.dtype.kind not in "iuf" or not numbers.any():
+        return
+    try:
+        if mechanism.in_score_order or not mechanism.selects:
+            yield from _mixed_up(mechanism, numbers, calibration, scale)
+        if not mechanism.selects:
+            yield from _cut_off(mechanism, numbers, calibration)
+    except GeneratorNotHandedError:
+        raise
+    except Exception as error:
+        yield f"a release fails with {type(error).__name__}: {error}"
+
+
+def _drawn(mechanism: Mechanism, answer: Any, calibration: Calibration, *, private: bool) -> list[Any]:
+    source = SeededRandomness(0)
+    source.private = private  # what a mechanism may ask, to draw otherwise in a private run
+    handed = source.handed(mechanism.assumptions)
+    alone = [mechanism.release(answer, calibration, handed) for _ in range(REPEATED)]
+    return alone + list(mechanism.release_many([answer] * REPEATED, calibration, handed))
+
+
+def _mixed_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:
+    """Draw for two answers that are far from each other, together, and compare each output with its own answer."""
+    if mechanism.selects:
+        one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
+        other = one[::-1]
+    else:
+        other = one * (1 + int(np.ceil(FAR * scale / np.abs(one[one != 0]).min())))
+    handed = SeededRandomness(2).handed(mechanism.assumptions)
+    outputs: list[Any] = []
+    for _ in range(BATCHES):
+        outputs += mechanism.release_many([one, other] * PAIRS, calibration, handed)
+    if mechanism.selects:
+        right = all(output == (k % 2) * (one.size - 1) for k, output in enumerate(outputs))
+    else:
+        errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
+        moved = np.flatnonzero(one)
+        right = all(bool((np.abs(found) < np.abs(other - one) / 2)[:, moved].all()) for found in errors)
+    if not right:
+        yield "of releases that are drawn together, one gets the output for the answer of another"
+    elif not mechanism.selects and _correlated(*(found[:, 0] for found in errors)):
+        yield "releases of different answers that are drawn together share their noise"
+
+
+class _Wide(SeededRandomness):  # type: ignore[misc]
+    """Draws noise of a much larger scale than it is asked for."""
+
+    def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
+        return super().discrete_laplace(size, WIDER * scale)
+
+    def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
+        return super().discrete_gaussian(size, WIDER * scale)
+
+
+def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw noise that is nearly always far out: cut off, it would nearly always lie where it is cut."""
+    handed = _Wide(3).handed(mechanism.assumptions)
+    given = [answer] * (BATCHES * PAIRS), calibration, handed
+    for outputs in (mechanism.release_many(*given), [mechanism.release(one, *given[1:]) for one in given[0]]):
+        errors = np.abs(_errors(outputs, answer))[:, 0]
+        if errors.max() and np.isclose(errors, errors.max(), rtol=1e-9).mean() > CUT:
+            yield f"its noise is cut off at {errors.max():.6g}: outputs beyond are impossible on one neighbour only"
+            return
+
+
+def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
+    drawn = np.array([np.asarray(output, dtype=np.float64).ravel() for output in outputs])
+    return drawn - np.asarray(answer, dtype=np.float64).ravel()
+
+
+def _correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    from scipy.stats import spearmanr
+
+    return bool(np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM)
+
+
+def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
+    """Yield which source of randomness draws otherwise than the first, by the numbers drawn from each."""
+    from scipy.stats import ks_2samp
+
+    (first_name, first), *others = samples
+    for name, numbers in others:
+        if ks_2samp(first[:, 0], numbers[:, 0], method="asymp").pvalue < FALSE_ALARM:
+            yield f"{name} and {first_name} randomness draw from different distributions"
