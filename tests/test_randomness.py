@@ -308,3 +308,45 @@ def test_what_opendp_refuses_is_raised() -> None:
     with pytest.raises(OpenDPException):
         opendp_samplers.noisy_max(np.zeros(0, dtype=np.int64), 1.0, gumbel=False)
     assert opendp_samplers.noisy_max(np.array([0, 10**6]), 1.0, gumbel=False) == 1
+
+
+def test_the_generator_is_chacha_of_twenty_rounds() -> None:
+    assert SystemRandomness().generator.bit_generator.state["state"]["rounds"] == 20
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_bit_of_a_word_is_drawn(source: str) -> None:
+    """Each is set in some of 64 words and not in others; false alarms: 2**-57."""
+    words = SOURCES[source]().words(64)
+    assert (words.dtype, words.shape) == (np.uint64, (64,))
+    assert int(np.bitwise_or.reduce(words)) == 2**64 - 1
+    assert int(np.bitwise_and.reduce(words)) == 0
+
+
+def test_every_number_is_below_an_exponential_of_0_and_more() -> None:
+    """Without another bit: 1 is no number below 1, and is never drawn."""
+    for exponent in (Fraction(0), Fraction(1, 10**9), Fraction(5)):
+        for word in (0, 2**63, 2**64 - 1):
+            assert Told([]).below_exp(exponent, word)
+    assert not Told([]).below_exp(Fraction(-1), 2**64 - 1)
+    assert Told([]).below_exp(Fraction(-1), 0)
+
+
+def test_seeds_begin_at_0() -> None:
+    assert SeededRandomness(0).integers(10**9, 3).tolist() == np.random.default_rng(0).integers(0, 10**9, 3).tolist()
+
+
+@pytest.mark.parametrize("scale", [0.999, 1.0, 1.5, 40.0])
+def test_seeded_gaussian_noise_is_kept_about_as_often_as_it_is_proposed(scale: float) -> None:
+    """Half of the proposals and more, for scales of about 1 and more: false alarms below 1e-9."""
+    source = SeededRandomness(3)
+    proposed: list[int] = []
+    laplace = source.discrete_laplace
+
+    def counted(size: int, of: float) -> Any:
+        proposed.append(size)
+        return laplace(size, of)
+
+    source.discrete_laplace = counted  # type: ignore[method-assign]
+    assert source.discrete_gaussian(5_000, scale).shape == (5_000,)
+    assert sum(proposed) <= 2 * 5_000 + 8

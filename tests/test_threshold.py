@@ -293,3 +293,25 @@ def test_what_it_cannot_serve_is_refused() -> None:
     assert AboveThreshold(1).misfit(real) == "compares integer counts, and the query's answer is not integer"
     with pytest.raises(dpf.InputError, match=r"threshold is 0\.5; a whole number"):
         AboveThreshold(1, threshold=0.5)
+
+
+def test_thresholds_are_whole_numbers_of_forty_bits() -> None:
+    for threshold in (-(2**40), 0, 2**40):
+        assert AboveThreshold(1, threshold=threshold).threshold == threshold
+    for threshold in (-(2**40) - 1, 2**40 + 1):
+        with pytest.raises(dpf.InputError, match="threshold is"):
+            AboveThreshold(1, threshold=threshold)
+    assert AboveThreshold(1).threshold == 0
+
+
+def test_a_position_that_there_is_not_is_impossible() -> None:
+    mechanism = AboveThreshold(1)
+    calibration = calibrated(mechanism, 1, 0, Relation.ADD_OR_REMOVE_ONE, 3)
+    found = [mechanism.log_density(np.array([1, 2, 0]), k, calibration) for k in range(-1, 4)]
+    assert found[0] == found[4] == -math.inf
+    assert math.fsum(map(math.exp, found[1:4])) == pytest.approx(1)
+
+
+def test_a_claim_under_one_relation_alone_is_one_under_that_relation() -> None:
+    only = Sensitivity(Norm.LINF, None, 3, rise=None, fall=None, source="a test")
+    assert AboveThreshold(1).change(QueryFacts("c", "c", (), True, 3, (only,))) == ByRelation(None, Fraction(9))

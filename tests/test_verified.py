@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import Verified, VerifiedCode, judged
+from dpframework.plan.verified import Judged
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.registry import Registered, registry
@@ -244,3 +246,65 @@ def test_a_claim_that_did_not_hold_is_remembered_as_such():
 
 def test_every_judgement_is_of_a_miner_or_mechanism(records):
     assert [one.what for one in judged(plan_of(), Verified(records))] == ["mechanism 'discrete-laplace'", "miner 'ill'"]
+
+
+def record(time: str, tightness: float | None = 0.9, passed: bool = True, **changed: str) -> VerifiedCode:
+    component = {**next(one for one in plan_of().code["components"] if one["kind"] == "miner"), **changed}
+    packages = tuple(plan_of().code["packages"])
+    return VerifiedCode(component, packages, ADD, "ill", ("one",), passed, tightness, time)
+
+
+def of_miner(*records: VerifiedCode) -> Judged:
+    return next(one for one in judged(plan_of(), Verified(records)) if one.what == "miner 'ill'")
+
+
+def test_of_records_the_tightest_is_shown_and_of_equal_ones_the_last():
+    old, new, none = record("2024-01-01T00:00:00Z"), record("2025-01-01T00:00:00Z"), record("2026-01-01", None)
+    assert of_miner(old, new, none).record is of_miner(new, none, old).record is new
+    assert of_miner(none, attrs.evolve(old, tightness=0.95), new).record.time == old.time
+    failed = attrs.evolve(old, passed=False, tightness=0.1)
+    assert of_miner(new, failed, none).record is failed
+    assert not of_miner(new, failed).passed
+    assert str(of_miner(new, failed)) == (
+        "miner 'ill': verified on 2024-01-01T00:00:00Z under add-or-remove-one (ill), the search reached 10 % of the "
+        "claim: A CLAIM DOES NOT HOLD"
+    )
+    assert str(of_miner(none)) == "miner 'ill': verified on 2026-01-01 under add-or-remove-one (ill)"
+
+
+def test_a_tightness_is_reached_by_what_passed_and_was_searched():
+    known = of_miner(record("2024-01-01T00:00:00Z"))
+    assert known.reaches(0.9)
+    assert not known.reaches(0.91)
+    unsearched = of_miner(record("2024-01-01T00:00:00Z", None))
+    assert unsearched.passed
+    assert unsearched.reaches(0.0)
+    assert not unsearched.reaches(0.01)
+    assert not of_miner().reaches(0.0)
+    assert not of_miner().passed
+
+
+def test_what_has_changed_is_told_since_the_last_record():
+    old, new = record("2024-01-01", digest="0" * 64), record("2025-01-01", digest="1" * 64)
+    for records in ((old, new), (new, old)):
+        found = of_miner(*records)
+        assert found.record is None
+        assert found.reason == f"the code of miner 'ill' ({__name__}) has changed since 2025-01-01"
+    assert str(of_miner()) == "miner 'ill': not verified: no record of it"
+    other = attrs.evolve(record("2024-01-01"), relation=REPLACE)
+    assert of_miner(other).reason == "no record under add-or-remove-one"
+    assert of_miner(record("2024-01-01", kind="mechanism")).reason == "no record of it"
+    assert of_miner(record("2024-01-01", name="other")).reason == "no record of it"
+
+
+def test_a_record_is_written_and_read_as_it_is(tmp_path):
+    one = record("2024-01-01T00:00:00Z")
+    assert VerifiedCode.from_dict(one.to_dict()) == one
+    assert one.key == ("miner", "ill", "add-or-remove-one", "ill")
+    file = tmp_path / "verified.json"
+    Verified((one,)).record(file, [])
+    assert json.loads(file.read_text()) == {"verified_version": 1, "records": [one.to_dict()]}
+    assert file.read_text().startswith('{\n  "verified_version": 1,\n')
+    known = Verified.load(file)
+    assert known == Verified((one,), hashlib.sha256(file.read_bytes()).hexdigest())
+    assert Verified() == Verified((), "")

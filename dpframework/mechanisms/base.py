@@ -296,7 +296,10 @@ def padding(facts: QueryFacts) -> Fraction:
 
     Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point.
     """
-    return Fraction(1) if facts.integer else 1 + Fraction(2 * (facts.answer_length or 1), 2**LATTICE_BITS)
+    if facts.integer:
+        return Fraction(1)
+    assert facts.answer_length is not None  # `misfit` has been asked
+    return 1 + Fraction(2 * facts.answer_length, 2**LATTICE_BITS)
 
 
 def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:

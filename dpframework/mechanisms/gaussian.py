@@ -146,7 +146,10 @@ class Gaussian(Mechanism):
 
 
 def _fine_event(calibration: Calibration, relation: Relation, sigma: float) -> FineGaussianEvent | None:
-    """Return the event of noise on a fine lattice; None where the lattice is not fine, or nothing is claimed."""
+    """Return the event of noise on a fine lattice; None where the lattice is not fine, or nothing is claimed.
+
+    A slack of so little needs a deviation of thousands of lattice steps.
+    """
     facts = calibration.facts
     change = calibration.mechanism.change(facts).under(relation)
     if change is None:
@@ -154,7 +157,7 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float) -> F
     moved = math.nextafter(math.sqrt(float_above(change)) / float(calibration.unit), math.inf)  # in lattice steps
     most = math.floor(change) if facts.integer else None  # an integer that changes does so by 1
     numbers = min((n for n in (facts.answer_length, most) if n is not None), default=0)
-    if not numbers or sigma < 2:
+    if not numbers:
         return None
     slack = numbers * (_FURTHEST + moved / sigma) ** 2 / (24 * sigma**2)
     return FineGaussianEvent(sigma / moved, slack) if slack <= MOST_SLACK and moved <= _FURTHEST * sigma else None
@@ -165,7 +168,10 @@ def _lattice_deviation(calibration: Calibration) -> float:
 
 
 def _log_normalizer(sigma: float) -> float:
-    """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k; Poisson's sum if sigma is large."""
+    """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k.
+
+    If sigma is large it is sqrt(2 pi) sigma: the next summand of Poisson's sum is exp(-2 (pi sigma)**2) of that.
+    """
     if sigma > 2:
-        return math.log(math.sqrt(2 * math.pi) * sigma * (1 + 2 * math.exp(-2 * (math.pi * sigma) ** 2)))
+        return math.log(math.sqrt(2 * math.pi) * sigma)
     return math.log(1 + 2 * sum(math.exp(-(k**2) / (2 * sigma**2)) for k in range(1, 90)))

@@ -91,9 +91,9 @@ class AboveThreshold(PureMechanism):
         if not 0 <= chosen <= counts.size:
             return -math.inf
         looked_at = counts[: chosen + 1]
-        reach = math.ceil(_TAIL * scale) + 1
+        reach = math.ceil(_TAIL * scale)
         low, high = (int(f(looked_at, initial=0)) for f in (np.min, np.max))
-        noisy = np.arange(low - reach, high + reach + 1)
+        noisy = np.arange(low - reach, high + reach)
         logs = -np.abs(noisy) / scale + math.log(math.tanh(1 / (2 * scale)))
         for count in looked_at[:chosen]:
             logs += _log_at_most(noisy - count - 1, scale)
