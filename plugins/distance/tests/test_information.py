@@ -5,11 +5,11 @@ import itertools
 import dpframework_distance.kernels as kernels
 import numpy as np
 import pytest
-from dpframework_distance import DPDilca, dilca, information
+from dpframework_distance import DPDilca, dilca, information, terms
 from dpframework_distance.information import positions
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import number_of_cells
+from dpframework_distance.subsets import number_of_cells, subsets
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
@@ -127,3 +127,30 @@ def test_a_run_reads_the_rows_once_for_all_its_releases(context, monkeypatch):
     study.add("d", DPDilca(5, context=context, context_size=2))
     study.run(dpf.Table.from_codes(schema, np.random.default_rng(0).integers(0, 2, (5, 50))), seed=0)
     assert len(number) == 1
+
+
+@pytest.mark.parametrize("whole", [4, 16, 1 << 20])
+@pytest.mark.parametrize("order", [2, 3])
+def test_sums_are_those_of_f_over_each_table_and_over_those_of_one_attribute_less(whole, order, monkeypatch):
+    """Cell by cell, f being a table of all numbers; some tables are known, and others not asked for."""
+    monkeypatch.setattr(terms, "WHOLE", whole)
+    monkeypatch.setattr(terms, "STEP", 4)
+    monkeypatch.setattr(terms, "_sums", terms._sums.__wrapped__)
+    rng, sizes = np.random.default_rng(whole), (2, 3, 4, 2)
+    f = [0, *np.cumsum(terms._grown(0, 10_000)).tolist()]
+    layout = subsets(sizes, order)
+    cells = rng.integers(0, 9, sizes)
+    cells[0, 1, 2, 1] = 300
+    tables = [cells.sum(axis=tuple(set(range(4)) - set(members))) for members in layout.members.tolist()]
+    counts = np.concatenate([table.ravel() for table in tables]).astype(np.int32)
+    places = np.arange(len(tables) * order).reshape(-1, order)
+    places[1, 0] = -1
+    less = np.full(places.size, -1, dtype=np.int64)
+    less[places[2, 1]] = 77
+    found = information.fill(counts, layout.offsets[:-1], layout, slice(None), places, less)
+    assert found.tolist() == [sum(f[n] for n in table.ravel().tolist()) for table in tables]
+    for s, table in enumerate(tables):
+        for level in range(order):
+            expected = sum(f[n] for n in table.sum(axis=level).ravel().tolist())
+            told = {(1, 0): -1, (2, 1): 77}.get((s, level), expected)
+            assert less[order * s + level] == told

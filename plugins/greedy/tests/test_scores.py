@@ -412,3 +412,16 @@ def test_a_change_at_the_edge_of_a_block_is_found(least: int) -> None:
     score, around = Score(least, 30.0), np.arange(least - 3, least + 3)
     rise = rises_at(around, score.of_both(around), score.of_both(around + 1)).max()
     assert score.changes.rise == rise == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("score", [Score(), Score(20, 0.3), Score(20, 0.3, 60, 0.2), Score.lowest(300, None)], ids=str)
+def test_beyond_where_factors_change_every_change_is_less_than_the_one_before(score: Score) -> None:
+    supports = np.arange(math.ceil(_turned(score)) + 1, 5_000)
+    here, above = score.of_both(supports), score.of_both(supports + 1)
+    of_either, next_either = score.of_either(supports), score.of_either(supports + 1)
+    rise = rises_at(supports, here, above)
+    fall = here * (of_either - next_either * supports / (supports + 1))
+    passed = next_either * (above - here * supports / (supports + 1))
+    for change in (rise, fall, passed):
+        assert (np.diff(change) <= 1e-16).all()
+    assert score.changes.rise >= rise[0]

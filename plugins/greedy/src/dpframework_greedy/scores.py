@@ -31,7 +31,7 @@ that is the spread that a selection pays for, and less than twice the larger of 
 `replaced` is the largest of all.
 
 All three are maxima over I or U of a few numbers each: no more than the first few multiples of s and the surroundings
-of m need to be looked at, since beyond them g and t no longer change, and every change is below 1 / (I + 1). (The
+of m need to be looked at: beyond them g and t no longer change, and every change is less than the one before. (The
 published search over all I and U takes time and memory in the square of the number of rows, and needs that number.)
 
 **Several rows of one unit.** The score is between 0 and 1, so k rows move it by no more than 1, and by no more than k
@@ -249,7 +249,7 @@ def spread_of(score: Score | Surplus, *, rows_public: bool) -> Fraction:
 
 
 def _logistic(x: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(np.clip(-x, -700, 700))))
+    return np.asarray(1 / (1 + np.exp(np.minimum(-x, 700))))
 
 
 def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
@@ -282,7 +282,7 @@ def _all_changes(score: Score) -> Changes:
             if bool((bounds[:, k] > largest).any()):
                 largest = np.maximum(largest, _largest_changes(score, int(starts[k])))
         first += BLOCK * BLOCKS
-        if first > turned and 1 / first <= largest.min():  # beyond, factors are constant to 1e-17, changes below that
+        if first > turned:  # beyond, factors are constant to 1e-17, and changes only shrink
             return Changes(*map(float, largest))
 
 
@@ -309,8 +309,8 @@ def _bounds(score: Score, starts: NDArray[Any]) -> Floats:
     def steepest(factor: Callable[[NDArray[Any]], Floats], middle: int | None) -> Floats:
         if middle is None:
             return np.zeros(len(starts))
-        places = [np.clip(place, starts, ends) for place in (middle - 1, middle)]
-        return np.asarray(np.max([np.abs(factor(place + 1) - factor(place)) for place in places], axis=0))
+        place = np.clip(middle, starts, ends)
+        return np.asarray(np.abs(factor(place + 1) - factor(place)))
 
     grown = steepest(score.of_both, score.min_support) + score.of_both(ends) / (starts + 1)
     fallen = steepest(score.of_either, score.max_support) + score.of_either(starts) / (starts + 1)
