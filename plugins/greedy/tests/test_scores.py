@@ -373,6 +373,7 @@ def test_a_score_is_the_index_times_both_factors() -> None:
 
 
 def test_the_index_itself_rises_by_1_and_falls_by_a_half() -> None:
+    assert attrs.astuple(Score()) == (None, 0, None, 0)
     assert attrs.astuple(Score().changes) == (1, 0.5, 1)
     assert spread_of(Score(), rows_public=True) == 2
     assert float(spread_of(Score(), rows_public=False)) == pytest.approx(1.5)
