@@ -154,7 +154,7 @@ class SuccessiveExponential(BoundedRange):
             at = np.flatnonzero(positions == position)
             if not len(at):
                 return -math.inf
-            density += log_share(weights, k, scale) + log_share(scores, int(at[0]), scale)
+            density += log_share(weights, k, scale) + log_share(scores, at.item(), scale)
             pool = pool.after(groups[k], position)
         return density
 
