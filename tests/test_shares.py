@@ -639,3 +639,12 @@ def test_an_error_is_met_where_the_preview_is_within_it():
     assert accuracy._Wanted("step 0", "step 0/counts", within).met(plan)
     assert not accuracy._Wanted("step 0", "step 0/counts", within * 0.999).met(plan)
     assert not accuracy._Wanted("step 0", "step 0/nothing", within).met(plan)
+
+
+def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
+    study = dpf.Study(COLOURS, epsilon=1)
+    study.add("shared", dpf.share(1, "histogram", attribute="colour 0"))
+    assert study.epsilon_for("shared", within=20) > 0
+    study.add("own", dpf.miner("histogram", attribute="colour 1", epsilon="0.2"))
+    with pytest.raises(dpf.InputError, match="no valid total from which an epsilon could be found; 'check' says why"):
+        study.epsilon_for("shared", within=20)
