@@ -644,7 +644,9 @@ def test_an_error_is_met_where_the_preview_is_within_it():
 def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
     study = dpf.Study(COLOURS, epsilon=1)
     study.add("shared", dpf.share(1, "histogram", attribute="colour 0"))
-    assert study.epsilon_for("shared", within=20) > 0
+    alone = study.epsilon_for("shared", within=2000)
+    errors = [study.with_epsilon(alone * k).plan().previews()["shared/counts"].within for k in (1, Fraction(99, 100))]
+    assert errors[0] <= 2000 < errors[1]
     study.add("own", dpf.miner("histogram", attribute="colour 1", epsilon="0.2"))
     with pytest.raises(dpf.InputError, match="no valid total from which an epsilon could be found; 'check' says why"):
         study.epsilon_for("shared", within=20)
