@@ -589,7 +589,22 @@ WANTED = accuracy._Wanted("step", "step/counts", 3.0)
 
 
 @pytest.mark.parametrize(
-    "number", ["0.3", "1", "1.0000005", "1.5", "2", "2.000001", "0.5", "123456.7", "1e-5", "7e-18", "5e17"]
+    "number",
+    [
+        "0.3",
+        "1",
+        "1.0000005",
+        "1.5",
+        "2",
+        "2.000001",
+        "0.5",
+        "123456.7",
+        "1e-5",
+        "7e-18",
+        "5e17",
+        "1048575.5",
+        "524288.5",
+    ],
 )
 def test_the_smallest_epsilon_of_six_digits_is_found(number):
     """Six of those of the next power of two, where noise is small enough just from a number on."""
