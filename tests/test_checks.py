@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -85,6 +86,16 @@ class Eventful(DiscreteLaplace):
         return "an event"
 
 
+class ForOneRow(DiscreteLaplace):
+    """Has no claim for units of several rows."""
+
+    name = "for-one-row"
+
+    def for_rows(self, rows: int) -> None:
+        return None
+
+
+TWO = dpf.PrivacyUnit(None, 2)
 A, NOT_A = dpf.Equals("a", "true"), dpf.Equals("a", "false")
 BOTH = (ADD, REPLACE)
 
@@ -229,6 +240,18 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             (asked(told(1, norm="linf")), {}),
             (asked(told(1, norm="linf"), Exponential(1)), {}),
         ),
+        (
+            "error",
+            "step 'q': for-one-row on told has no claim for one unit of at most 2 rows, .*; define Mechanism.for_rows",
+            (asked(told(1), ForOneRow(1)), {"unit": TWO}),
+            (asked(told(1)), {"unit": TWO}),
+        ),
+        (
+            "error",
+            "step 'q': for-one-row on .* needs a sensitivity in the l1 norm",
+            (asked(told(1, norm="linf"), ForOneRow(1)), {"unit": TWO}),
+            (asked(told(1), ForOneRow(1)), {}),
+        ),
     ],
     "DP015": [
         ("warning", "did you mean 'mcmc-converged'", (count(), {"allow": ("mcmc-converge",)}), (count(), {})),
@@ -366,6 +389,10 @@ def test_steps_with_one_fault_are_named_together(plan_of: Callable[..., dpf.Stud
     def unclaimed(name: str) -> Any:
         return dpf.step(name, told(None, 1), DiscreteLaplace(1))
 
+    for allowed, asked_for in itertools.permutations(("mcmc-converged", "real-arithmetic")):
+        both = count("a", assumptions=["row-count-public", "mcmc-converged", "real-arithmetic"])
+        (message,) = messages(found(plan_of, both, {"allow": (allowed,)}), "DP005")
+        assert message.startswith(f"step 'a' assumes '{asked_for}'; ")
     assert named(1, chained, "DP005").startswith("step 'a' assumes 'mcmc-converged'; ")
     assert named(3, chained, "DP005").startswith("steps 'a', 'b', 'c' assume 'mcmc-converged'; ")
     assert " has no claim under add-or-remove-one; set" in named(1, unclaimed, "DP002")

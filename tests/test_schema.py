@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import pickle
@@ -120,6 +121,7 @@ def test_bins_are_closed_below_and_the_last_one_above() -> None:
     assert Numeric("x", 0, 1, bins=4).interior_cuts == (0.25, 0.5, 0.75)
     assert Numeric("x", 0, 1, bins=1).labels == ("[0, 1]",)
     assert Numeric("x", 1e6, 1e6 + 4, bins=4).labels[0] == "[1000000, 1000001)"
+    assert Numeric("x", 0, 123457, cuts=[0.1]).labels == ("[0, 0.1)", "[0.1, 123457]")
     assert Boolean("b", missing=True).labels == ("false", "true", "missing")
 
 
@@ -155,6 +157,19 @@ def test_the_fingerprint_changes_with_every_fact() -> None:
     ]
     assert len({s.fingerprint for s in [schema, *others]}) == 6
     assert len(schema.fingerprint) == 64
+
+
+def test_the_fingerprint_is_the_hash_of_a_text_that_stays_the_same() -> None:
+    """Ledgers and approvals hold it: it may change with the facts, and with nothing else."""
+    text = '{"attribute":[{"kind":"boolean","name":"ill"}],"max_rows":9}'
+    schema = Schema([Boolean("ill")], max_rows=9)
+    assert schema.fingerprint == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_domain_is_told_by_its_first_six_values() -> None:
+    assert Categorical("c", list("abcdef")).domain_text == "a, b, c, d, e, f"
+    assert Categorical("c", list("abcdefg")).domain_text == "a, b, c, d, e, f, and 1 more"
+    assert Categorical("c", list("abcdefgh"), missing=True).domain_text == "a, b, c, d, e, f, and 3 more"
 
 
 @pytest.mark.parametrize(
