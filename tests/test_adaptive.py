@@ -319,3 +319,31 @@ def test_a_budget_without_a_delta_has_pure_totals_only(plan_of: Callable[..., dp
     assert charge.rdp == both(charge.order / 50)
     loss = with_delta.after(charge).loss()
     assert loss == dpf.PrivacyLoss(epsilon_at(charge.order, charge.order / 50, MILLIONTH), delta=MILLIONTH)
+
+
+def test_what_was_charged_without_a_claim_leaves_no_total() -> None:
+    unclaimed = budget_of(5, MILLIONTH).after(PlanCharge(both(None)))
+    assert unclaimed.loss() is None
+    later = unclaimed.after(PlanCharge(both(Fraction(1)), both(Fraction(1)), Fraction(2)))
+    assert (later.before, later.rdp, later.order) == (both(None), both(Fraction(1)), Fraction(2))
+    assert later.loss() is None
+    known = budget_of(5, MILLIONTH).after(PlanCharge(both(Fraction(1))))
+    fixed = known.after(PlanCharge(both(None), both(Fraction(1)), Fraction(20)))
+    again = fixed.after(PlanCharge(both(Fraction(1)), both(Fraction(1, 2)), Fraction(20)))
+    assert (again.before, again.rdp, again.pure) == (both(Fraction(1)), both(Fraction(3, 2)), both(None))
+    mixed = 1 + epsilon_at(Fraction(20), Fraction(3, 2), MILLIONTH)
+    assert again.loss() == dpf.PrivacyLoss(mixed, delta=MILLIONTH)
+
+
+def test_a_budget_that_is_full_takes_nothing_more_and_the_smaller_total_counts() -> None:
+    full = filled(budget_of(1, MILLIONTH), release("1"))
+    assert full.loss() == dpf.PrivacyLoss(epsilon=1)
+    assert tried(full, release("1/1000")) is tried(full, release(None, "1/1000000")) is None
+    assert filled(full, release("0")).loss() == dpf.PrivacyLoss(epsilon=1)
+    order = Fraction(20)
+    cheap = budget_of(5, MILLIONTH).after(PlanCharge(both(Fraction(3)), both(Fraction(1, 10)), order))
+    mixed = epsilon_at(order, Fraction(1, 10), MILLIONTH)
+    assert mixed < 3
+    assert cheap.loss() == dpf.PrivacyLoss(mixed, delta=MILLIONTH)
+    dear = budget_of(5, MILLIONTH).after(PlanCharge(both(mixed), both(Fraction(1, 10)), order))
+    assert dear.loss() == dpf.PrivacyLoss(mixed)  # equal: the pure one, which has no delta

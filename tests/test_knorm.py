@@ -427,6 +427,17 @@ def test_the_variance_of_a_cell_is_that_of_the_radius_times_the_moment(
     assert calibration.variance == pytest.approx(overall)
 
 
+@BOTH
+def test_variances_are_numbers_however_little_noise_there_is(relation: Relation) -> None:
+    """At epsilon 300 noise is 0, or, with a probability of some e**-300 each, one of the points next to it."""
+    sizes = (3,) * 5 + (16,)
+    calibration, space = calibrated(sizes, relation, 300), Balls(sizes, relation is REPLACE)
+    scale = float(calibration.scale) / (2 if space.same_rows else 1)
+    moments = [(_second_moment(size) if space.same_rows else _moments_with_a_sum(sizes)[size]) for size in sizes]
+    weight = space.number(1) * math.exp(-1 / scale)
+    assert cell_variances(calibration) == pytest.approx([2 * weight * moment for moment in moments], rel=1e-9)
+
+
 def test_the_preview_of_several_histograms_is_that_of_the_cell_with_most_noise() -> None:
     for relation in Relation:
         calibration = calibrated((2, 9, 4), relation, "0.3")

@@ -584,3 +584,50 @@ def test_a_rate_has_nine_digits_at_most() -> None:
     assert dpf.sample("0.999999999", count("n")).rate == Fraction(999_999_999, 10**9)
     with pytest.raises(dpf.InputError, match="of at most nine digits is needed"):
         dpf.sample(Fraction(1, 10**9 + 1), count("n"))
+
+
+def test_what_only_some_queries_say_is_written_where_they_say_it(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    def query_of(plan: dpf.StudyPlan) -> dict[str, Any]:
+        form: dict[str, Any] = json.loads(plan.to_json())["root"]["query"]
+        return form
+
+    plain = query_of(plan_of(count("n"), SCHEMA))
+    assert not {"rounding", "histograms", "gathers", "for_rows"} & set(plain)
+    gathering = plan_of(dpf.step("g", Gathering(), Exponential(1)), SCHEMA)
+    assert query_of(gathering)["gathers"] is True
+    assert next(dpf.StudyPlan.from_json(gathering.to_json()).steps()).query.facts().gathers
+    marginals = dpf.queries.Marginals([SCHEMA["a"], SCHEMA["c"]])
+    several = plan_of(dpf.step("m", marginals, dpf.mechanisms.KNorm(1)), SCHEMA)
+    assert query_of(several)["histograms"] == [2, 3]
+    assert next(dpf.StudyPlan.from_json(several.to_json()).steps()).query.facts() == marginals.facts()
+
+
+class AtMostOne(dpf.Query):
+    """A query that declares better for several rows of one unit."""
+
+    name = "at-most-one"
+    answer_length = 1  # type: ignore[assignment]
+    sensitivities = (dpf.Sensitivity("l1", 1, 1, fall=0, source="test"),)
+
+    def for_rows(self, rows: int) -> tuple[dpf.Sensitivity, ...]:
+        return self.sensitivities
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_what_is_declared_for_several_rows_is_written_for_units_of_several(
+    plan_of: Callable[..., dpf.StudyPlan],
+) -> None:
+    node = dpf.step("n", AtMostOne(), DiscreteLaplace(1))
+    one = plan_of(node, SCHEMA)
+    assert "for_rows" not in one.to_json()
+    two = attrs.evolve(one, unit=PrivacyUnit("person", 2))
+    (declared,) = json.loads(two.to_json())["root"]["query"]["for_rows"]
+    assert (declared["norm"], declared["add_or_remove_one"], declared["source"]) == ("l1", "1", "test")
+    (step,) = two.steps()
+    assert two.calibration(step).scale == one.calibration(next(one.steps())).scale == 1  # type: ignore[union-attr]
+    parted = attrs.evolve(two, root=dpf.parallel(node, by=SCHEMA["a"]))
+    assert parted.calibration(next(parted.steps())).scale == 2  # type: ignore[union-attr]
+    fields = {"norm", "add_or_remove_one", "replace_one", "rise", "fall", "source"}
+    assert set(declared) == fields

@@ -141,11 +141,10 @@ class AdaptiveBudget:
         own, spent = pure.under(self.relation), self.pure.under(self.relation)
         assert spent is not None  # what has no pure epsilon has fixed the order
         left = self.epsilon - spent
-        if left > 0:
-            order = roomiest_order(left, self.delta)
-            divergence = curve.at(order).under(self.relation)
-            if divergence is not None and divergence != own and epsilon_at(order, divergence, self.delta) <= left:
-                return PlanCharge(pure, curve.at(order), order)
+        order = roomiest_order(left, self.delta)
+        divergence = curve.at(order).under(self.relation)
+        if divergence is not None and divergence != own and epsilon_at(order, divergence, self.delta) <= left:
+            return PlanCharge(pure, curve.at(order), order)
         best = order_for(curve, self.relation, self.delta)
         if best is None or (own is not None and own <= left):
             return PlanCharge(pure)

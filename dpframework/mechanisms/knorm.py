@@ -351,7 +351,7 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     """
     entry = scale * (2 if space.same_rows else 1)  # where sums are 0, the norm is half of the l1 norm
     unit = max(entry / _CONTINUOUS, 1)
-    size, q, steps = space.sizes[0], math.exp(-unit / entry), math.ceil(200 * entry / unit) + 20 * space.sizes[0]
+    size, q, steps = space.sizes[0], math.exp(-unit / entry), int(200 * entry / unit) + 20 * space.sizes[0]
     chances = q ** np.arange(steps // 2)
     if space.same_rows:
         base = 1 - 2 * q * np.cos(np.arange(steps) * (2 * math.pi / steps)) + q * q

@@ -93,7 +93,7 @@ class Randomness(abc.ABC):
                 return True
             if number >= above + error:
                 return False
-            number, bits = number << WORD_BITS | int(self.words(1)[0]), bits + WORD_BITS
+            number, bits = number << WORD_BITS | int(self.words(1).item()), bits + WORD_BITS
 
     def handed(self, assumptions: Iterable[str]) -> Randomness:
         """Return what a mechanism with these assumptions may draw from.
