@@ -180,6 +180,70 @@ def held(people: pl.DataFrame, miner: dpf.Miner, exact: float, schema: dpf.Schem
     return sum(run.low <= exact <= run.high for run in runs)
 
 
+class Told(dpf.Observer):
+    """Keeps what is released."""
+
+    def released(self, release: dpf.Release) -> None:
+        self.output = release.output
+
+
+def told(frame: pl.DataFrame, seed: int, schema: dpf.Schema, miner: dpf.Miner) -> tuple[Any, Estimate]:
+    """Return what a miner releases, and what it makes of it."""
+    study = dpf.Study(schema, epsilon=100, relation="add-or-remove-one" if schema.rows is None else "replace-one")
+    study.add("one", miner)
+    heard = Told()
+    return heard, study.run(dpf.table_from_frame(frame, schema), seed=seed, observers=[heard])["one"]
+
+
+def test_a_mean_lies_where_the_pair_of_noisy_sums_says_and_in_the_middle_if_both_are_nothing() -> None:
+    """Of no rows: noise alone, of which a half is below 0 each."""
+    schema = dpf.Schema([dpf.Numeric("age", 20, 60, bins=2)])
+    means = set()
+    for seed in range(24):
+        heard, mean = told(
+            pl.DataFrame({"age": pl.Series([], dtype=pl.Float64)}), seed, schema, MeanMiner("age", epsilon=1)
+        )
+        below, above = (max(float(value), 0.0) for value in heard.output)
+        share = 0.5 if below == above == 0 else below / (below + above)
+        assert mean.value == pytest.approx(20 + 40 * share)
+        assert 20 <= mean.low <= mean.value <= mean.high <= 60
+        means.add(round(mean.value, 6))
+    assert means >= {20.0, 40.0, 60.0}
+
+
+def test_sums_and_means_reach_as_far_as_their_noise() -> None:
+    """Laplace noise of scale b is beyond b log 20 with 5 %; rounding to the lattice adds some millionths."""
+    frame = pl.DataFrame({"age": [30.0, 50.0, 70.0, 90.0]})
+    of_any = dpf.Schema([dpf.Numeric("age", 20, 100, bins=2)])
+    for schema, miner, name, scale in (
+        (of_any, SumMiner("age", epsilon="0.5"), "sum of age", 100 / 0.5),
+        (of_any, SumMiner("age", bounds=[40, 60], epsilon=1), "sum of age", 60),
+        (attrs.evolve(of_any, rows=4), SumMiner("age", epsilon=1), "sum of age", 80),
+        (attrs.evolve(of_any, rows=4), MeanMiner("age", bounds=[40, 80], epsilon=100), "mean of age", 40 / 100 / 4),
+    ):
+        heard, found = told(frame, 3, schema, miner)
+        assert found.what == name
+        centre, rows = (60, 4) if name.startswith("mean") else (0, 1)
+        assert found.value == pytest.approx(centre + heard.output / rows)
+        reach = scale * math.log(20)
+        assert (found.value - found.low, found.high - found.value) == pytest.approx((reach, reach), rel=1e-4)
+
+
+def test_a_count_is_what_was_released_and_says_of_what() -> None:
+    frame = pl.DataFrame({"age": [30.0, 50.0]})
+    schema = dpf.Schema([dpf.Numeric("age", 20, 100, cuts=[40])])
+    heard, rows = told(frame, 1, schema, CountMiner(epsilon=1))
+    assert (rows.what, rows.value) == ("rows", heard.output)
+    heard, young = told(frame, 1, schema, CountMiner({"below": ["age", 40]}, epsilon=1))
+    assert (young.what, young.value) == ("rows with age < 40", heard.output)
+    assert young.value - young.low == pytest.approx(young.high - young.value)
+    assert 3 <= young.high - young.value < 4  # 2 e**-(m + 1) / (1 + e**-1), the chance of more, is below 0.05 at 3
+    assert CountMiner({"below": ["age", 40]}, epsilon=1).values_read(schema) == []
+    assert CountMiner({"below": ["age", 41]}, epsilon=1).values_read(schema) == ["age"]
+    assert HistogramMiner("age", bins=3, epsilon=1).values_read(schema) == ["age"]
+    assert HistogramMiner("age", epsilon=1).values_read(schema) == []
+
+
 def test_a_mean_of_a_public_number_of_rows_needs_no_count(people: pl.DataFrame) -> None:
     """The sum alone is released; with 0.95, fewer than 260 of 300 intervals hold with a probability of 3e-8."""
     present = people.drop_nulls()

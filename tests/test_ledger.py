@@ -1103,6 +1103,65 @@ def test_a_release_that_fails_is_the_last_one(ledger, journal, monkeypatch):
     assert run.end == "stopped"
 
 
+def test_a_run_says_whether_it_can_be_resumed_and_whether_it_was(ledger, journal):
+    assert not ledger.run("people").resumable
+    study = study_of(None, lambda table: mine_by_town(table, 3))
+    ledger.approve("people", study.plan(), by="b")
+    run = ledger.run("people", journal=journal)
+    assert run.resumable
+    with pytest.raises(dpf.RunStopped):
+        study.run(TABLE, ledger=run)
+    assert (run.unfinished, run.continues, run.before) == (True, False, 0)
+    told = []
+    again = ledger.run("people", journal=journal)
+
+    class Watching(dpf.Observer):
+        def released(self, release):
+            told.append((again.continues, again.unfinished))
+
+    study_of().run(TABLE, ledger=again, observers=[Watching()])
+    assert told == [(True, True)] * 4
+    assert (again.unfinished, again.continues, again.before, again.id) == (False, False, 3, run.id)
+    assert again.head == ledger.records().head.hash or again.head in {entry.hash for entry in entries(ledger)}
+    assert journal.exists()
+    again.discard()
+    assert not journal.exists()
+
+
+def test_what_a_data_set_tells_of_its_approvals_and_runs(ledger):
+    study = study_of(count("0.5"), lambda table: table.release("n"))
+    ledger.approve("people", study.plan(), by="the board", runs=3, note="a pilot")
+    study.run(TABLE, ledger=ledger.run("people"))
+    (approval,) = ledger.data_set("people").approvals
+    assert approval.sentence == f"approved by the board on {approval.time}, unsigned (2 of 3 runs left)"
+    assert approval.to_dict() | {"time": ""} == {
+        "plan": study.plan().hash, "by": "the board", "time": "", "runs": 3, "note": "a pilot", "used": 1,
+        "revoked": None, "verified": None, "data": None, "signature": None, "left": 2,
+    }  # fmt: skip
+    ledger.revoke("people", study.plan().hash, by="c")
+    (approval,) = ledger.data_set("people").approvals
+    assert (approval.left, approval.used) == (0, 1)
+    assert approval.sentence.endswith("unsigned (taken back by c)")
+    told = ledger.data_set("people").to_dict()
+    (run,) = ledger.data_set("people").runs.values()
+    assert told["runs"] == [
+        {
+            "run": run.id, "plan": study.plan().hash, "time": run.time, "releases": 1, "charges": ["m/n"],
+            "amount": {"pure": {"add-or-remove-one": "1/2", "replace-one": "1/2"}},
+            "resumed": 0, "redrawn": 0, "end": "finished",
+        }
+    ]  # fmt: skip
+    assert (told["cap"], told["spent"], told["left"]) == (
+        {"epsilon": "3", "delta": "0"}, {"epsilon": "1/2", "delta": "0"}, {"epsilon": "5/2"}
+    )  # fmt: skip
+    assert (told["order"], told["schema"], told["verified"], told["relation"]) == (
+        None,
+        None,
+        None,
+        "add-or-remove-one",
+    )
+
+
 def test_one_run_is_made_once(ledger):
     ledger.approve("people", study_of().plan(), by="b", runs=2)
     run = ledger.run("people")
