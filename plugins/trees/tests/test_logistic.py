@@ -13,7 +13,7 @@ from dpframework_trees.additive import Design, fitting, noise, perturbation
 from dpframework_trees.additive.design import Tuned
 from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps, lattice_of, minimised, on_lattice
 from dpframework_trees.additive.queries import LogisticRows
-from dpframework_trees.additive.refinement import _Exact, inverse_of, refined
+from dpframework_trees.additive.refinement import _descended, _Exact, inverse_of, refined
 from dpframework_trees.kernels import add_curvature, add_residuals
 from scipy.special import softmax
 
@@ -276,6 +276,62 @@ def test_where_floats_end_more_digits_go_on_to_any_gradient(design: Design, inve
         ]
         away = enough / math.sqrt(loss.tuned.ridge.min())  # w - w* in the norm of R is no longer than the gradient
         assert float(max(off_by)) <= unit / 2 + away * math.sqrt(1 / loss.tuned.ridge.min())
+
+
+class Parabolas:
+    """Two coefficients, each with a parabola of curvature 2 around 3; of ridges 4 and 1, and a largest number."""
+
+    ridge, steepest = np.array([[mpmath.mpf(4)], [mpmath.mpf(1)]], dtype=object), 4
+
+    def __init__(self, largest: float) -> None:
+        self.largest, self.looked = mpmath.mpf(largest), 0
+
+    def gradient(self, at: Any) -> tuple[Any, Any]:
+        self.looked += 1
+        return 2 * (at - 3), self.largest
+
+    def size(self, gradient: Any) -> Any:
+        return mpmath.sqrt(mpmath.fsum((gradient**2 / self.ridge).ravel()))
+
+
+def descended(largest: float, enough: float, inverse: Any, bits: int) -> tuple[bool, float, int]:
+    """Step from 3 and 4, where the gradient is 0 and 2, of size 2; return also how often it was looked at."""
+    exact = Parabolas(largest)
+    with mpmath.workprec(300):
+        at = np.array([[mpmath.mpf(3)], [mpmath.mpf(4)]], dtype=object)
+        done, at = _descended(exact, at, enough, inverse, bits)  # type: ignore[arg-type]
+    assert at[0, 0] == 3
+    return done, float(at[1, 0] - 3), exact.looked
+
+
+def test_steps_end_where_the_gradient_and_what_is_not_known_of_it_are_small_enough() -> None:
+    """What rounding may have done is the largest number, times 2**(64 - bits), times the number of coefficients."""
+    half = np.eye(2) / 2
+    assert descended(0.5, 3.0, half, 64) == (True, 1, 1)  # a size of 2, and a doubt of 1
+    assert descended(0.5, 3.0 - 1e-9, half, 64) == (False, 1, 1)  # a doubt of more than a quarter
+    assert descended(0.5, 2.5, half, 64) == (False, 1, 1)
+    assert descended(0.25, 2.0, half, 64) == (True, 0, 2)  # of a quarter: Newton's step is taken
+    assert descended(0.0, 1e-3, half, 64) == (True, 0, 2)
+    for inverse, looks in ((None, 1), (5 * np.eye(2), 2)):  # a step of no use costs a look; then one that halves
+        done, off_by, looked = descended(0.0, 0.0079, inverse, 64)
+        assert (done, off_by, looked) == (True, 2.0**-8, 1 + 8 * looks)
+    # steps that leave a quarter each
+    assert descended(0.0, 2.0**-5, np.eye(2) * 3 / 8, 64) == (True, 2.0**-6, 4)
+
+
+@pytest.mark.parametrize(("share", "ends"), [(1.0005, False), (0.9995, True)])
+def test_every_fifty_steps_it_is_asked_whether_more_digits_are_needed(share: float, ends: bool) -> None:
+    """They are where the doubt is above a 1024th of the size: 2**-49 after fifty halvings."""
+    done, off_by, looked = descended(share * 2.0**-60, 2.0**-56, None, 64)
+    assert (done, looked) == ((True, 59) if ends else (False, 51))
+    assert off_by == 2.0 ** -(looked - 1)
+
+
+def test_what_is_far_away_is_put_at_2_to_the_61_steps_in_more_digits_too() -> None:
+    loss = attrs.evolve(some_loss(TWO, 4), noise=np.array([[1e30], [-1e30], [0.0], [3.0], [-3.0]]))
+    found = refined(loss, np.zeros((5, 1)), 1.0, 2.0**-40).ravel().tolist()
+    assert found[:2] == [-(2**61), 2**61]
+    assert max(map(abs, found[2:])) < 2**50
 
 
 def test_an_inverse_is_none_where_floats_have_none() -> None:
