@@ -106,6 +106,19 @@ def test_a_residual_is_right_to_its_last_bits_however_large_the_score(score: flo
                 assert abs(found - each * 2**52) <= 0.5 + 12 * abs(each)  # rounded once, and (8 + C) u before
 
 
+@pytest.mark.parametrize("score", [-40.0, 40.0])
+def test_residuals_of_many_rows_that_are_all_alike_do_not_overflow(score: float) -> None:
+    """Each is nearly 1 or -1, which is 2**52 steps: 64 bits hold 2,047 of them."""
+    alike, theta = np.zeros((5000, 1), dtype=np.uint16), np.array([[score]])
+    classes = np.full(5000, int(score < 0), dtype=np.uint16)
+    sums, one = np.zeros((2, 1, 1), dtype=np.int64), np.zeros((2, 1, 1), dtype=np.int64)
+    add_residuals(alike, classes, theta, *sums)
+    add_residuals(alike[:1], classes[:1], theta, *one)
+    total, each = (int(high[0, 0]) * 2**26 + int(low[0, 0]) for high, low in (sums, one))
+    assert total == 5000 * each
+    assert abs(total) > 2**64
+
+
 @each_design
 def test_curvature_is_the_second_derivative_of_each_pair_of_cells(design: Design) -> None:
     rows, rng = some_rows(design, 60), np.random.default_rng(3)
@@ -189,6 +202,19 @@ def test_a_largest_score_at_a_power_of_two_is_taken_for_one_above_it() -> None:
     ones = np.array([[0.5], [0.25], [0.25], [0.25], [0.25]])  # 1/2 + 1/4 + 1/4 at most
     assert lattice_of(some_loss(TWO, 1), ones) == 2.0 ** (1 - 50)
     assert lattice_of(some_loss(TWO, 1), ones * (1 - 2.0**-30)) == 2.0**-50
+
+
+@each_design
+def test_a_bound_is_believed_on_the_lattice_and_on_one_twice_as_fine(design: Design) -> None:
+    """A lattice that was chosen before rounding may be the finer one; scores on it have less than 52 bits."""
+    loss = some_loss(design, 5)
+    coefficients = on_lattice(loss, np.full((design.columns, design.outputs), 0.3))
+    step = lattice_of(loss, coefficients)
+    for away, believed in ((0.0, True), (0.5, True), (1.5, True), (0.25, False), (1 / 3, False)):
+        moved = coefficients.copy()
+        moved[0, 0] += away * step
+        assert lattice_of(loss, moved) == step
+        assert (loss.bound(moved) < math.inf) is believed
 
 
 @each_design
