@@ -221,7 +221,9 @@ class MarkovChainPairs(WholeTrees):
         from dpframework_trees.kernels import PairTarget, Routed, WalkedPair, walk_pairs
 
         data = _pair_data(answer, calibration)
-        nodes, leaves, classes = 2**data.depth - 1, 2**data.depth, len(data.class_bits)
+        leaves, classes = 2**data.depth, len(data.class_bits)
+        nodes = leaves - 1
+        of_leaves, of_pairs = np.zeros((leaves, classes), dtype=np.int64), np.zeros((leaves, leaves), dtype=np.int64)
         sides = (data.first_bits, data.second_bits)
         trees = np.stack([randomness.integers(len(bits), nodes) for bits in sides])
         first, second = (
@@ -231,8 +233,8 @@ class MarkovChainPairs(WholeTrees):
             first,
             second,
             data.class_bits,
-            counts=np.zeros((2, leaves, classes), dtype=np.int64),
-            joint=np.zeros((2, leaves, leaves), dtype=np.int64),
+            counts=np.stack([of_leaves, of_leaves]),
+            joint=np.stack([of_pairs, of_pairs]),
             sizes=np.zeros(leaves, dtype=np.int64),
             spare=np.zeros_like(first.members),
         )
