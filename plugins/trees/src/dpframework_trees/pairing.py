@@ -182,13 +182,12 @@ class PairData(OfClasses):
     def _whole(self, first: Tests, second: Tests) -> float:
         from dpframework_trees.kernels import count_common, pair_score
 
-        inner = len(first)
-        of_first, of_second = (placed(b, t, self.rows)[inner:] for b, t in self._sides(first, second))
-        counts = np.zeros((inner + 1, len(self.class_bits)), dtype=np.int64)
-        joint = np.zeros((inner + 1, inner + 1), dtype=np.int64)
+        of_first, of_second = (placed(b, t, self.rows)[len(t) :] for b, t in self._sides(first, second))
+        counts = np.zeros((len(of_first), len(self.class_bits)), dtype=np.int64)
+        joint = np.zeros((len(of_second), len(of_first)), dtype=np.int64)
         count_common(of_first, self.class_bits, counts)
         count_common(of_second, of_first, joint)
-        together, sizes = self.pair_score, np.zeros(inner + 1, dtype=np.int64)
+        together, sizes = self.pair_score, np.zeros(len(of_first), dtype=np.int64)
         return float(pair_score(counts, joint, sizes, together.criterion.code, together.product))
 
     def _sides(self, first: Tests, second: Tests) -> tuple[tuple[Bits, Tests], tuple[Bits, Tests]]:
