@@ -64,8 +64,9 @@ class TreeData(OfClasses):
         """Return the score of each leaf of a tree."""
         from dpframework_trees.kernels import child_score, count_common
 
-        counts = np.zeros((len(tests) + 1, len(self.class_bits)), dtype=np.int64)
-        count_common(placed(self.bits, tests, self.rows)[len(tests) :], self.class_bits, counts)
+        leaves = placed(self.bits, tests, self.rows)[len(tests) :]
+        counts = np.zeros((len(leaves), len(self.class_bits)), dtype=np.int64)
+        count_common(leaves, self.class_bits, counts)
         return [child_score(of_leaf, self.criterion) for of_leaf in counts]
 
 
