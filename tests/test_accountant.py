@@ -511,6 +511,18 @@ def test_instances_are_used_in_order(opened: Callable[..., Any]) -> None:
         table.release("rest")
 
 
+def test_what_an_instance_has_left_is_found_however_others_were_used(opened: Callable[..., Any]) -> None:
+    """Two partitions in each of three instances; looked for without a name, each may be the other one."""
+    cuts = dpf.sequential(dpf.parallel(count("n"), by=SCHEMA["a"]), dpf.parallel(count("n"), by=SCHEMA["c"]))
+    for order in ("ccacaa", "aaaccc", "acacac", "caacac", "ccacaa"[::-1]):
+        table, _ = opened(dpf.repeat(3, cuts), TABLE)
+        for name in order:
+            assert len(table.partition(name)) == SCHEMA[name].size
+        for name in "ac":
+            with pytest.raises(ReleaseRefused, match="made before"):
+                table.partition(name)
+
+
 def test_nested_choices_commit_the_outer_one(opened: Callable[..., Any]) -> None:
     inner = dpf.either(count("a"), dpf.sequential(count("b"), name="scope"))
     table, run = opened(dpf.either(dpf.sequential(count("c"), inner), count("d", 3)), TABLE)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy import stats
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant, ZCDPAccountant, composition
@@ -351,3 +352,29 @@ def test_no_pure_epsilon_is_too_large_for_the_accountants(
         )
         assert with_noise.failures() == {}
         assert ("pld" in with_noise.totals()) is (epsilon <= 700 or not sampled)
+
+
+def epsilon_of_responses(times: int, epsilon: float, delta: float) -> float:
+    """Return the epsilon at delta of so many randomized responses, exactly: their losses are binomial."""
+    losses = epsilon * (2 * np.arange(times + 1) - times)
+    chances = stats.binom.pmf(np.arange(times + 1), times, 1 / (1 + math.exp(-epsilon)))
+    low, high = 0.0, times * epsilon
+    for _ in range(100):
+        middle = (low + high) / 2
+        left = math.fsum(np.maximum(0, -np.expm1(middle - losses)) * chances)
+        low, high = (middle, high) if left > delta else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("delta", ["1e-6", "1e-10", "1e-11", "1e-12"])
+@pytest.mark.parametrize(("times", "epsilon"), [(20, 0.1003), (20, 1.0003), (200, 0.0503)])
+def test_pld_totals_hold_at_every_delta(times: int, epsilon: float, delta: str) -> None:
+    """Losses between two points of the grid: placed exactly while doubles can, and rounded up below that."""
+    unclaimed = ByRelation(None, None)
+    events = Events(_composed([AnyPure(epsilon)] * times), None, unclaimed, unclaimed)
+    total = PLDAccountant(ADD, delta=delta).loss(events)
+    assert total is not None
+    over = float(total.epsilon or 0) - epsilon_of_responses(times, epsilon, float(delta))
+    assert -1e-9 < over < (0.01 if Fraction(delta) >= Fraction(1, 10**10) else times * INTERVAL)
+    if times == 200 and Fraction(delta) >= Fraction(1, 10**10):
+        assert over < 1e-3

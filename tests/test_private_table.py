@@ -199,6 +199,20 @@ def test_a_cut_from_a_release_depends_on_what_the_plan_names(
             derived.partition(by)
 
 
+def test_a_refused_partition_is_told_of_the_one_that_comes_near(opened: Callable[..., Any]) -> None:
+    """From a release, by other attributes; if none of its name or number of parts is planned, that alone is told."""
+    of_ill = dpf.parallel(counting(), by=dpf.FromRelease("r", attributes=["ill"]), name="made")
+    node = dpf.sequential(counting("r"), dpf.parallel(counting(), by=SCHEMA["ill"], name="ill"), of_ill)
+    table, _ = opened(node, TABLE)
+    for name in (None, "made"):
+        with pytest.raises(dpf.ReleaseRefused, match="depends on attributes that the plan's `FromRelease` does not"):
+            table.partition("order", name=name)
+    with pytest.raises(dpf.ReleaseRefused, match="by these 4 parts is not in the plan, or not in the branch"):
+        table.partition("order", name="ill")
+    with pytest.raises(dpf.ReleaseRefused, match="by these 4 parts is not in the plan, or not in the branch"):
+        opened(dpf.sequential(counting("r"), dpf.parallel(counting(), by=SCHEMA["ill"])), TABLE)[0].partition("order")
+
+
 def test_a_named_partition_is_found_without_its_name_too(opened: Callable[..., Any]) -> None:
     named = dpf.parallel(counting(), by=SCHEMA["ill"], name="halves")
     for name in (None, "halves"):

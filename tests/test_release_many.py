@@ -317,6 +317,10 @@ def test_a_private_error_of_several_draws_shows_no_row(opened: Callable[..., Any
     assert "200" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert not warned
+    parts = dpf.parallel(dpf.step("n", dpf.queries.Count(), Tells(1)), by=SCHEMA["age"])
+    table, _ = opened(parts, TABLE, seed=None)
+    with pytest.raises(dpf.InputError, match=r"^step 'parts 2/n': the mechanism 'tells' failed with InputError"):
+        dpf.PrivateTable.release_many((part, "n", {}) for part in table.partition("age")[1:])
 
 
 @pytest.mark.parametrize("mechanism", [DiscreteLaplace("0.3"), Laplace("0.3"), Gaussian("0.1"), PermuteAndFlip("0.3")])

@@ -157,7 +157,7 @@ def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
         return 0.0
     if not _fit(events):
         return math.inf
-    return float(distribution(dict(events), fine=delta >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
+    return float(distribution(dict(events), fine=float(delta) >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
 
 
 def _any(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:

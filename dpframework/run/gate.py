@@ -122,11 +122,11 @@ class Gate:
             alike.setdefault(id(charge.calibration), []).append(k)
         outputs: dict[int, Any] = {}
         for own in alike.values():
-            calibration = charges[own[0]].calibration
-            mechanism, given = calibration.mechanism, [answers[k] for k in own]
+            first, given = charges[own[0]], [answers[k] for k in own]
+            mechanism = first.calibration.mechanism
             handed = self.randomness.handed(mechanism.assumptions)
-            what = f"step '{charges[own[0]].path}': the mechanism '{mechanism.name}'"
-            draw = functools.partial(mechanism.release_many, given, calibration, handed)
+            what = f"step '{first.path}': the mechanism '{mechanism.name}'"
+            draw = functools.partial(mechanism.release_many, given, first.calibration, handed)
             outputs.update(zip(own, self._guarded(what, draw), strict=True))
         return [outputs[k] for k in range(len(charges))]
 

@@ -174,7 +174,7 @@ class Miner(abc.ABC):
         delta
             The study's; 0 admits pure losses only.
         """
-        parameters = {a.alias or a.name for a in attrs.fields(cls) if a.init}
+        parameters = {a.alias for a in attrs.fields(cls) if a.init}
         ways: list[Mapping[str, Any]] = [{"epsilon": epsilon}] if "epsilon" in parameters else []
         if delta and "rho" in parameters:
             ways.append({"rho": rho_below(epsilon, delta)})

@@ -85,8 +85,8 @@ class PrivateTable:
         wanted = list(asked)
         if not wanted:
             return []
-        gate = wanted[0][0]._gate
-        if any(table._gate is not gate for table, _, _ in wanted):
+        gate, *others = (table._gate for table, _, _ in wanted)
+        if any(other is not gate for other in others):
             raise InputError("releases are made together in one run; these tables are of several")
         charged: list[Asked] = []
         try:
