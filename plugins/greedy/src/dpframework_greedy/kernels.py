@@ -86,10 +86,7 @@ def pair_supports(
 @njit(nogil=True, cache=True)
 def log_weight(scores: Integers, scale: float) -> np.int64:
     """Return scale ln(sum of exp(score / scale)), rounded to the lattice."""
-    top = scores[0]
-    for k in range(len(scores)):
-        if scores[k] > top:
-            top = scores[k]
+    top = scores.max()
     total = lost = 0.0
     for k in range(len(scores)):  # a compensated sum: its error does not grow with the number of scores
         term = math.exp((scores[k] - top) / scale) - lost
