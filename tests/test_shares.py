@@ -540,7 +540,7 @@ def test_the_noise_of_a_selection_is_its_gap_and_the_exponential_mechanism_s_cou
 
 def test_how_much_larger_the_noise_is_at_most():
     ratio = shares_module._ratio
-    assert ratio({"a": 2.0, "b": 9.0, "c": 1.0}, {"a": 1.0, "b": 3.0, "d": 0.1}) == 3
+    assert ratio({"a": 2.0, "b": 1.5, "c": 1.0}, {"a": 1.0, "b": 0.5, "d": 0.1}) == 3
     assert ratio({"a": 2.0, "b": 1.0}, {"a": 0.0, "b": 4.0}) == 0.25
     assert ratio({"a": 2.0}, {"b": 1.0}) == ratio({}, {}) == 1
 
@@ -665,3 +665,47 @@ def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
     study.add("own", dpf.miner("histogram", attribute="colour 1", epsilon="0.2"))
     with pytest.raises(dpf.InputError, match="no valid total from which an epsilon could be found; 'check' says why"):
         study.epsilon_for("shared", within=20)
+
+
+def test_the_noise_of_every_release_is_compared():
+    study = histograms(2, "0.5")
+    shares = study.shares()
+    first, ways = shares.first(), shares._plain()
+    less, more = (shares.made(ways, scale) for scale in (2, Fraction(1, 2)))
+    assert shares._no_noisier(first, first)
+    assert shares._no_noisier(less, first)
+    assert not shares._no_noisier(more, first)
+    assert not shares._no_noisier({"step 0": less["step 0"], "step 1": more["step 1"]}, first)
+
+
+@pytest.mark.parametrize(("epsilon", "searched"), [(500, True), (501, False)])
+def test_totals_are_searched_up_to_an_epsilon_of_500(epsilon, searched, monkeypatch):
+    asked = []
+    monkeypatch.setattr(shares_module.Shares, "_searched", lambda self, allowed, first: asked.append(allowed) or first)
+    study = dpf.Study(COLOURS, epsilon=epsilon)
+    study.add("step", dpf.share(1, "histogram", attribute="colour 0"))
+    assert study.plan().total().epsilon == epsilon
+    assert asked[:1] == ([epsilon] if searched else [])
+
+
+def test_a_thousand_times_the_epsilon_is_enough():
+    """Where all totals fit, as of noise that nobody could tell from none."""
+    assert shares_module._last_that_fits(lambda steps: -1.0) == 2**10 * 10**6
+    assert shares_module._last_that_fits(lambda steps: float(steps - 10**12)) == 2**10 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("over", "most"),
+    [
+        (lambda steps: 1e-6 * (steps - 1234567.3), 4),
+        (lambda steps: 1e-6 * (steps - 700000.7), 4),
+        (lambda steps: (steps / 1.7e6) ** 2 - 1, 7),
+        (lambda steps: math.sqrt(steps) - 1111.1, 9),
+        (lambda steps: math.inf if steps > 1300000 else -1.0, 22),
+    ],
+)
+def test_few_totals_are_asked_for(over, most):
+    """Each takes a while. Of totals that are nearly in proportion a handful do; halving alone takes twenty."""
+    asked = set()
+    assert over(shares_module._last_that_fits(lambda steps: asked.add(steps) or over(steps))) <= 0
+    assert len(asked) <= most
