@@ -249,7 +249,7 @@ def _last_that_fits(over: Callable[[int], float]) -> int:
     from scipy.optimize import brentq
 
     low, high = _bracketed(over)
-    if high - low > 1 and over(low) < 0 < over(high) < math.inf:
+    if over(low) < 0 < over(high) < math.inf:
         near = round(brentq(lambda steps: over(round(steps)), low, high, xtol=0.25))
         for steps in (near, near + 1, near - 1):
             if low < steps < high:

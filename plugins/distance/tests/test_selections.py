@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_distance import histograms, marginals, selections
+from dpframework_distance import edges, histograms, marginals, selections
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence, trees_of
 from dpframework_distance.histograms import rungs_between, step_of
-from dpframework_distance.marginals import NoisyHistogram, number_of_rows
+from dpframework_distance.marginals import Known, NoisyHistogram, known_of, number_of_rows, shares_in_unknown
 from dpframework_distance.queries import (
     CommonContextScores,
     ConditionalEntropies,
@@ -210,6 +210,8 @@ def test_two_histograms_have_the_mean_of_least_variance() -> None:
     found = one.with_another(np.array([14.0, 28.0]), 1.0)
     assert found.counts.tolist() == [13, 26]
     assert found.variance == pytest.approx((1 / 4) ** 2 * 3 + (3 / 4) ** 2 * 1)
+    found = NoisyHistogram(np.array([1.0, 3.0]), 0.25).with_another(np.array([2.0, 5.0]), 0.25)
+    assert (found.counts.tolist(), found.variance) == ([1.5, 4], 0.125)
     exact = one.with_another(np.array([14.0, 28.0]), 0.0)
     assert (exact.counts.tolist(), exact.variance) == ([14, 28], 0)
     again = exact.with_another(np.array([1.0, 2.0]), 5.0)
@@ -307,3 +309,63 @@ def test_trees_of_a_forest_have_a_number_each() -> None:
     assert trees_of(4, []) == [0, 1, 2, 3]
     assert trees_of(5, [(3, 4), (1, 3), (0, 2)]) == [0, 1, 0, 1, 1]
     assert trees_of(3, [(0, 1), (1, 2), (0, 2)]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("scale", [1e-7, 0.1, 3, 50, 10**4])
+@pytest.mark.parametrize("counts", [[5.0, 0, 90], [-40, 20, 3, 3], [1000, 1], [-3000, -50], [70]])
+def test_what_is_known_of_counts_adds_up_to_the_rows_and_is_not_negative(counts: list[float], scale: float) -> None:
+    for rows in (1.0, 60.0, 5e6):
+        known = known_of(NoisyHistogram(np.array(counts), scale**2), rows)
+        assert known.mean.sum() == pytest.approx(rows, rel=1e-9)
+        assert (known.mean >= 0).all()
+        assert (known.variance >= 0).all()
+        assert (known.variance <= max(scale**2, 1e-12) * (1 + 1e-12)).all()
+        assert (np.diff(known.mean[np.argsort(counts)]) >= -1e-9 * rows).all(), "in the order of the counts"
+
+
+def test_shares_are_of_the_rows_and_as_unsure_as_their_noise() -> None:
+    """A variance is a share's squared, and no more than a share of that size can have; the same in every column."""
+    known = Known(np.array([30.0, 70.0]), np.array([4.0, 10.0**9]))
+    found = shares_in_unknown(known, 3, 0.25)
+    assert found.shares == pytest.approx(np.array([[0.3] * 3, [0.7] * 3]) * 0.75**0.5)
+    expected = [0.75 * 0.0004 + 0.25 * 0.3, 0.75 * 0.21 + 0.25 * 0.7]
+    assert found.variance == pytest.approx(np.array([[value] * 3 for value in expected]))
+
+
+# --- edges ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [90.0, 0.4])
+def test_dependence_is_the_distance_from_the_rounded_product_of_marginals(rows: float) -> None:
+    """Of attributes of different sizes, pair by pair; all rows are those of the first one's values, one at least."""
+    rng = np.random.default_rng(3)
+    marginals = [rng.dirichlet(np.ones(size)) * rows * (1 + k) for k, size in enumerate(SIZES)]
+    cells = rng.integers(0, 4, SIZES)
+    query, expected = PairDependence(AMONG), {}
+    for a, b in itertools.combinations(range(4), 2):
+        joint = cells.sum(axis=tuple({0, 1, 2, 3} - {a, b}))
+        product = np.rint(np.outer(marginals[a], marginals[b]) / max(rows, 1))
+        expected[f"a{a}", f"a{b}"] = int(np.abs(joint - product).sum())
+    counts = np.concatenate(
+        [cells.sum(axis=tuple({0, 1, 2, 3} - set(p))).ravel() for p in itertools.combinations(range(4), 2)]
+    )
+    for chosen in ((), (("a0", "a2"),), (("a2", "a3"), ("a0", "a1"))):
+        inputs = {"marginals": np.concatenate(marginals), "chosen": chosen}
+        trees = trees_of(4, [(int(a[1]), int(b[1])) for a, b in chosen])
+        possible = [pair for pair in expected if trees[int(pair[0][1])] != trees[int(pair[1][1])]]
+        assert list(query.candidates(**inputs)) == possible
+        assert query.answer(counts, **inputs).tolist() == [expected[pair] for pair in possible]
+    (sensitivity,) = query.sensitivities
+    assert (sensitivity.add_or_remove_one, sensitivity.replace_one, query.integer) == (1, 2, True)
+
+
+def test_edges_are_selected_one_after_another_with_equal_shares() -> None:
+    node = edges.planned(AMONG, 3, BUDGET, Fraction(1, 5), ["histograms"])
+    assert (node.times, node.part.name, tuple(node.part.uses)) == (3, "edge", ("histograms",))
+    assert (node.part.query, node.part.mechanism) == (PairDependence(AMONG), PermuteAndFlip(Fraction(1, 5)))
+    table: Any = Released(("a0", "a2"), ("a1", "a2"), ("a2", "a3"))
+    marginals = [np.arange(size) for size in SIZES]
+    assert edges.released(table, AMONG, 3, marginals) == [(0, 2), (1, 2), (2, 3)]
+    assert [inputs["chosen"] for _, inputs in table.asked] == [(), (("a0", "a2"),), (("a0", "a2"), ("a1", "a2"))]
+    assert {step for step, _ in table.asked} == {"edge"}
+    assert all(inputs["marginals"].tolist() == np.concatenate(marginals).tolist() for _, inputs in table.asked)

@@ -134,20 +134,19 @@ def known_of(histogram: NoisyHistogram, rows: float) -> Known:
         hazard = (2 / np.pi) ** 0.5 / erfcx(start / 2**0.5)
         above = np.where(far, 1 / np.maximum(start, _FAR), hazard - start)
         rest = np.where(far, above * above, 1 - hazard * above)
-        return deviation * np.maximum(above, 0), deviation**2 * np.maximum(rest, 0)
+        return deviation * above, deviation**2 * rest
 
-    low = float(histogram.counts.min()) - rows - 1
-    high = float(histogram.counts.max()) + deviation * 2 * len(histogram.counts) ** 0.5 + 1
+    high = float(histogram.counts.max())
+    low = high - rows - 1  # where that count alone has more rows
     while cut_off(high)[0].sum() > rows:
         high = 2 * high - low
-    shift = brentq(lambda shift: cut_off(shift)[0].sum() - rows, low, high, xtol=1e-12 * deviation)
-    mean, variance = cut_off(shift)
-    return Known(mean * (rows / max(float(mean.sum()), 1e-300)), variance)
+    mean, variance = cut_off(brentq(lambda shift: cut_off(shift)[0].sum() - rows, low, high))
+    return Known(mean * (rows / mean.sum()), variance)
 
 
 def shares_in_unknown(known: Known, columns: int, unknown: float) -> Conditional:
     """Return P(y|x) as far as shares tell, for so many values x of attributes that are not known (see `unsure`)."""
-    total = max(float(known.mean.sum()), 1e-300)
+    total = float(known.mean.sum())
     shares = known.mean / total
     variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # which keeps distances within 1
     repeated = [np.repeat(one[:, np.newaxis], columns, axis=1) for one in (shares, variance)]
