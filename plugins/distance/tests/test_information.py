@@ -136,11 +136,11 @@ def test_sums_are_those_of_f_over_each_table_and_over_those_of_one_attribute_les
     monkeypatch.setattr(terms, "WHOLE", whole)
     monkeypatch.setattr(terms, "STEP", 4)
     monkeypatch.setattr(terms, "_sums", terms._sums.__wrapped__)
-    rng, sizes = np.random.default_rng(whole), (2, 3, 4, 2)
+    rng, sizes = np.random.default_rng(whole), (4, 3, 2, 2)
     f = [0, *np.cumsum(terms._grown(0, 10_000)).tolist()]
     layout = subsets(sizes, order)
     cells = rng.integers(0, 9, sizes)
-    cells[0, 1, 2, 1] = 300
+    cells[3, 2, 1, 1] = 300
     tables = [cells.sum(axis=tuple(set(range(4)) - set(members))) for members in layout.members.tolist()]
     counts = np.concatenate([table.ravel() for table in tables]).astype(np.int32)
     places = np.arange(len(tables) * order).reshape(-1, order)

@@ -394,6 +394,8 @@ def test_distances_are_noise_if_their_squares_move_by_as_much_as_they_differ_as_
     assert doubt.is_noise(distances, [more])
     assert not doubt.is_noise(distances, [distances, more])  # a mean of .0021
     assert doubt.is_noise(distances, [half, more, more])
+    flat = between(0.5, 0.5, 0.5)
+    assert doubt.is_noise(flat, [flat]), "as much: none"
 
 
 def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:

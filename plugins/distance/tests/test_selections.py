@@ -312,7 +312,7 @@ def test_trees_of_a_forest_have_a_number_each() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-7, 0.1, 3, 50, 10**4])
-@pytest.mark.parametrize("counts", [[5.0, 0, 90], [-40, 20, 3, 3], [1000, 1], [-3000, -50], [70]])
+@pytest.mark.parametrize("counts", [[5.0, 0, 90], [-40, 20, 3, 3], [1000, 1], [-3000, -50], [70], [1e12, 1e12 - 3]])
 def test_what_is_known_of_counts_adds_up_to_the_rows_and_is_not_negative(counts: list[float], scale: float) -> None:
     for rows in (1.0, 60.0, 5e6):
         known = known_of(NoisyHistogram(np.array(counts), scale**2), rows)

@@ -398,3 +398,66 @@ def test_bounds_of_conditional_entropies_are_nearly_attained_by_many_rows():
         found.append(query.evaluate(engine, engine.load(dpf.Table.from_codes(schema, codes))))
     declared = float(query.sensitivities[0].replace_one)
     assert 0.88 * declared <= np.abs(found[1] - found[0]).sum() <= declared
+
+
+def g_above(rows, published=False):
+    """Return G, or the published bound on it, rounded up to units."""
+    change = (
+        1 / math.log(2) + math.log2(rows) if published else rows * math.log2(rows) - (rows - 1) * math.log2(rows - 1)
+    )
+    return Fraction(math.ceil(change * UNITS), UNITS)
+
+
+def test_one_row_is_declared_to_change_what_was_derived():
+    """Exactly: multiples of G of the rows under either relation, rounded up once."""
+    bounds = RowBounds(50, 60)
+    g, more = g_above(50), g_above(60)
+    (score,) = bounds.of_scores(7)
+    assert (score.add_or_remove_one, score.replace_one, score.rise, score.fall) == (more, g, 0, more)
+    for inside in (2, 3, 4):
+        (common,) = bounds.of_common_scores((2, 3, 7, 5, 4), inside)
+        factor = max(5 - inside, inside)
+        assert (common.add_or_remove_one, common.replace_one, common.rise) == (factor * more, factor * g, 0)
+    l1, squared = bounds.of_entropies((2, 3, 7))
+    assert (l1.add_or_remove_one, l1.replace_one, l1.fall) == (3 * more, 3 * g, 0)
+    assert (squared.add_or_remove_one, squared.replace_one, squared.fall) == (3 * more**2, 3 * g**2, 0)
+    weights, given = (Fraction(2), Fraction(1, 4), Fraction(1)), ([3, 7, 7], [2], [])
+    l1, squared = bounds.of_conditional_entropies(weights, (2, 3, 7), given)
+    assert (l1.add_or_remove_one, l1.replace_one) == ((3 + 1 + 1) * more, (2 + Fraction(1, 4) + 1 + 4) * g)
+    assert squared.add_or_remove_one == (4 + 1 + 1) * more**2
+    assert squared.replace_one == (4 + Fraction(1, 16) + 1 + 4) * g**2
+    assert {one.fall for one in (l1, squared)} == {0}
+
+
+def test_published_bounds_are_declared_for_a_row_that_is_replaced_only():
+    bounds, change = (
+        RowBounds.of(dpf.Schema([dpf.Boolean("a")], rows=50, max_rows=60), published=True),
+        g_above(50, True),
+    )
+    assert bounds == RowBounds(50, None, published=True)
+    (score,) = bounds.of_scores(7)
+    assert (score.add_or_remove_one, score.replace_one, score.source) == (
+        None,
+        2 * change,
+        "theorems 6 and 7 of the paper",
+    )
+    l1, squared = bounds.of_entropies((2, 3))
+    assert (l1.replace_one, squared.replace_one, l1.add_or_remove_one) == (2 * change, 2 * change**2, None)
+    assert l1.source == "theorem 5 of the paper"
+    with pytest.raises(dpf.InputError, match="sensitivity = 'published' holds for a public row count only"):
+        RowBounds.of(dpf.Schema([dpf.Boolean("a")], max_rows=60), published=True)
+
+
+@pytest.mark.parametrize(
+    ("facts", "bounds", "of_three"),
+    [
+        ({"rows": 50}, (50, None), (50, None)),
+        ({"max_rows": 50}, (50, 50), (50, 50)),  # of a unit's rows, too, no more than that are in a table
+        ({"rows": 50, "max_rows": 50}, (50, 51), (50, 53)),
+        ({"rows": 50, "max_rows": 60}, (50, 60), (50, 60)),
+    ],
+)
+def test_the_bounds_on_rows_follow_from_the_schema(facts, bounds, of_three):
+    found = RowBounds.of(dpf.Schema([dpf.Boolean("a")], **facts))
+    assert attrs.astuple(found) == (*bounds, False, 1)
+    assert attrs.astuple(found.of_group(3)) == (*of_three, False, 3)

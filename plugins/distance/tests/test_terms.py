@@ -82,3 +82,26 @@ def test_memory_does_not_grow_with_the_rows() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20
+
+
+def test_the_table_ends_just_below_the_first_large_number(table: np.ndarray) -> None:
+    for number, length in ((WHOLE - 1, WHOLE), (WHOLE, WHOLE), (WHOLE + 1, WHOLE)):
+        f = Terms.of(np.array([number]))
+        assert (f(np.array([number])).tolist(), len(f.small)) == ([table[number]], length)
+        assert f.large.tolist() == ([number] if number >= WHOLE else [])
+    nothing = Terms.of(np.zeros(0, dtype=np.int64))
+    assert (nothing.small.tolist(), nothing.large.tolist(), nothing.of_large.tolist()) == ([0], [], [])
+
+
+def test_terms_are_multiples_of_a_unit_that_nobody_can_write_to() -> None:
+    """g is rounded to whole units of 2**-22, which is what sensitivities are rounded up to."""
+    found = terms.terms(40)
+    assert not found.flags.writeable
+    assert terms.UNITS == 2**22
+    for n, g in enumerate(np.diff(found).tolist()):
+        assert abs(g / 2**22 - ((n + 1) * math.log2(n + 1) - (n * math.log2(n) if n else 0))) <= 2**-23 + 1e-12
+
+
+def test_of_no_tables_there_are_no_sums() -> None:
+    nothing = np.zeros((0, 2), dtype=np.int64)
+    assert len(terms.sums_over(np.zeros(0, dtype=np.int32), nothing[:, 0], np.array([2, 3]), nothing, nothing)) == 0

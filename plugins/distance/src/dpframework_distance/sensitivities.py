@@ -181,7 +181,7 @@ class RowBounds:
             for weight, size, others in zip(weights, sizes, given, strict=True):
                 whole, own = self.changes(rows, None), self.changes(rows, size)
                 each = [(self.changes(rows, other), number) for other, number in Counter(others).items()]
-                turns = {Fraction(0), own, *(min(max(whole - change, Fraction(0)), own) for change, _ in each)}
+                turns = {Fraction(0), own, *(min(whole - change, own) for change, _ in each)}
                 total += max(
                     (weight * u) ** power
                     + sum((n * min(whole - u, change) ** power for change, n in each), Fraction(0))
