@@ -275,6 +275,7 @@ def test_queries_say_what_they_are_of() -> None:
 
 def test_answers_are_as_long_as_there_are_contexts_pairs_or_cells() -> None:
     names = ("a0", "a1", "a2", "a3")
+    assert PairCounts((*AMONG, dpf.Numeric("x", 0, 1, bins=6))).answer_length == 7 * 6
     for query, length in (
         (ContextScores(AMONG, 1, BOUNDS, 2), 3),
         (ContextScores(AMONG, 2, BOUNDS, 0), 3),

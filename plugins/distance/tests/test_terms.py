@@ -1,5 +1,6 @@
 """f of numbers of rows: a table of the small ones, and the large ones that occur."""
 
+import math
 import tracemalloc
 
 import numpy as np
