@@ -194,6 +194,11 @@ def test_what_a_query_declares_unless_it_says_otherwise() -> None:
     assert query.facts() == facts
     assert (facts.rounding, facts.histograms, facts.gathers) == (0, (), False)
     assert query.sensitivities == Histogram(C).sensitivities
+    moved = [
+        [declared.replace_one for declared in one.sensitivities] for one in (Histogram(C), Histogram(ONLY), Count())
+    ]
+    assert moved == [[2, 2, 1], [1, 1, 1], [1, 1, 1]]  # l1, squared l2, linf; of one count all are the same
+    assert JointHistogram([ONLY]).sensitivities == Count().sensitivities
     assert query.for_rows(7) == ()
     assert query.coordinates([1, 2]).tolist() == [1, 2]
     assert dpf.queries.CandidateScores.integer is False

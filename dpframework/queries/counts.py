@@ -30,8 +30,8 @@ def _histogram_sensitivities(moved: int) -> tuple[Sensitivity, ...]:
     )
 
 
-def histogram_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities of counts over disjoint cells.
+def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
+    """Return the sensitivities of counts over disjoint cells; if their number is unknown, of several.
 
     A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, monotonic. Replacing
     it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
@@ -48,8 +48,8 @@ class CellCounts(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `histogram_sensitivities`; cells whose number is unknown are taken for several."""
-        return histogram_sensitivities(2 if self.answer_length is None else self.answer_length)
+        """See `histogram_sensitivities`."""
+        return histogram_sensitivities(self.answer_length)
 
 
 @final
