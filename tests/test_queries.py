@@ -297,7 +297,7 @@ def test_answers_of_several_queries_take_a_message_a_round() -> None:
     assert engine.asked == [3, 2, 1]
 
 
-@pytest.mark.parametrize("make", [lambda: JointHistogram([]), lambda: Supports([])])
+@pytest.mark.parametrize("make", [lambda: JointHistogram([]), lambda: Supports([]), lambda: Marginals([])])
 def test_nothing_to_count_is_refused(make: Any) -> None:
     with pytest.raises(ValueError, match="must be >= 1"):
         make()

@@ -43,7 +43,8 @@ class _EngineOfQuery:
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """See `Engine.sum`."""
-        return self.counts(rows, [count])[0]
+        (found,) = self.counts(rows, [count])
+        return found
 
     def number(self, rows: Rows) -> int:
         """See `Engine.number`."""

@@ -97,7 +97,8 @@ class Count(Query):
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the one number."""
-        return counts[0]
+        (number,) = counts
+        return number
 
 
 @final

@@ -153,7 +153,8 @@ class BoundedSum(WithinBounds):
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the one number."""
-        return counts[0] * self.step
+        (steps,) = counts
+        return steps * self.step
 
 
 @final

@@ -87,7 +87,7 @@ class Engine(abc.ABC):
 
     def number(self, rows: Rows) -> int:
         """Return the number of rows (private)."""
-        return int(self.sum(rows, rows_of)[0])
+        return int(self.sum(rows, rows_of).item())
 
     def kept(self, rows: Rows) -> dict[Hashable, Any]:
         """Return what queries have kept of some rows, to count the same again no more, and may add to (private).
@@ -145,7 +145,8 @@ class Engine(abc.ABC):
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """Evaluate one counting function on every block and add up; see `counts`."""
-        return self.counts(rows, [count])[0]
+        (found,) = self.counts(rows, [count])
+        return found
 
 
 def counted(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
