@@ -171,6 +171,11 @@ def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
     return tally((_codes(tile, attribute) for tile in block.tiles()), attribute.size)
 
 
+def _rows_of_a_tile(cells: int) -> int:
+    """Return how many rows are worth a table of so many cells."""
+    return max(TILE, 4 * cells)
+
+
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """Count a block's rows in the cells of some attributes' cross table, in its shape.
 
@@ -178,7 +183,7 @@ def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """
     shape = [a.size for a in of]
     number = math.prod(shape)
-    tiles = block.tiles(max(TILE, 4 * number))
+    tiles = block.tiles(_rows_of_a_tile(number))
     return tally((joint_codes((_binned(tile, a) for a in of), shape) for tile in tiles), number).reshape(shape)
 
 
