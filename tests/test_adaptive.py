@@ -13,7 +13,7 @@ from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from hypothesis import example, given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, zcdp_to_epsilon
+from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, composition, zcdp_to_epsilon
 from dpframework.accountant.composition import sequential
 from dpframework.accountant.rdp import (
     LOWEST,
@@ -347,3 +347,55 @@ def test_a_budget_that_is_full_takes_nothing_more_and_the_smaller_total_counts()
     assert cheap.loss() == dpf.PrivacyLoss(mixed, delta=MILLIONTH)
     dear = budget_of(5, MILLIONTH).after(PlanCharge(both(mixed), both(Fraction(1, 10)), order))
     assert dear.loss() == dpf.PrivacyLoss(mixed)  # equal: the pure one, which has no delta
+
+
+def test_a_sample_loses_the_smallest_of_its_three_bounds() -> None:
+    """Of the part's own loss, its amplified epsilon, and the rho of any mechanism of that; of a rho, its own alone."""
+    accountant, half = RDPAccountant(ADD, delta=MILLIONTH), Fraction(1, 2)
+    amplified = composition.amplified(Fraction(1), half)
+    sampled = accountant.sample(release("1"), half)
+    assert sampled.at(Fraction(2)) == ByRelation(amplified**2, None)
+    assert sampled.at(Fraction(3)) == ByRelation(3 * amplified**2 / 2, None)
+    assert sampled.at(Fraction(10)) == ByRelation(amplified, None)
+    cheap = accountant.sample(release("1", "1/100"), half)  # a rho that is less than any of its epsilon
+    assert cheap.at(Fraction(2)) == ByRelation(Fraction(2, 100), None)
+    gaussian = accountant.sample(release(None, "1/100"), half)
+    assert gaussian.at(Fraction(3)) == ByRelation(Fraction(3, 100), None)
+    rows = accountant.sample_of_rows(release("1"), half, 2)
+    pair = composition.sampled_rows(both(Fraction(1)), half, 2).add_or_remove_one
+    assert pair is not None
+    assert rows.at(Fraction(100)) == ByRelation(pair, None)
+    assert rows.at(Fraction(2)) == ByRelation(pair**2, None)
+    assert accountant.sample_of_rows(release(None, "1/100"), half, 2).at(Fraction(2)) == gaussian.at(Fraction(2))
+    assert accountant.sample(release(None, None), half).at(Fraction(2)) == both(None)
+
+
+@pytest.mark.parametrize("order", [Fraction(3, 2), Fraction(2), Fraction(50)])
+def test_curves_compose_at_each_order(order: Fraction) -> None:
+    accountant = RDPAccountant(ADD, delta=MILLIONTH)
+    one = OneRelease(ByRelation(Fraction(1), Fraction(2)), ByRelation(Fraction(1, 10), Fraction(1, 4)))
+    two = OneRelease(ByRelation(Fraction(3), Fraction(5)), ByRelation(Fraction(1, 5), Fraction(1, 3)))
+    at = [part.at(order) for part in (one, two)]
+    assert accountant.sequential([]).at(order) == both(Fraction(0))
+    assert accountant.sequential([one, two, one]).at(order) == composition.sequential([at[0], at[1], at[0]])
+    assert accountant.sequential([one, one]).at(order) == accountant.repeat(one, 2).at(order)
+    assert accountant.sequential([one]) == one
+    assert accountant.either([one, two]).at(order) == composition.either(at)
+    assert accountant.parallel([one, two]).at(order) == composition.parallel(at)
+    nested = accountant.sequential([accountant.repeat(accountant.parallel([one, two]), 3), one])
+    parts = composition.parallel(at)
+    assert nested.at(order) == composition.sequential([composition.repeat(parts, 3), at[0]])
+    spread = accountant.spread([nested, two], 2).at(order)
+    assert spread.add_or_remove_one == composition.parallel([nested.at(order), at[1]]).add_or_remove_one
+    whole = [
+        composition.sequential(
+            [composition.repeat(composition.parallel([getattr(p, n) for p in (one, two)]), 3), getattr(one, n)]
+        )
+        for n in ("pure", "zcdp")
+    ]
+    notions = [composition.parallel([mine, getattr(two, n)]) for mine, n in zip(whole, ("pure", "zcdp"), strict=True)]
+    pure, rho = (notion.replace_one for notion in notions)
+    assert pure is not None
+    assert rho is not None
+    assert spread.replace_one == min(pure, order * rho)
+    assert accountant.amount(None) == OneRelease(both(None), both(None))

@@ -23,6 +23,7 @@ from dpframework.accountant.distributions import (
     SampledEvent,
     _convex,
     _furthest,
+    _single,
     distribution,
     from_bound,
 )
@@ -30,7 +31,7 @@ from dpframework.accountant.pld import AnyPure as PldAnyPure, Events, PLDAccount
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts import ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
-from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
+from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 
 ADD, REPLACE = dpf.Relation
 MILLIONTH = Fraction(1, 10**6)
@@ -50,7 +51,7 @@ def largest(amounts: list[Fraction | None]) -> Fraction | None:
 
 
 @given(parts=st.lists(pairs, max_size=5), times=st.integers(0, 4))
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_amounts_compose_by_the_table_of_the_composition_page(parts: list[ByRelation], times: int) -> None:
     added, replaced = [p.add_or_remove_one for p in parts], [p.replace_one for p in parts]
     assert composition.sequential(parts) == ByRelation(added_up(added), added_up(replaced))
@@ -62,6 +63,12 @@ def test_amounts_compose_by_the_table_of_the_composition_page(parts: list[ByRela
     assert composition.parallel(parts) == ByRelation(largest(added), expected)
     for part in parts:
         assert composition.repeat(part, times) == composition.sequential([part] * times)
+
+
+def test_a_row_that_moves_pays_in_the_two_dearest_parts() -> None:
+    parts = [ByRelation(Fraction(k), Fraction(4)) for k in (2, 1, 3)]
+    for order in itertools.permutations(parts):
+        assert composition.parallel(order) == ByRelation(Fraction(3), Fraction(5))
 
 
 @pytest.mark.parametrize("rate", ["1/1000", "1/3", "0.999"])
@@ -189,6 +196,30 @@ def test_any_mechanism_of_a_rho_has_the_best_bound_of_all_orders(rho: float) -> 
         assert found >= bound * (0.99 if epsilon > rho + spread and bound < 0.1 else 0.5)
         reverse = 1 - math.exp(-epsilon) + math.exp(-epsilon) * bound
         assert made.get_delta_for_epsilon(-epsilon) == pytest.approx(reverse, rel=0.02)
+
+
+def grid_of(made: Any) -> tuple[int, int]:
+    """Return the first and the last loss of a single event's distribution, in intervals."""
+    pmf = made._pmf_remove.to_dense_pmf()
+    return pmf._lower_loss, pmf._lower_loss + pmf.size - 1
+
+
+@pytest.mark.parametrize("mean", [0.02, 0.5, 3.0])
+def test_the_losses_of_a_gaussian_are_placed_where_its_mass_is(mean: float) -> None:
+    """On a grid that leaves out 1e-17 of it on each side, and is no longer than that takes."""
+    first, last = grid_of(_single(FineGaussianEvent(1 / mean, 1e-9), True))
+    deviations = [(end * INTERVAL - mean**2 / 2) / mean for end in (first, last)]
+    assert stats.norm.cdf(deviations[0]) <= 1e-17 < stats.norm.cdf(deviations[0] + 0.1 + INTERVAL / mean)
+    assert stats.norm.sf(deviations[1]) <= 1e-17 < stats.norm.sf(deviations[1] - 0.1 - INTERVAL / mean)
+
+
+@pytest.mark.parametrize("rho", [1e-3, 0.11, 5.0])
+def test_the_losses_of_a_rho_end_where_its_delta_is_next_to_nothing(rho: float) -> None:
+    """Delta is at most exp(-(epsilon - rho)**2 / (4 rho)) (Bun and Steinke 2016, Lemma 3.5): e**-40 at the end."""
+    first, last = grid_of(_single(AnyRho(rho), True))
+    assert first == -last
+    bounds = [math.exp(-((end * INTERVAL - rho) ** 2) / (4 * rho)) for end in (last - 1, last)]
+    assert bounds[1] <= math.exp(-40) < bounds[0]
 
 
 def test_where_a_distribution_ends_there_is_next_to_no_delta_left() -> None:

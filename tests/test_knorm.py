@@ -22,7 +22,13 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, DiscreteLaplace, KNorm, cell_variances, groups_by_size
 from dpframework.mechanisms.balls import Balls, WholeNumbers, draw_section, section_size
-from dpframework.mechanisms.knorm import _exponential, _moments_with_a_sum, _second_moment, _Weights
+from dpframework.mechanisms.knorm import (
+    _exponential,
+    _geometric_sum,
+    _moments_with_a_sum,
+    _second_moment,
+    _Weights,
+)
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Marginals, Norm, QueryFacts, Sensitivity
 
@@ -538,3 +544,95 @@ def test_the_largest_release_that_may_be_drawn() -> None:
     assert calibrated((2, 3), ADD, Fraction(1, 4096)).scale == 4096
     with pytest.raises(dpf.InputError, match="too long to draw"):
         calibrated((2, 3), ADD, Fraction(1, 4097))
+
+
+# --- which ball, to the last bit ------------------------------------------------------------------------------------
+
+
+class Stream(WholeNumbers):  # type: ignore[misc]  # final, for all but this
+    """The bits of one number of 2,000 bits, from the most significant on; keeps how many were drawn."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(SeededRandomness(0))
+        self.number, self.drawn = number, 0
+
+    def bits(self, number: int) -> int:
+        self.drawn += number
+        return (self.number >> (2000 - self.drawn)) & ((1 << number) - 1)
+
+
+def summed_chances(h: list[int], scale: Fraction) -> list[Fraction]:
+    """Return the probabilities of 0, ..., k, to 800 digits."""
+    with localcontext(prec=800):
+        q = (Decimal(-scale.denominator) / Decimal(scale.numerator)).exp()
+        sums = list(itertools.accumulate(Decimal(weight) * q**k for k, weight in enumerate(h)))
+        return [Fraction(one / sums[-1]) for one in sums]
+
+
+WEIGHTS = [
+    ([1, 30, 7, 2], Fraction(3, 7)),
+    ([1, 1], Fraction(50)),
+    ([1, 2**300, 5], Fraction(1, 200)),
+    ([1], Fraction(1)),
+]
+
+
+@pytest.mark.parametrize(("h", "scale"), WEIGHTS)
+@pytest.mark.parametrize("bits", [1, 8, 128])
+def test_the_uniform_number_decides_which_weight_is_drawn(h: list[int], scale: Fraction, bits: int) -> None:
+    """The first k whose sum is above it: of numbers beside each sum, and of others; no more bits than it takes."""
+    weights, sums = _Weights(h, scale, bits=bits), summed_chances(h, scale)
+    near = [
+        math.floor(share * 2**2000) + off
+        for share in sums[:-1]
+        for k in (30, 300)
+        for off in (-(2 ** (2000 - k)), 2 ** (2000 - k))
+    ]
+    others = [k * 2**1990 + 12345 for k in range(0, 1024, 9)]
+    for number in [0, 2**2000 - 1, *(n for n in near if 0 <= n < 2**2000), *others]:
+        stream = Stream(number)
+        assert weights.draw(stream) == next(k for k, share in enumerate(sums) if Fraction(number, 2**2000) < share)
+        assert stream.drawn % bits == 0
+        if bits == 128:
+            assert stream.drawn <= 1024
+
+
+@pytest.mark.parametrize(("h", "scale"), WEIGHTS)
+def test_sums_of_chances_lie_between_neighbouring_whole_numbers(h: list[int], scale: Fraction) -> None:
+    weights, sums = _Weights(h, scale), summed_chances(h, scale)
+    for bits in (1, 8, 64, 128, 700):
+        below, above = weights.between(bits)
+        assert (len(below), len(above)) == (len(h), len(h))
+        for low, share, high in zip(below, sums, above, strict=True):
+            assert low <= share * 2**bits <= high
+            assert high - low <= 1
+        assert below[-1] == above[-1] == 2**bits
+
+
+@pytest.mark.parametrize("bits", [1, 64, 128, 1000])
+@pytest.mark.parametrize("exponent", [Fraction(1, 10**6), Fraction(1, 3), Fraction(1), Fraction(700, 3)])
+def test_an_exponential_lies_between_neighbouring_whole_numbers(exponent: Fraction, bits: int) -> None:
+    with localcontext(prec=800):
+        exact = Fraction((-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()) * 2**bits
+    low, high = _exponential(exponent, bits)
+    assert (low, high) == (math.floor(exact), math.ceil(exact))
+
+
+def test_a_sum_of_geometric_numbers_is_made_of_as_many_as_are_asked_for() -> None:
+    """Numbers that are 0 or more, in order, and no other; more are drawn while some are lacking."""
+
+    class Drawn:
+        def __init__(self, numbers: list[int]) -> None:
+            self.left = numbers
+
+        def discrete_laplace(self, size: int, scale: float) -> Any:
+            assert scale == 2.5
+            assert size >= 1
+            found, self.left = self.left[:size], self.left[size:]
+            return np.array([*found, *[-1] * (size - len(found))])
+
+    numbers = [-3, 5, 0, -1, 7, -2, -2, 1, 100, 100] + [-9] * 40 + [2, 50]
+    for number, total in ((0, 0), (1, 5), (2, 5), (3, 12), (4, 13), (5, 113), (6, 213)):
+        assert _geometric_sum(number, 2.5, Drawn([*numbers])) == total  # type: ignore[arg-type]
+    lacking = Drawn([-1] * 100 + [4, 6, 8] + [-1] * 300 + [1])
+    assert _geometric_sum(3, 2.5, lacking) == 18  # type: ignore[arg-type]

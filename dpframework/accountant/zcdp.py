@@ -17,6 +17,8 @@ from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, converted_above
 from dpframework.mechanisms.base import Calibration
 
+_BESIDE = tuple(2 ** (k / 16) for k in range(-48, 49))  # orders that are tried, less 1, over about the best one, less 1
+
 
 @final
 class ZCDPAccountant(AdditiveAccountant):
@@ -66,7 +68,7 @@ def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     from dp_accounting.rdp import RdpAccountant
 
     best_order = 1 + math.sqrt(math.log(1 / delta) / rho)
-    orders = [1 + (best_order - 1) * 2 ** (k / 16) for k in range(-48, 49)]
+    orders = [1 + (best_order - 1) * times for times in _BESIDE]
     epsilon = RdpAccountant(orders).compose(ZCDpEvent(float(rho))).get_epsilon(float(delta))
     closed = float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / delta))  # Bun and Steinke 2016, Proposition 1.3
     return converted_above(min(float(epsilon), closed))  # dp-accounting has no finite one for a rho of millions
