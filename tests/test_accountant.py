@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import multiprocessing
@@ -822,3 +823,32 @@ def test_real_valued_noise_is_bounded_by_its_pure_epsilon(plan_of: Callable[...,
     bounded = dpf.repeat(20, dpf.step("r", dpf.queries.Count(), PermuteAndFlip("0.1")))
     accountant = PLDAccountant(ADD, delta=DELTA)
     assert accountant.total(plan_of(node, SCHEMA)) == accountant.total(plan_of(bounded, SCHEMA))
+
+
+def test_two_plans_that_are_opened_at_once_are_tried_one_after_the_other(
+    plan_of: Callable[..., dpf.StudyPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has seen that a plan fits charges it before the next one looks."""
+    accountant, looked = PureAccountant(ADD, epsilon=1), threading.Barrier(2)
+    plan, fit, refused = plan_of(count("n", "0.6"), SCHEMA), PureAccountant.require_fit, []
+
+    def slowly(self: PureAccountant, plan: Any) -> Any:
+        amount = fit(self, plan)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            looked.wait(0.5)  # the other one comes here too, unless it has to wait
+        return amount
+
+    def opened() -> None:
+        try:
+            accountant.open(plan)
+        except PlanRefused as error:
+            refused.append(str(error))
+
+    monkeypatch.setattr(PureAccountant, "require_fit", slowly)
+    threads = [threading.Thread(target=opened) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 1
+    assert accountant.spent == dpf.PrivacyLoss(epsilon="0.6")

@@ -21,7 +21,7 @@ from test_verify_bugs import SCHEMA, Counts, Towns, of_claims, of_sampler, peek
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Laplace, PermuteAndFlip
 from dpframework.queries import Histogram, JointHistogram, Query, histogram_sensitivities
-from dpframework.verify import audit, search_sensitivity
+from dpframework.verify import Reader, audit, check_reading, search_sensitivity
 from dpframework.verify.sameness import same
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
@@ -376,6 +376,73 @@ class CutOffAsStated(CutOff):
         return -math.inf if far else super().log_density(answer, output, calibration)
 
 
+class Tiled(DiscreteLaplace):
+    """Draws 256 numbers, and takes them again for those that come after."""
+
+    name = "tiled"
+
+    def release(self, answer, calibration, randomness):
+        return answer + np.resize(randomness.discrete_laplace(256, calibration.lattice_scale), np.shape(answer))
+
+
+class Short(DiscreteLaplace):
+    """Draws for the last numbers at most."""
+
+    name = "short"
+
+    def release(self, answer, calibration, randomness):
+        noise = randomness.discrete_laplace(np.size(answer), calibration.lattice_scale)
+        noise[: max(np.size(answer) - 3000, 0)] = 0
+        return answer + noise.reshape(np.shape(answer))
+
+
+class FirstFew(PermuteAndFlip):
+    """Chooses among the first 64."""
+
+    name = "first-few"
+
+    def release(self, answer, calibration, randomness):
+        return super().release(answer[:64], calibration, randomness)
+
+
+@attrs.frozen
+class NarrowSum(Query):
+    """Adds up in 32 bits."""
+
+    name = "narrow-sum"
+    integer = False
+    answer_length = 1
+    sensitivities: ClassVar = [dpf.Sensitivity("l1", 8, source="the bounds")]
+    right: bool = False
+
+    def count(self, block, **inputs):
+        kind = np.float64 if self.right else np.float32
+        return np.array([block.values("age").sum(dtype=kind)]).astype(np.float64)
+
+
+# Readers that look at many rows
+
+
+def read_in_blocks(cells: Any, schema: dpf.Schema) -> dpf.Table:
+    """Read whole blocks of a thousand rows; of fewer rows all."""
+    whole = {name: cells[name][: len(cells[name]) // 1000 * 1000 or None] for name in cells}
+    return dpf.table_from_columns(whole, schema)
+
+
+def read_once(cells: Any, schema: dpf.Schema) -> dpf.Table:
+    """Leave out a row that was there before."""
+    rows = dict.fromkeys(zip(*(map(repr, column) for column in cells.values()), strict=True))
+    return dpf.table_from_columns({"ill": [row[0] == "True" for row in rows]}, schema)
+
+
+def of_reading(read: Callable[[Any, dpf.Schema], dpf.Table]) -> Callable[[bool], list[str]]:
+    def run(right: bool) -> list[str]:
+        reader = Reader("planted", lambda cells, _: cells, dpf.table_from_columns if right else read)
+        return list(check_reading(dpf.Schema([dpf.Boolean("ill")]), readers=[reader], tables=20).violations)
+
+    return run
+
+
 def of_search(make: Callable[[bool], Query], rows: int = 1) -> Callable[[bool], list[str]]:
     def run(right: bool) -> list[str]:
         found = search_sensitivity(make(right), SCHEMA, ADD, pairs=60, rows=rows)
@@ -410,6 +477,12 @@ PLANTED: dict[str, Callable[[bool], list[str]]] = {
     "noise that different answers share": of_sampler(SharesNoise(1), DiscreteLaplace(1)),
     "outputs in the wrong order": of_sampler(Backwards(1), DiscreteLaplace(1)),
     "choices in the wrong order": of_sampler(ChoosesBackwards(1), PermuteAndFlip(1)),
+    "noise that comes again": of_sampler(Tiled(1), DiscreteLaplace(1)),
+    "noise for the last numbers only": of_sampler(Short(1), DiscreteLaplace(1)),
+    "a choice among the first": of_sampler(FirstFew(1), PermuteAndFlip(1)),
+    "sums in float32": of_search(NarrowSum),
+    "a last block that is not read": of_reading(read_in_blocks),
+    "a row that is read once": of_reading(read_once),
     "noise that is cut off": of_sampler(CutOff(1), DiscreteLaplace(1)),
     "noise that is cut off, density and all": of_claims(CutOffAsStated(1), DiscreteLaplace(1)),
 }

@@ -7,12 +7,15 @@ right in every draw that anybody sees, and makes outputs impossible on one of tw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.sameness import same
@@ -22,6 +25,9 @@ BATCHES, PAIRS = 10, 10  # draws made together, of two answers in turn
 FAR = 1000  # times as large, in scales of the noise: what is drawn for the one is never near the other
 FALSE_ALARM = 1e-6
 WIDER = 1000  # times the noise that a mechanism asks for, to see whether it is cut off
+LONG = 4096  # numbers, or candidates, of an answer: where noise that is drawn in blocks ends or comes again
+REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of that length does not have
+EQUAL = 100  # choices among equal candidates
 CUT = 0.25  # of wide draws that are all as far out as any
 
 
@@ -48,6 +54,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
             yield from _mixed_up(mechanism, numbers, calibration, scale)
         if not mechanism.selects:
             yield from _cut_off(mechanism, numbers, calibration)
+        yield from _at_length(mechanism, numbers, calibration)
     except GeneratorNotHandedError:
         raise
     except Exception as error:
@@ -106,6 +113,35 @@ def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
             return
 
 
+def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw for a very long answer of zeros: each has noise of its own, and each candidate the same chance."""
+    facts = attrs.evolve(calibration.facts, answer_length=LONG)
+    if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
+        return
+    longer = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+    if longer is None:
+        return
+    zeros, handed = np.zeros(LONG, dtype=answer.dtype), SeededRandomness(4).handed(mechanism.assumptions)
+    if mechanism.selects:
+        chosen = [int(mechanism.release(zeros, longer, handed)) for _ in range(EQUAL)]
+        if _otherwise(np.array(chosen, dtype=np.float64), (np.arange(LONG * 1.0))):
+            yield f"of {LONG} equal candidates some are hardly ever chosen"
+        return
+    noise = _errors([mechanism.release(zeros, longer, handed) for _ in range(REPEATED)], zeros)
+    spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
+    again = np.fft.irfft(spectrum)[1 : LONG // 2]
+    if (again > REPEATS * spectrum.mean()).any():
+        yield f"the noise of an answer of {LONG} numbers repeats itself"
+    elif any(_otherwise(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
+        yield f"the last of {LONG} numbers have other noise than the first"
+
+
+def _otherwise(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    from scipy.stats import ks_2samp
+
+    return bool(ks_2samp(one, other, method="asymp").pvalue < FALSE_ALARM)
+
+
 def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
     drawn = np.array([np.asarray(output, dtype=np.float64).ravel() for output in outputs])
     return drawn - np.asarray(answer, dtype=np.float64).ravel()
@@ -119,9 +155,7 @@ def _correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
     """Yield which source of randomness draws otherwise than the first, by the numbers drawn from each."""
-    from scipy.stats import ks_2samp
-
     (first_name, first), *others = samples
     for name, numbers in others:
-        if ks_2samp(first[:, 0], numbers[:, 0], method="asymp").pvalue < FALSE_ALARM:
+        if _otherwise(first[:, 0], numbers[:, 0]):
             yield f"{name} and {first_name} randomness draw from different distributions"

@@ -33,6 +33,10 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 """Columns of made-up cells, by name."""
 
 MOST_ROWS = 4
+LONG, MANY_ROWS = (
+    2,
+    2_500,
+)  # tables of very many rows: where a reader's first look at the cells, or its block, has ended
 SHOWN = 3  # violations
 
 
@@ -138,8 +142,10 @@ def check_reading(
         for reader in checked:
             rng = random.Random(seed)
             found: list[str] = []
-            for _ in range(tables):
+            for number in range(tables + LONG):
                 rows, more = _drawn(schema, rng)
+                if number >= tables:
+                    rows = (rows or [more]) * (MANY_ROWS // len(rows or [more]))
                 place = rng.randrange(len(rows) + 1)
                 wrong = _compared(reader, schema, rows, more, place, Path(folder))
                 if wrong is not None:
@@ -170,6 +176,8 @@ def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pl
             return None
         except Exception as error:
             return f"{reader.name}: {what} stops the reading ({type(error).__name__})"
+    if [table.rows for table in read] != [len(rows), len(rows) + 1]:
+        return f"{reader.name}: of {len(rows)} rows, and one more, {read[0].rows} and {read[1].rows} are read"
     shared = np.delete(np.arange(len(rows) + 1), place)
     for k, attribute in enumerate(schema):
         codes = read[0].codes[k].tolist(), read[1].codes[k][shared].tolist()
@@ -178,7 +186,7 @@ def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pl
             values = read[0].values[attribute.name], read[1].values[attribute.name][shared]
             same = same and np.array_equal(*values, equal_nan=True)
         if not same:
-            cells = [row[k] for row in rows]
+            cells = [row[k] for row in rows[:MOST_ROWS]]
             return (
                 f"{reader.name}: '{attribute.name}' of {cells} is read as {codes[0]}, but as {codes[1]} "
                 f"beside {more[k]!r}"
