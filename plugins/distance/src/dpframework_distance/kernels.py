@@ -59,7 +59,7 @@ def add_joint_counts(
                 continue
             fresh = True
             known[level] = attribute
-            here, column, before = prefix[level], codes[attribute], prefix[max(level - 1, 0)]
+            here, column, before = prefix[level], codes[attribute], prefix[level - 1]
             size = np.uint32(sizes[attribute])
             if level == 0:
                 for i in range(rows):
