@@ -417,6 +417,20 @@ def test_a_claim_under_replace_one_needs_what_the_schema_lacks(
     assert message == f"step 'q': told has no claim under add-or-remove-one; {remedy}"
 
 
+def test_one_fault_does_not_hide_the_next(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    def of(code: str, *queries: dpf.Query, **options: Any) -> list[str]:
+        steps = [dpf.step(name, query, DiscreteLaplace(1)) for name, query in zip("abc", queries, strict=False)]
+        return messages(found(plan_of, dpf.sequential(*steps), options), code)
+
+    for queries in itertools.permutations((Told(), told(None, 1), told(0))):
+        assert len(of("DP002", *queries)) == 1
+        assert len(of("DP004", *queries)) == 2
+    chained = count("a", assumptions=["mcmc-converged"])
+    of_step, of_unit = messages(found(plan_of, chained, {"unit": TWO}), "DP005")
+    assert of_step.startswith("step 'a' assumes 'mcmc-converged'; list it")
+    assert of_unit.startswith("the study assumes 'rows-per-unit-asserted'; list it")
+
+
 def test_every_code_has_a_case() -> None:
     assert sorted(check.code for check in BUILT_IN) == sorted(CASES)
     assert len({check.title for check in BUILT_IN}) == len(BUILT_IN)

@@ -48,7 +48,7 @@ def no_finite_total(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a delta at which a mechanism could publish a row."""
     rows = plan.facts.row_bound
-    if plan.budget.delta > 0 and rows is not None and plan.budget.delta * rows >= 1:
+    if rows is not None and plan.budget.delta * rows >= 1:
         yield (
             Severity.WARNING,
             f"delta {float(plan.budget.delta):g} is not below 1/{rows}: a mechanism that publishes a random row would "

@@ -99,11 +99,8 @@ def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
             continue
-        if not steps:
-            yield Severity.ERROR, f"the study assumes '{assumption}'; list it in the study's allow if you accept that"
-            continue
         names = ", ".join(f"'{step}'" for step in steps)
-        who = f"step {names} assumes" if len(steps) == 1 else f"steps {names} assume"
+        who = {0: "the study assumes", 1: f"step {names} assumes"}.get(len(steps), f"steps {names} assume")
         yield Severity.ERROR, f"{who} '{assumption}'; list it in the study's allow if you accept that"
 
 
