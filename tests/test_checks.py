@@ -13,6 +13,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings
+from dpframework.checks.explained import check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step, Verified
 from dpframework.plan.code import code_of
@@ -429,6 +430,11 @@ def test_one_fault_does_not_hide_the_next(plan_of: Callable[..., dpf.StudyPlan])
     of_step, of_unit = messages(found(plan_of, chained, {"unit": TWO}), "DP005")
     assert of_step.startswith("step 'a' assumes 'mcmc-converged'; list it")
     assert of_unit.startswith("the study assumes 'rows-per-unit-asserted'; list it")
+
+
+def test_only_a_code_of_a_built_in_check_has_a_page() -> None:
+    assert all(check_page(check.code) for check in BUILT_IN)
+    assert [check_page(code) for code in ("DP999", "XY001", "../pages/DP001", "")] == [None] * 4
 
 
 def test_every_code_has_a_case() -> None:
