@@ -128,6 +128,19 @@ def test_each_part_of_epsilon_has_what_is_said(design: Design, epsilon: Fraction
         assert tuned.most_curvature == min(bounds)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
+def test_the_lattice_of_a_group_is_paid_for_by_its_widest_block(epsilon: Fraction, classes: int) -> None:
+    tuned = Tuned(design_of([2, 3, 4, 9, 14], classes), epsilon)
+    assert [tuned.design.blocks(g) for g in range(3)] == [
+        [tuned.design.outputs * m for m in of_group] for of_group in ([1, 1], [3, 4], [9, 14])
+    ]
+    lattice = sum(m * tuned.design.outputs / Fraction(scale) for m, scale in zip((1, 4, 14), tuned.scales, strict=True))
+    determinant = tuned.most_curvature * Fraction(classes - 2, classes - 1)
+    assert tuned.claimed == tuned.spent_by_gradient + lattice + determinant + epsilon * Fraction(2, 1024)
+    assert tuned.claimed <= epsilon
+
+
 def test_either_bound_on_the_curvature_binds_somewhere() -> None:
     few, many = (Tuned(design_of([2, 3], 4, 40), Fraction(1), share) for share in (Fraction(1, 1000), Fraction(9, 10)))
     assert few.most_curvature == Fraction(1, 1000) * Fraction(3, 2)

@@ -204,7 +204,8 @@ def test_a_group_under_a_public_row_count_may_be_more_than_that():
 
 def test_the_fall_of_a_group_is_the_largest_of_all_numbers_of_rows_of_other_classes():
     """For each number m of them up to the group, as `Criterion.sensitivity` derives it: exactly the largest."""
-    for rows, group, classes in itertools.product((*range(2, 13), 50, 99, 1000), (1, 2, 3, 5, 8, 40), (1, 2, 3, 4, 7)):
+    sizes = (*range(2, 14), 50, 99, 1000), (1, 2, 3, 5, 8, 40), (1, 2, 3, 4, 7, 8, 20, 60)
+    for rows, group, classes in itertools.product(*sizes):
         others = max(classes - 1, 1)
         falls = [
             m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows for m in map(Fraction, range(1, group + 1))
@@ -225,6 +226,7 @@ def test_what_gini_declares_is_its_rise_and_its_fall(exact):
         one = CRITERIA["gini"].sensitivity(rows, exact=exact)
         assert (one.add_or_remove_one, one.rise, one.fall, one.replace_one) == (1, 1, 1, 2 - Fraction(2, rows))
         assert CRITERIA["gini"].for_group(rows, group, classes, exact=exact) == (declared,)
+    assert CRITERIA["gini"].sensitivity(9, group=3) == CRITERIA["gini"].sensitivity(9, exact=False, group=3, classes=2)
     unbounded = CRITERIA["gini"].sensitivity(None, exact=exact)
     assert (unbounded.add_or_remove_one, unbounded.rise, unbounded.fall, unbounded.replace_one) == (1, 1, 1, 2)
 
@@ -248,6 +250,14 @@ def test_a_table_without_a_bound_is_rounded_as_the_largest_that_kernels_count():
     for criterion in CRITERIA.values():
         found, expected = criterion.rounding(3, None, 2), criterion.rounding(3, 2**31 - 1, 2)
         assert found == expected
+
+
+def test_a_bound_on_the_rows_is_one_unless_it_is_said_to_be_their_number():
+    for name in ("gini", "information-gain"):
+        plain, bounded = CRITERIA[name].sensitivity(9), CRITERIA[name].sensitivity(9, exact=False, group=1, classes=2)
+        assert plain == bounded
+        assert CRITERIA[name].for_group(9, 3, 2) == CRITERIA[name].for_group(9, 3, 2, exact=False)
+    assert CRITERIA["information-gain"].sensitivity(9) != CRITERIA["information-gain"].sensitivity(9, exact=True)
 
 
 def test_what_is_public_of_the_rows_is_what_the_schema_says():

@@ -148,7 +148,9 @@ def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
     if rows is None or rows < 2:
         return Fraction(group)
     others = max(classes, 2) - 1
-    turns = {(rows - 1) // 2, rows * others // (2 * (others + 1)), others}
+    # Concave in m: largest at `others`, where m**2 / others takes over from m, or beside its top above that. If the top
+    # lies below, at (rows - 1) / 2, the same numbers are beside it.
+    turns = {rows * others // (2 * (others + 1)), others}
     return max(
         m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows
         for m in {min(turn + more, group) for turn in turns for more in (0, 1)}

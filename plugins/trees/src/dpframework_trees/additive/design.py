@@ -116,7 +116,7 @@ class Design:
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Blocks whose noise has one radius: the intercept's and all of one column; then others of about one size."""
         narrow = [j for j, width in enumerate(self.widths) if width == 1]
-        wide = sorted((j for j, width in enumerate(self.widths) if width > 1), key=lambda j: self.widths[j])
+        wide = sorted((j for j, width in enumerate(self.widths) if width != 1), key=lambda j: self.widths[j])
         groups: list[list[int]] = [narrow]
         for j in wide:
             of_last = groups[-1]
