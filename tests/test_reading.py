@@ -263,6 +263,7 @@ def test_labels_are_looked_up_as_numbers_in_either_precision():
         ([7, math.nan, 0], [1, 7, 0]),
         ([0.1, 7, 0, 0.3], [2, 1, 0, 7]),
         ([-1, 0, 7, 5000], [3, 0, 1, 5]),
+        ([-1, 0, 7], [3, 0, 1]),
         ([math.inf, -math.inf, 7], [4, 7, 1]),
         ([math.inf, 0], [4, 0]),
         ([-math.inf, 0], [7, 0]),
