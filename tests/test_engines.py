@@ -150,6 +150,8 @@ def test_counts_are_summed_in_64_bits(kind: str) -> None:
 
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 64, 1000])
 def test_positions_are_packed_where_that_takes_less_memory_and_unpacked_as_they_were(length: int) -> None:
+    two = np.arange(2, dtype=np.int32)
+    assert [isinstance(packed(two, rows), PackedIndex) for rows in (63, 64, 65)] == [True, False, False]
     rng = np.random.default_rng(length)
     for share in (0, 0.02, 0.5, 1):
         index = np.flatnonzero(rng.random(length) < share).astype(np.int32)

@@ -110,6 +110,7 @@ def test_blocks_of_parquet_hold_as_many_cells_whatever_the_columns(
         monkeypatch.setattr(parquet_files, name, value)
     pl.DataFrame({str(k): range(20) for k in range(columns)}).write_parquet(tmp_path / "t.parquet")
     file = ParquetFile.open(str(tmp_path / "t.parquet"), "t")
+    assert file.part == (0, 1)
     blocks = list(file.blocks(range(columns)))
     assert [len(block[0]) for block in blocks] == [rows] * (20 // rows) + [20 % rows] * (20 % rows > 0)
     assert all(len(block) == columns for block in blocks)
@@ -124,6 +125,13 @@ def test_parts_of_parquet_are_all_rows_and_about_as_many_each(rows: int, number:
     parts = [source.take(["a"])["a"].to_list() for source in sources]
     assert [row for part in parts for row in part] == list(range(rows))
     assert {len(part) for part in parts} <= {rows // number, -(-rows // number)}
+
+
+@pytest.mark.parametrize("data", [["a.csv", 3], [3, 4], [], {"a.csv"}, {"a.csv": 1}])
+def test_what_is_neither_files_nor_a_frame_is_refused(data: Any) -> None:
+    said = "the list of files is empty" if data == [] else f"frame: {type(data).__name__} is not a dataframe; accepted"
+    with pytest.raises(dpf.InputError, match=said):
+        open_source(data)
 
 
 def test_what_opens_a_store_is_shown_nowhere() -> None:
@@ -143,6 +151,7 @@ def test_the_files_of_a_place_in_order_of_their_names(tmp_path: Path, monkeypatc
     assert files_of("_d") == ["_d/j.parquet"]  # what is named is wanted
     assert files_of("d/*.parquet") == ["d/_h.parquet", *data[:2]]
     assert files_of("d/**/c.parquet") == data[2:]
+    assert files_of("**/c.parquet") == data[2:]
     assert files_of("a[1].csv") == ["a[1].csv"]
     assert files_of("s3://b/*.parquet") == ["s3://b/*.parquet"]
     for nowhere in ("none.csv", "none*.csv"):
@@ -192,6 +201,7 @@ def test_what_is_read_once_is_kept_to_be_read_again() -> None:
     assert again.fixed(["c"]) is again
     once = Source("t", ("a", "b", "c"), rows, once=True).fixed(["c", "a"])
     assert (once.name, once.columns, once.once) == ("t", ("c", "a"), False)
+    assert [open_source(frame).once for frame in (pl.LazyFrame({"a": [1]}), pl.DataFrame({"a": [1]}))] == [True, False]
     assert [once.take(["a"]), once.take(["c", "a"])] == [{"a": [1, 0]}, {"c": [1, 2], "a": [1, 0]}]
     assert read == [[2, 0]]
 
