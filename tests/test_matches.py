@@ -94,6 +94,28 @@ def test_each_score_is_the_one_that_is_derived(name: str) -> None:
     assert found == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("bits", [0, 5, 256])
+def test_scores_where_several_attributes_of_a_view_may_be_missing(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_counts, "MOST_AS_BITS", bits)
+    schema = dpf.Schema(
+        [
+            dpf.Categorical("sea", ["a", "b", "c"], view="left", missing=True),
+            dpf.Boolean("one", view="left"),
+            dpf.Boolean("wolf", view="left", missing=True),
+            dpf.Numeric("rain", 0, 8, cuts=[1, 3, 5], view="right", missing=True),
+            dpf.Boolean("snow", view="right", missing=True),
+        ]
+    )
+    query = MatchScores(schema.view("left"), schema.view("right"), "0.4", 11)
+    rng = np.random.default_rng(4)
+    table = dpf.Table.from_codes(schema, np.array([rng.integers(0, a.size, 90) for a in schema]))
+    known = (Equals("wolf", "true"), Not(Below("rain", 3)))
+    for sets in ((), known):
+        expected = [defined(query, match, table, sets) for match in query.candidates()]
+        assert scored(query, table, known=sets) == pytest.approx(expected, abs=1e-9)
+    assert [side.number for side in query._sides] == [5 + 2 + 1, 4 + 2 + 1]
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_row_moves_scores_apart_by_exactly_one(name: str) -> None:
     """Every row, added to random tables of up to 30 rows: rises, falls and spread are those declared, and no more."""
@@ -219,6 +241,7 @@ def test_matches_are_made_when_they_are_asked_for() -> None:
     assert query.text == "rows by which each pair of tests surpasses a Jaccard index of 0.3"
     assert query.attributes == ("wolf", "zone", "snow", "rain")
     assert not query.integer
+    assert MatchScores(LEFT, RIGHT) == MatchScores(LEFT, RIGHT, "0.5", None)
 
 
 CHOICES = [[], KNOWN[:1], KNOWN, KNOWN[1:], [*KNOWN[1:], Equals("zone", "south")], []]
