@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import attrs
@@ -399,3 +399,25 @@ def test_curves_compose_at_each_order(order: Fraction) -> None:
     assert rho is not None
     assert spread.replace_one == min(pure, order * rho)
     assert accountant.amount(None) == OneRelease(both(None), both(None))
+
+
+def test_a_plan_that_takes_exactly_what_is_left_is_charged_at_the_order_with_most_room() -> None:
+    """Beside one that takes a little more, and is charged at the order at which it is itself cheapest."""
+    epsilon = Fraction(2)
+    order = roomiest_order(epsilon, MILLIONTH)
+    fits = OneRelease(both(None), both(next(rho_that_fits(order, epsilon)) / order))
+    budget = budget_of(epsilon, MILLIONTH)
+    charge = budget.charge(both(None), fits)
+    assert epsilon_at(order, fits.at(order).add_or_remove_one or Fraction(0), MILLIONTH) == epsilon
+    assert charge == PlanCharge(both(None), fits.at(order), order)
+    more = OneRelease(both(None), fits.zcdp.map(lambda rho: rho * Fraction(101, 100)))
+    assert budget.charge(both(None), more).order == order_for(more, ADD, MILLIONTH) != order
+
+
+def rho_that_fits(order: Fraction, epsilon: Fraction) -> Iterator[Fraction]:
+    """Yield divergences at an order that come to exactly an epsilon, which is rounded up to nine decimals."""
+    near = float(epsilon) - conversion(order, MILLIONTH)
+    for k in range(1, 1000):
+        divergence = Fraction(near) - Fraction(k, 10**12)
+        if epsilon_at(order, divergence, MILLIONTH) == epsilon:
+            yield divergence

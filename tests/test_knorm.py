@@ -358,8 +358,8 @@ def test_one_marginal_more_than_one_row_moves_is_caught() -> None:
 
 
 def test_whole_numbers_lie_on_either_side_of_an_exponential_that_is_all_but_one() -> None:
-    """Exponents of some 40, which rounding to as many digits as are computed moves by more than that."""
-    for k in range(40, 140):
+    """Exponents of some 40, and 10, which rounding to as many digits as are computed moves by more than that."""
+    for k in (*range(40, 140), *range(5 * 10**14, 5 * 10**14 + 100)):
         with localcontext(prec=100):
             exponent = -Fraction((Decimal(k) / 2**64).ln())
         for part in (1, 3):

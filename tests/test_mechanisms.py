@@ -756,6 +756,8 @@ def test_integer_arrays_of_a_real_query_of_large_sensitivity_are_not_lost() -> N
         (2.5, None),
         ("9412", "numbers are needed"),
         (np.array([1.0, 2.0]), "more than the 1 numbers"),
+        (np.array([1.0, math.nan]), "NaN or infinity"),
+        (np.array([-math.inf, 1.0]), "NaN or infinity"),
         (None, "numbers are needed"),
     ],
 )

@@ -350,3 +350,27 @@ def test_seeded_gaussian_noise_is_kept_about_as_often_as_it_is_proposed(scale: f
     source.discrete_laplace = counted  # type: ignore[method-assign]
     assert source.discrete_gaussian(5_000, scale).shape == (5_000,)
     assert sum(proposed) <= 2 * 5_000 + 8
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_single_draw_is_as_random_as_many(source: str) -> None:
+    """Of 60 draws of one number each, of a scale of 50: fewer than 20 values have a probability below 1e-9."""
+    for draw in ("discrete_laplace", "discrete_gaussian"):
+        drawn = [
+            getattr(SeededRandomness(k) if source == "seeded" else SystemRandomness(), draw)(1, 50.0) for k in range(60)
+        ]
+        assert all(one.shape == (1,) and one.dtype == np.int64 for one in drawn)
+        assert len({int(one[0]) for one in drawn}) >= 20
+        assert len(SOURCES[source]().discrete_gaussian(7, 2.0)) == 7
+
+
+def test_what_is_within_the_rounding_of_an_exponent_is_told_by_more_bits() -> None:
+    """Exponents of some 40, and of some 10, so that 2**64 exp(exponent) is a whole number but for a part in 10**30."""
+    for k in (*range(40, 140), *range(5 * 10**14, 5 * 10**14 + 100)):
+        with localcontext(prec=100):
+            exponent = Fraction((Decimal(k) / 2**64).ln())
+        off = Fraction(1, 10**30)
+        assert Told([0] * 9).below_exp(exponent + off, k)  # k, and nothing behind the point, is below k (1 + off)
+        assert not Told([2**64 - 1] * 9).below_exp(
+            exponent - off, k - 1
+        )  # k less next to nothing is not below k (1 - off)

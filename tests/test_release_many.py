@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
+from dpframework.mechanisms.laplace import _LatticeLaplace
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.tables.engines import _Blocks
 from dpframework.verify.sameness import same
@@ -352,3 +353,47 @@ def test_a_mechanism_with_a_draw_of_its_own_draws_several_outputs_so_too() -> No
     calibration = mechanism.calibrate(dpf.queries.Histogram(SCHEMA["age"]).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
     assert calibration is not None
     assert mechanism.release_many([1, 2], calibration, SystemRandomness()) == ["its own", "its own"]
+
+
+def test_who_draws_several_outputs_how() -> None:
+    """A class that says how to draw one, and not how to draw several, draws one after another."""
+    one_by_one, at_once = dpf.Mechanism.release_many, Laplace.release_many
+    assert at_once is DiscreteLaplace.release_many is not one_by_one
+    assert Gaussian.release_many is not one_by_one
+    assert dpf.mechanisms.KNorm.release_many is PermuteAndFlip.release_many is one_by_one
+
+    class Both(_LatticeLaplace):
+        name = "both"
+
+        def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+            return "one"
+
+        def release_many(self, answers: Any, calibration: Any, randomness: Any) -> list[Any]:
+            return ["many"]
+
+    class Neither(_LatticeLaplace):
+        name = "neither"
+
+    class One(_LatticeLaplace):
+        name = "one"
+
+        def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+            return "one"
+
+    assert Both(1).release_many([1, 2], None, None) == ["many"]  # type: ignore[arg-type]
+    assert Neither.release_many is at_once
+    assert One(1).release_many([1, 2], None, None) == ["one", "one"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(1), Laplace(1), Gaussian(1)])
+def test_noisy_whole_numbers_are_whole_numbers(mechanism: dpf.Mechanism) -> None:
+    calibration = mechanism.calibrate(dpf.queries.Histogram(SCHEMA["age"]).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert calibration is not None
+    for randomness in (SeededRandomness(1), SystemRandomness()):
+        vector = mechanism.release(np.array([5, 6, 7]), calibration, randomness)
+        assert (vector.dtype, vector.shape) == (np.int64, (3,))
+        assert type(mechanism.release(np.int64(5), calibration, randomness)) is int
+        many = mechanism.release_many([np.array([5, 6, 7]), np.int64(5)], calibration, randomness)
+        assert many[0].dtype == np.int64
+        assert type(many[1]) is int
+        assert mechanism.release_many([], calibration, randomness) == []
