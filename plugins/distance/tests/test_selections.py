@@ -348,7 +348,10 @@ def test_dependence_is_the_distance_from_the_rounded_product_of_marginals(rows: 
         product = np.rint(np.outer(marginals[a], marginals[b]) / max(rows, 1))
         expected[f"a{a}", f"a{b}"] = int(np.abs(joint - product).sum())
         joints.append(joint.ravel())
-    counts = np.concatenate(joints)
+    rows_of_cells = np.repeat(np.array(list(np.ndindex(*SIZES))), cells.ravel(), axis=0)
+    (block,) = dpf.InMemory().load(dpf.Table.from_codes(dpf.Schema(AMONG), rows_of_cells.T))
+    counts = query.count(block)
+    assert counts.tolist() == np.concatenate(joints).tolist()
     for chosen in ((), (("a0", "a2"),), (("a2", "a3"), ("a0", "a1"))):
         inputs = {"marginals": np.concatenate(marginals), "chosen": chosen}
         trees = trees_of(4, [(int(a[1]), int(b[1])) for a, b in chosen])

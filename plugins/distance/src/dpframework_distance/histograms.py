@@ -33,7 +33,9 @@ def rungs_between(low: int, high: int, *, every: bool = False) -> list[int]:
     >>> rungs_between(400, 1000)[:4]
     [400, 411, 422, 434]
     """
-    ratio = 1.0 if every else min(LARGEST_STEP, (high / low) ** (1 / MOST_RUNGS))
+    if every:
+        return list(range(low, high + 1))
+    ratio = min(LARGEST_STEP, (high / low) ** (1 / MOST_RUNGS))
     rungs = [low]
     while rungs[-1] < high:
         rungs.append(min(max(rungs[-1] + 1, int(rungs[-1] * ratio)), high))
