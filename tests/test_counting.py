@@ -90,12 +90,33 @@ def test_rows_are_counted_by_code_and_class(block: Block, number: int, seed: int
     assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("rows", [24, 25, 26, 27, 101])
+@pytest.mark.parametrize("part", ["whole", "part"])
+def test_rows_are_dealt_out_to_four_tables_and_each_counts_once(rows: int, part: str) -> None:
+    schema = dpf.Schema([dpf.Categorical("a", ["x", "y", "z"]), dpf.Boolean("b")])
+    rng = np.random.default_rng(rows)
+    columns = tuple(rng.integers(0, a.size, 2 * rows).astype(np.uint8) for a in schema)
+    block = Block(schema, tuple(column[:rows] for column in columns), {})
+    if part == "part":
+        block = Block(schema, columns, {}).at(np.sort(rng.permutation(2 * rows)[:rows]).astype(np.int32))
+    classes = rng.integers(0, 2, rows).astype(np.uint8)
+    assert rows >= 4 * 3 * 2  # so that there are tables
+    found = counts_by_class(block, np.array([0, 1]), np.array([3, 2]), classes, 2)
+    expected = [[0, 0] for _ in range(5)]
+    for a, b, kind in zip(block.codes("a").tolist(), block.codes("b").tolist(), classes.tolist(), strict=True):
+        expected[a][kind] += 1
+        expected[3 + b][kind] += 1
+    assert found.tolist() == expected
+
+
 @pytest.mark.parametrize("number", [2, 255, 256])
 @pytest.mark.parametrize("rows", [counting.MANY - 1, counting.MANY, counting.MANY + 1])
 def test_codes_are_counted_two_at_a_time(number: int, rows: int) -> None:
     codes = np.random.default_rng(rows).integers(0, number, rows).astype(np.uint8)
-    found = tally([codes, codes[:7], codes[::2]], number)
-    expected = sum(np.bincount(part, minlength=number) for part in (codes, codes[:7], codes[::2]))
+    twice = np.repeat(codes, 2)[::2]  # as many, but not side by side in memory
+    parts = [codes, codes[:7], codes[::2], twice, codes.astype(np.uint16)]
+    found = tally(parts, number)
+    expected = sum(np.bincount(part, minlength=number) for part in parts)
     assert found.tolist() == expected.tolist()
     assert found.dtype == np.int64
 

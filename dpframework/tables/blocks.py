@@ -130,7 +130,7 @@ class Block:
     @property
     def length(self) -> int:
         """The number of rows of the arrays (private)."""
-        return len(self.columns[0])
+        return len(next(iter(self.columns)))
 
     @property
     def is_whole(self) -> bool:

@@ -132,7 +132,7 @@ class TableBuilder:
             self._codes[k].append(column.codes)
             if column.values is not None and name in self._values:
                 self._values[name].append(column.values)
-        self._rows = self._codes[0].length
+        self._rows = next(iter(self._codes)).length
         if self._rows > MOST_ROWS:
             require_public_counts(self._schema, self._rows, everywhere(self._schema, self._sources))
 

@@ -94,10 +94,15 @@ def counts_by_class(
     for attribute, size in zip(attributes, sizes, strict=True):
         end = start + int(size)
         cells = int(size) * number
-        tables = np.zeros((4, cells if 4 * cells <= len(classes) else 0), dtype=np.int32)
+        tables = np.zeros((4, cells if _are_small(cells, len(classes)) else 0), dtype=np.int32)
         add_class_counts(_to_read(block.columns[attribute]), index, whole, of_rows, tables, counts[start:end])
         start = end
     return counts
+
+
+def _are_small(cells: int, rows: int) -> bool:
+    """Tell whether four tables of so many cells are small beside the rows."""
+    return 4 * cells <= rows
 
 
 def _to_read(array: NDArray[Any]) -> NDArray[Any]:

@@ -45,7 +45,7 @@ def bounded(
     positions, first = rows.to_numpy(), 0
     for block in source.blocks(schema.names):
         columns = {name: as_column(block[name], f"{source.name}: column '{name}'") for name in schema.names}
-        number = len(columns[schema.names[0]])
+        number = len(next(iter(columns.values())))
         low, high = np.searchsorted(positions, (first, first + number))
         here = rows[low:high] - first
         builder.add({name: column.take(here) for name, column in columns.items()})

@@ -71,7 +71,7 @@ class Table:
     @property
     def rows(self) -> int:
         """The number of rows (private)."""
-        return len(self.columns[0])
+        return len(next(iter(self.columns)))
 
     @property
     def codes(self) -> NDArray[np.unsignedinteger]:
