@@ -339,18 +339,17 @@ def test_each_check_finds_its_fault_and_no_other_plan(
     assert [f for f in found(plan_of, *sound) if f.code == code] == []
 
 
+OF_THE_SCOPE = {"DP008", "DP013"}  # a step more is used by nobody, or is the release that lacks
+
+
 @pytest.mark.parametrize(
-    ("code", "case"), [(code, case) for code, cases in CASES.items() for case in cases if code != "DP013"]
+    ("code", "case"), [(code, case) for code, cases in CASES.items() for case in cases if code not in OF_THE_SCOPE]
 )
 def test_a_fault_is_found_behind_a_step_that_has_none(
     plan_of: Callable[..., dpf.StudyPlan], code: str, case: Any
 ) -> None:
     severity, _, (node, options), _ = case
-    with_sound = dpf.sequential(
-        dpf.sequential(count("sound", "0.001"), name="before"),
-        node,
-        dpf.sequential(count("sound", "0.001"), name="after"),
-    )
+    with_sound = dpf.sequential(count("sound before", "0.001"), node, count("sound after", "0.001"))
     faults = [f for f in found(plan_of, with_sound, options) if f.code == code]
     assert [f.severity.value for f in faults] == [severity]
 
@@ -430,6 +429,12 @@ def test_one_fault_does_not_hide_the_next(plan_of: Callable[..., dpf.StudyPlan])
     of_step, of_unit = messages(found(plan_of, chained, {"unit": TWO}), "DP005")
     assert of_step.startswith("step 'a' assumes 'mcmc-converged'; list it")
     assert of_unit.startswith("the study assumes 'rows-per-unit-asserted'; list it")
+
+
+def test_parts_are_told_by_their_name(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    for name, what in ((None, "a parallel in the plan"), ("halves", "parallel 'halves' in the plan")):
+        (message,) = messages(found(plan_of, dpf.sequential(dpf.parallel(count(), name=name)), {}), "DP003")
+        assert message.startswith(f"{what} does not say what makes its parts; ")
 
 
 def test_only_a_code_of_a_built_in_check_has_a_page() -> None:
