@@ -107,13 +107,10 @@ def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> li
     while position >= weights[negative]:
         position, negative = position - weights[negative], negative + 1
     where = numbers.subset(size, negative)
-    vector = [0] * size
-    for entry, value in zip(where, numbers.composition(low, negative, 1), strict=True):
-        vector[entry] = -value
     others = [entry for entry in range(size) if entry not in set(where)]
-    for entry, value in zip(others, numbers.composition(low + total, size - negative, 0), strict=True):
-        vector[entry] = value
-    return vector
+    values = dict(zip(where, (-value for value in numbers.composition(low, negative, 1)), strict=True))
+    values |= zip(others, numbers.composition(low + total, size - negative, 0), strict=True)
+    return [values[entry] for entry in range(size)]
 
 
 # Not slotted: the cached property needs an instance dictionary.

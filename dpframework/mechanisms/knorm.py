@@ -58,7 +58,7 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.balls import Balls, WholeNumbers, balls
 from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.randomness import GUARD_DIGITS, Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
@@ -307,7 +307,7 @@ def _exponential(exponent: Fraction, bits: int) -> tuple[int, int]:
     Decimal's exponential is rounded correctly; the exponent is not, and moves it by a share of `exponent` units in the
     last place.
     """
-    digits = bits // 3 + 10
+    digits = bits // 3 + GUARD_DIGITS
     context = Context(prec=digits)
     rounded = context.divide(Decimal(-exponent.numerator), Decimal(exponent.denominator))
     near = Fraction(context.exp(rounded)) * 2**bits
