@@ -450,3 +450,39 @@ def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str) -> Non
 def test_scores_of_no_rows_are_not_stretched() -> None:
     tuned = Tuned(design_of([2, 3], 2, 0.0), Fraction(1))
     assert stretch_of(tuned, np.full((5, 1), 50.0)) == 1.0
+
+
+def test_a_fit_whose_lattice_would_cost_more_than_is_left_for_it_is_refused() -> None:
+    """Of an attribute of very many values at a small epsilon: before anything is drawn."""
+    query = LogisticRows(dpf.Boolean("class"), ("a",))
+    for epsilon, fits in ((Fraction(1), True), (Fraction(1, 10), False)):
+        given = ObjectivePerturbation(epsilon).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
+        assert given is not None
+        tuned = Tuned(design_of([1999], 2, 1e5), epsilon)
+        assert (tuned.claimed <= epsilon) is fits
+        if fits:
+            assert tuned_for(tuned.design, given).scales == tuned.scales
+        else:
+            with pytest.raises(dpf.InputError, match=r"epsilon is 0\.1; the fit has no noise for it"):
+                tuned_for(tuned.design, given)
+
+
+@pytest.mark.parametrize("above", [-0.5, 0.5])
+def test_what_is_left_of_the_evidence_decides_whether_scores_are_stretched(above: float) -> None:
+    """Coefficients of which just less than the ridge's share of noise is left, and just more."""
+    tuned = Tuned(DESIGNS["two"], Fraction(1, 2))
+    w = np.random.default_rng(5).normal(0, 3, (tuned.design.columns, 1))
+    length = (tuned.ridge[:, None] * w**2).sum()
+    taken = length - evidence_of(tuned, w).least
+    w = w * math.sqrt((taken + above) / length)
+    assert evidence_of(tuned, w).least == pytest.approx(above)
+    assert (stretch_of(tuned, w) > 1) is (above > 0)
+    assert stretch_of(tuned, w) >= 1
+
+
+def test_little_information_is_some() -> None:
+    """Half a row's worth, and strong evidence."""
+    w = np.random.default_rng(5).normal(0, 30, (11, 1))
+    few = design_of([2, 3, 2, 5], 2, 0.5 / _variance(_scores(DESIGNS["two"], w)))
+    assert evidence_of(Tuned(few, Fraction(1, 2)), w).least > 0
+    assert stretch_of(Tuned(few, Fraction(1, 2)), w) > 1
