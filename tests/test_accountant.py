@@ -28,6 +28,7 @@ from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step
+from dpframework.run.scope import Scope
 from dpframework.run.state import StepState
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])])
@@ -852,3 +853,52 @@ def test_two_plans_that_are_opened_at_once_are_tried_one_after_the_other(
         thread.join()
     assert len(refused) == 1
     assert accountant.spent == dpf.PrivacyLoss(epsilon="0.6")
+
+
+def test_a_step_that_two_threads_ask_for_at_once_is_released_once(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, run = opened(count("n"), TABLE)
+    taken, take, outcomes = threading.Barrier(2), Scope._take, []
+
+    def slowly(self: Scope, *asked: Any) -> Any:
+        state = take(self, *asked)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            taken.wait(0.5)  # the other one comes here too, unless it has to wait
+        return state
+
+    def release() -> None:
+        try:
+            table.release("n")
+            outcomes.append("released")
+        except ReleaseRefused:
+            outcomes.append("refused")
+
+    monkeypatch.setattr(Scope, "_take", slowly)
+    threads = [threading.Thread(target=release) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["refused", "released"]
+    assert len(run.charges) == 1
+
+
+class OwnNoise(Laplace):
+    """Draws in floating point, and does not say so."""
+
+    name = "own-noise"
+
+    def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+        return answer + randomness.generator.laplace(size=np.shape(answer))
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_run_hands_the_generator_only_to_who_assumes_real_arithmetic(opened: Callable[..., Any], seed: int) -> None:
+    node = dpf.repeat(2, dpf.step("n", dpf.queries.Count(), OwnNoise(1)))
+    table, _ = opened(node, TABLE, seed=seed)
+    said = "GeneratorNotHandedError" if seed is None else "draws in floating point and does not say so"
+    with pytest.raises(dpf.InputError, match=said):
+        table.release("n")
+    with pytest.raises(dpf.InputError, match=said):
+        table.release_many([(table, "n", {})])
