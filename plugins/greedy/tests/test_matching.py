@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
+from dpframework_greedy.language import literals_of
 from dpframework_greedy.matching import TruthCells, _combinations, as_literal, mined, planned, read
 
 import dpframework as dpf
@@ -220,6 +221,7 @@ def test_sides_of_a_match_are_literals_of_the_language() -> None:
             literal = as_literal(side, SCHEMA)
             assert (literal.holds(columns) == side.holds(columns)).all()
             assert str(literal.description) == str(side)
+            assert literal in literals_of(literal.attribute)
 
 
 def test_where_nothing_surpasses_the_index_nothing_is_returned() -> None:
