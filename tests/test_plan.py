@@ -631,3 +631,10 @@ def test_what_is_declared_for_several_rows_is_written_for_units_of_several(
     assert parted.calibration(next(parted.steps())).scale == 2  # type: ignore[union-attr]
     fields = {"norm", "add_or_remove_one", "replace_one", "rise", "fall", "source"}
     assert set(declared) == fields
+
+
+@pytest.mark.parametrize("option", [{}, OutOfDomain.ERROR, PrivacyUnit("person", 2)])
+def test_what_a_plan_holds_beside_its_schema_is_named(plan_of: Callable[..., dpf.StudyPlan], option: Any) -> None:
+    plan = plan_of(count("n"), SCHEMA)
+    with pytest.raises(TypeError, match="positional"):
+        dpf.StudyPlan(plan.root, plan.relation, plan.facts, plan.budget, SCHEMA, option)  # type: ignore[misc]
