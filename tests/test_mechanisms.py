@@ -252,6 +252,14 @@ def test_an_output_off_the_lattice_is_impossible(output: float) -> None:
     assert calibration.mechanism.log_density(3, output, calibration) == -math.inf
 
 
+def test_an_output_of_which_one_number_is_off_the_lattice_is_impossible() -> None:
+    for mechanism in (DiscreteLaplace(1), Gaussian(1)):
+        calibration = calibrated(mechanism, TWO_CELLS)
+        for output in ([1.0, 2.5], [2.5, 1.0], [1.0, math.nan]):
+            assert mechanism.log_density(np.array([1, 2]), np.array(output), calibration) == -math.inf
+        assert mechanism.log_density(np.array([1, 2]), np.array([1.0, 2.0]), calibration) > -math.inf
+
+
 def test_an_output_of_another_shape_is_impossible() -> None:
     for mechanism in (DiscreteLaplace(1), Gaussian(1)):
         calibration = calibrated(mechanism, TWO_CELLS)

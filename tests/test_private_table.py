@@ -773,3 +773,10 @@ def test_an_example_for_units_has_room_for_as_many_units() -> None:
     unbounded = Example(dpf.Schema([dpf.Boolean("ill")]), Spends()).for_units(3).schema
     assert (unbounded.rows, unbounded.max_rows) == (None, None)
     assert Example(schema, Spends()).delta == 0
+
+
+@pytest.mark.parametrize("parts", [[dpf.Equals("ill", "true"), "ill"], [3], [], 3, [dpf.Equals("ill", "true"), 0]])
+def test_parts_are_all_descriptions(opened: Callable[..., Any], parts: Any) -> None:
+    table, _ = opened(dpf.parallel(counting(), by=dpf.FromRelease("r")), TABLE)
+    with pytest.raises(dpf.InputError, match="by value, never by position"):
+        table.partition(parts)
