@@ -151,7 +151,7 @@ def _annotates(node, parent) -> bool:
 
 def _says_little(node, parent) -> bool:
     if parent.type == "parameters":
-        return node.get_code().strip(" ,") == "*"
+        return node.get_code().strip(" ,\n") == "*"
     return parent.type == "argument" and parent.children[0].get_code().strip() == "strict"
 
 
