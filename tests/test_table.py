@@ -598,6 +598,19 @@ def test_views_are_joined_by_id(tmp_path) -> None:
     assert read_two_views(paths[0], parquet, VIEWS, id="site").codes.tolist() == table.codes.tolist()
 
 
+def test_units_that_join_two_views_are_numbered_where_they_may_have_several_rows(tmp_path) -> None:
+    paths = two(tmp_path, "site,puma\n3,1\n1,0\n", "rain,site\n10,1\n90,3\n")
+    for rows, codes in ((1, None), (2, [0, 1])):
+        table = read_two_views(*paths, VIEWS, id="site", unit=PrivacyUnit("site", rows))
+        assert (table.unit_codes if codes is None else table.unit_codes.tolist()) == codes
+
+
+def test_frames_and_columns_are_kept_in_memory(monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", None)
+    assert table_from_frame(pl.DataFrame(ROWS), SCHEMA).codes.tolist() == CODES
+    assert table_from_columns(ROWS, SCHEMA).codes.tolist() == CODES
+
+
 def test_views_are_matched_by_position(tmp_path) -> None:
     paths = two(tmp_path, "puma\n1\n0\n", "rain\n10\n90\n")
     assert read_two_views(*paths, VIEWS).codes.tolist() == [[1, 0], [0, 1]]
