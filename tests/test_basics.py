@@ -495,3 +495,10 @@ def test_a_rho_buys_less_noise_than_epsilons_that_add_up() -> None:
 def test_rows_that_a_quantile_may_be_off_are_rounded_up() -> None:
     found = dpf.results.QuantileEstimate("age", "0.5", 30.0, 2.3, 1.0)
     assert "3 rows" in str(found)
+
+
+def test_a_rho_buys_the_exponential_mechanism_that_costs_it() -> None:
+    """Of epsilon**2 / 8."""
+    assert QuantileMiner("age", rho="0.5").selector == dpf.mechanisms.Exponential(2)
+    assert QuantileMiner("age", rho="0.02").selector == dpf.mechanisms.Exponential("0.4")
+    assert QuantileMiner("age", epsilon=2).selector == dpf.mechanisms.PermuteAndFlip(2)
