@@ -345,6 +345,14 @@ def test_steps_end_where_the_gradient_and_what_is_not_known_of_it_are_small_enou
     assert descended(0.0, 2.0**-5, np.eye(2) * 3 / 8, 64) == (True, 2.0**-6, 4)
 
 
+def test_what_is_not_known_of_a_gradient_is_measured_by_the_smallest_ridge() -> None:
+    exact = Parabolas(1.0)
+    exact.ridge = np.array([[mpmath.mpf(16)], [mpmath.mpf(4)]], dtype=object)
+    at = np.array([[mpmath.mpf(3)], [mpmath.mpf(4)]], dtype=object)
+    done, _ = _descended(exact, at, 2.0, None, 64)  # type: ignore[arg-type]
+    assert done  # a size of 2 / 2, and a doubt of 1 for either of two coefficients, over 2
+
+
 @pytest.mark.parametrize(("share", "ends"), [(1.0005, False), (0.9995, True)])
 def test_every_fifty_steps_it_is_asked_whether_more_digits_are_needed(share: float, ends: bool) -> None:
     """They are where the doubt is above a 1024th of the size: 2**-49 after fifty halvings."""
