@@ -113,7 +113,8 @@ def test_each_part_of_epsilon_has_what_is_said(design: Design, epsilon: Fraction
     tuned, classes = Tuned(design, epsilon), design.classes
     assert tuned.determinant <= (0 if classes == 2 else MULTICLASS)
     assert tuned.of_gradient == epsilon * (1 - Fraction(2, 1024) - tuned.determinant) * (1 - Fraction(1, 2**20))
-    assert tuned.step == Fraction(2) ** (-32 - math.floor(math.log2(epsilon)))
+    coarsest = Fraction(2) ** (-32 - math.floor(math.log2(epsilon)))
+    assert tuned.step == coarsest  # which costs little enough at these
     for scale, share in zip(tuned.scales, design.shares, strict=True):
         needed = design.swing / (tuned.step * tuned.of_gradient * share)
         assert needed <= Fraction(scale) < needed * (1 + Fraction(1, 2**51))
@@ -455,19 +456,41 @@ def test_scores_of_no_rows_are_not_stretched() -> None:
     assert stretch_of(tuned, np.full((5, 1), 50.0)) == 1.0
 
 
-def test_a_fit_whose_lattice_would_cost_more_than_is_left_for_it_is_refused() -> None:
-    """Of an attribute of very many values at a small epsilon: before anything is drawn."""
+@pytest.mark.parametrize("epsilon", [Fraction(10), Fraction(1), Fraction(1, 10), Fraction(1, 400)], ids=str)
+@pytest.mark.parametrize(("sizes", "classes"), [([1999], 2), ([64] * 12, 2), ([2], 2), ([40], 3), ([300, 5], 5)])
+def test_the_lattice_of_the_noise_costs_little_at_every_epsilon(
+    sizes: list[int], classes: int, epsilon: Fraction
+) -> None:
+    query = LogisticRows(dpf.Categorical("class", [str(k) for k in range(classes)]), ("a",))
+    given = ObjectivePerturbation(epsilon).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
+    assert given is not None
+    tuned = tuned_for(design_of(sizes, classes, 1e5), given)
+    assert tuned.claimed <= epsilon
+    widest = [max(tuned.design.blocks(g)) for g in range(len(tuned.design.groups))]
+    of_lattice = sum(m / Fraction(scale) for m, scale in zip(widest, tuned.scales, strict=True))
+    assert of_lattice <= epsilon / 2**21
+    coarsest = Fraction(2) ** (-32 - math.floor(math.log2(epsilon)))
+    assert tuned.step <= coarsest
+    if tuned.step < coarsest:  # no finer than it must be
+        assert 2 * tuned.step * max(widest) > tuned.design.swing * Fraction(1, 2**21)
+
+
+def test_a_fit_whose_noise_might_not_fit_into_64_bits_is_refused() -> None:
+    """At an epsilon so small that it would tell nothing: before anything is drawn."""
     query = LogisticRows(dpf.Boolean("class"), ("a",))
-    for epsilon, fits in ((Fraction(1), True), (Fraction(1, 10), False)):
+
+    def tuned(epsilon: Fraction) -> Tuned:
         given = ObjectivePerturbation(epsilon).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
         assert given is not None
-        tuned = Tuned(design_of([1999], 2, 1e5), epsilon)
-        assert (tuned.claimed <= epsilon) is fits
-        if fits:
-            assert tuned_for(tuned.design, given).scales == tuned.scales
-        else:
-            with pytest.raises(dpf.InputError, match=r"epsilon is 0\.1; the fit has no noise for it"):
-                tuned_for(tuned.design, given)
+        return tuned_for(design_of([1999], 2, 1e5), given)
+
+    fits = tuned(Fraction(1, 500))
+    largest = max((sum(fits.design.blocks(g)) + 1) * scale for g, scale in enumerate(fits.scales))
+    assert fits.largest_noise == largest < 2.0**53
+    smallest = Fraction(1, 500) * Fraction(largest / 2**53).limit_denominator(10**6)
+    assert tuned(smallest * Fraction(1001, 1000)).step == fits.step
+    with pytest.raises(dpf.InputError, match=r"epsilon is 0\.00[0-9]+; the fit has no noise for it"):
+        tuned(smallest * Fraction(999, 1000))
 
 
 @pytest.mark.parametrize("above", [-0.5, 0.5])

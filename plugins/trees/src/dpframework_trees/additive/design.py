@@ -29,7 +29,8 @@ WIDER = 1.6  # than the smallest block of its group is no block
 BLUR = Fraction(1, 1024)  # of epsilon, for each of the two sides that the release's noise is compared on
 MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with several classes at most
 HALVED = 7  # times at most, where the ridge that is asked for costs less
-STEPS = 32  # bits: the noise's lattice is 2**-32 of an epsilon
+STEPS = 32  # bits: the noise's lattice is at most 2**-32 of one over epsilon
+LATTICE = Fraction(1, 1 << 21)  # of epsilon, that the noise's lattice costs at most
 BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
 BELOW = 1 - 2.0**-30
 
@@ -179,8 +180,13 @@ class Tuned:
 
     @functools.cached_property
     def step(self) -> Fraction:
-        """The noise's lattice, a power of two: the gradient's noise is a multiple of it."""
-        return Fraction(2) ** (-STEPS - math.floor(math.log2(self.epsilon)))
+        """The noise's lattice, a power of two: the gradient's noise is a multiple of it.
+
+        It costs m_g / s_g for each group: at most the step times epsilon times the largest m_g, by the swing.
+        """
+        widest = max(self.design.widths) * self.design.outputs
+        of_cost = math.floor(math.log2(self.design.swing * LATTICE / widest))
+        return Fraction(2) ** min(-STEPS - math.floor(math.log2(self.epsilon)), of_cost)
 
     @functools.cached_property
     def of_gradient(self) -> Fraction:
@@ -192,6 +198,12 @@ class Tuned:
         """The scale of each group's noise, in steps of the lattice."""
         swing = self.design.swing
         return tuple(float_above(swing / (self.step * self.of_gradient * share)) for share in self.design.shares)
+
+    @property
+    def largest_noise(self) -> float:
+        """About the largest mean of a group's radius, in steps of the lattice."""
+        groups = range(len(self.design.groups))
+        return max((sum(self.design.blocks(g)) + 1) * self.scales[g] for g in groups)
 
     @functools.cached_property
     def most_curvature(self) -> Fraction:

@@ -43,10 +43,11 @@ most distance / l + 1 a coordinate in the l1 norm, which by the choice of a move
 
     epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 1024,
 
-`Tuned.claimed`, a rational number. Of real arithmetic it is assumed that an exponential is within 4 units in the last
-place, and that 64 bits hold the noise: it does not with a probability far below exp(-2**9). No fit is refused for its
-rows: where floats miss the bound, `refinement` goes on, in more digits. That takes longer, so that somebody who times a
-fit closely may learn of it, as with other exact samplers.
+`Tuned.claimed`, a rational number; t is so small that the second sum is at most 2**-21 epsilon. Of real arithmetic it
+is assumed that an exponential is within 4 units in the last place, and that 64 bits hold the noise: with an epsilon
+for which they might not, a fit is refused, and else they do not with a probability far below exp(-2**9). No fit is
+refused for its rows: where floats miss the bound, `refinement` goes on, in more digits. That takes longer, so that
+somebody who times a fit closely may learn of it, as with other exact samplers.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ from dpframework_trees.additive.fitting import Loss, Rows, fitted_steps
 from dpframework_trees.additive.noise import group_noise
 
 CELL = 2.0**-30
+LARGEST_NOISE = 2.0**53  # steps of its lattice, on average: 512 times as much still fits into 64 bits
 FITS = "logistic-rows"
 
 
@@ -144,7 +146,8 @@ def tuned_for(design: Design, calibration: Calibration) -> Tuned:
 @functools.lru_cache(maxsize=64)
 def _tuned(design: Design, epsilon: Fraction) -> Tuned:
     tuned = Tuned(design, epsilon)
-    if tuned.claimed > tuned.epsilon or tuned.curvature(tuned.ridge) > tuned.most_curvature:
+    held = tuned.claimed <= tuned.epsilon and tuned.curvature(tuned.ridge) <= tuned.most_curvature
+    if not held or tuned.largest_noise > LARGEST_NOISE:
         raise InputError(f"epsilon is {float(tuned.epsilon):.3g}; the fit has no noise for it, use a usual one")
     return tuned
 
