@@ -522,3 +522,59 @@ def test_two_values_that_hold_each_other_or_are_computed_later_are_the_same():
     assert same(one, computed)
     assert not same(Histogram(SCHEMA["town"]), Histogram(SCHEMA["ill"]))
     assert same(np.arange(4)[:2], np.arange(2))  # a copy has no other array behind it
+
+
+class Nothing:
+    """Holds nothing, and is no value of attrs: a copy is the same."""
+
+
+def test_two_values_that_hold_nothing_to_see_are_the_same_if_their_states_are():
+    assert same(Nothing(), Nothing())
+    assert same(np.random.default_rng(3), np.random.default_rng(3))
+    drawn = np.random.default_rng(3)
+    drawn.random()
+    assert not same(np.random.default_rng(3), drawn)
+    assert not same(iter(x for x in "a"), iter(x for x in "a"))  # nobody can tell
+    assert not same(frozenset({1}), frozenset({2}))
+
+
+class Plain(Query):
+    """Honest: no value of attrs, and it remembers what it made of its public inputs."""
+
+    name = "plain"
+    sensitivities = histogram_sensitivities(2)
+    answer_length = 2
+
+    def __init__(self):
+        self.made = {}
+
+    def count(self, block, **inputs):
+        wide = self.made.setdefault(tuple(sorted(inputs)), 2)
+        return np.bincount(block.codes("ill"), minlength=wide)
+
+
+class Stateless(Plain):
+    """The same, and remembers nothing."""
+
+    name = "stateless"
+
+    def __init__(self):
+        pass
+
+    def count(self, block, **inputs):
+        return np.bincount(block.codes("ill"), minlength=2)
+
+
+@pytest.mark.parametrize("query", [Plain, Stateless])
+def test_a_query_of_any_class_may_remember_what_is_public(query):
+    @attrs.frozen
+    class Asks(dpf.Miner):
+        name = "asks"
+
+        def plan(self, schema):
+            return dpf.step("ill", query(), DiscreteLaplace(1))
+
+        def mine(self, table):
+            return table.release("ill")
+
+    assert audit(Asks(), SCHEMA, "add-or-remove-one", seed=1, replays=400).passed

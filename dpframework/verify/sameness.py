@@ -60,7 +60,16 @@ class _Comparison:
             return bool(one == other) and _order(one) == _order(other) and self._same_held(one, other, depth)
         if callable(one) and hasattr(one, "__qualname__"):
             return self._same_functions(one, other, depth)
-        return self._same_held(one, other, depth) if _held(one) or _held(other) else bool(one == other)
+        if _held(one) or _held(other):
+            return self._same_held(one, other, depth)
+        return bool(one == other) or (_is_compared_by_identity(type(one)) and self._same_states(one, other, depth))
+
+    def _same_states(self, one: Any, other: Any, depth: int) -> bool:
+        """Compare two objects that show nothing by what a pickle would hold; what has no such state is not the same."""
+        try:
+            return self.same(one.__reduce_ex__(4), other.__reduce_ex__(4), depth)
+        except TypeError:
+            return False
 
     def _same_values(self, one: Any, other: Any, depth: int) -> bool:
         return len(one) == len(other) and all(self.same(a, b, depth) for a, b in zip(one, other, strict=True))
@@ -141,6 +150,10 @@ def _held(thing: Any) -> dict[str, Any]:
 def _slots(kind: type[Any]) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _is_compared_by_identity(kind: type[Any]) -> bool:
+    return inspect.getattr_static(kind, "__eq__") is inspect.getattr_static(object, "__eq__")
 
 
 def _is_kept(kind: type[Any], name: str) -> bool:
