@@ -365,6 +365,9 @@ def test_tables_are_balanced_where_the_number_of_rows_is_public() -> None:
     assert planned(schema, "crosstab", epsilon="0.5", **cross) == DiscreteLaplace("0.5")
     assert planned(known, "crosstab", epsilon="0.5", attributes=["ill", "age"]) == DiscreteLaplace("0.5")
     assert planned(known, "crosstab", rho="0.5", **cross) == dpf.mechanisms.Gaussian("0.5")
+    for values, noise in ((100, KNorm(1)), (101, DiscreteLaplace(1))):
+        wide = dpf.Schema([dpf.Numeric("age", 0, values, bins=values)], rows=50)
+        assert planned(wide, "histogram", epsilon=1, attribute="age") == noise
 
     table = dpf.Table.from_codes(known, np.arange(150).reshape(3, 50) % np.array([[2], [3], [99]]))
     for relation, total in (("replace-one", 0.0), ("add-or-remove-one", 6 * 2 / 0.25)):
@@ -502,3 +505,13 @@ def test_a_rho_buys_the_exponential_mechanism_that_costs_it() -> None:
     assert QuantileMiner("age", rho="0.5").selector == dpf.mechanisms.Exponential(2)
     assert QuantileMiner("age", rho="0.02").selector == dpf.mechanisms.Exponential("0.4")
     assert QuantileMiner("age", epsilon=2).selector == dpf.mechanisms.PermuteAndFlip(2)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_cross_table_is_of_two_or_three_attributes(number: int) -> None:
+    names = list("abcd")[:number]
+    if number in (2, 3):
+        assert dpf.miner("crosstab", epsilon=1, attributes=names).attributes == tuple(names)
+    else:
+        with pytest.raises(dpf.InputError, match=f"attributes has {number} names; a cross table is of two or three"):
+            dpf.miner("crosstab", epsilon=1, attributes=names)

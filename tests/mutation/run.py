@@ -171,9 +171,9 @@ def _enter_copy(copies: Path) -> None:
     copy = Path(tempfile.mkdtemp(dir=copies))
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
     for name in listed.stdout.decode().splitlines():
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():  # one to a folder, too
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, copy / name)
+            shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
     for source in SOURCES:  # what numba has compiled of a file of that time is good for its copy
         for compiled in (ROOT / source).glob("dpframework*/**/__pycache__/*.nb[ic]"):
             (copy / compiled.relative_to(ROOT)).parent.mkdir(exist_ok=True)

@@ -47,7 +47,7 @@ def edges_or_contexts(
         return 0
     if len(targets) == 1:
         cells = statistics.fmean(sizes[targets[0]] * size for k, size in enumerate(sizes) if k != targets[0])
-        tables, bound, only = float(min(context_size, len(sizes) - 1)), CLEAR_FOR_ONE, targets[0]
+        tables, bound, only = float(context_size), CLEAR_FOR_ONE, targets[0]
     else:
         cells = statistics.fmean(a * b for a, b in itertools.combinations(sizes, 2))
         every = len(sizes) * (len(sizes) - 1) // 2
