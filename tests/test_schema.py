@@ -8,6 +8,7 @@ import math
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 
 import attrs
 import numpy as np
@@ -312,3 +313,16 @@ def test_importing_the_schema_is_light() -> None:
     code = f"import sys, {rooms}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_attribute_has_at_most_so_many_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpframework.facts.attributes.MOST_CODES", 5)
+    makers: list[Callable[[int], Attribute]] = [
+        lambda number: Categorical("c", list("abcdef"[:number])),
+        lambda number: Numeric("x", 0, 1, bins=number),
+        lambda number: Numeric("y", 0, 10, cuts=list(range(1, number))),
+    ]
+    for make in makers:
+        assert make(5).size == 5
+        with pytest.raises(InputError, match=r"more than 5 (values|bins)|at most 5"):
+            make(6)
