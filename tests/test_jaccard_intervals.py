@@ -21,6 +21,7 @@ from dpframework.facts.descriptions import Equals
 from dpframework.results.jaccard import (
     OF_ALL,
     OF_FLOOR,
+    _is_left_out,
     least_jaccard,
     least_jaccard_if_shown,
     noise_at,
@@ -108,6 +109,16 @@ def test_an_index_is_left_out_if_noise_lifts_it_so_far_too_rarely_half_a_row_all
         shown = ((1 - j) * 60 - j * 20 - half) / deviation
         chances.append(so_far_above(shown, ((floor - j) * 80 + half) / deviation))
     assert chances[0] <= OF_FLOOR * ERROR <= chances[1]
+
+
+def test_a_noisy_count_below_0_counts_for_no_row_where_an_index_is_left_out() -> None:
+    both, apart, floor, j = Noisy(60, 9), Noisy(-2.5, 9), 0.95, 0.9
+    deviation, half = math.hypot((1 - j) * heavy_deviation(9), j * heavy_deviation(9)), max(1 - j, j) / 2
+    shown = ((1 - j) * 60 + j * 2.5 - half) / deviation
+    chance = so_far_above(shown, ((floor - j) * 60 + half) / deviation)
+    assert 0 < chance < 1
+    assert not _is_left_out(both, apart, floor, j, chance * (1 - 1e-9))
+    assert _is_left_out(both, apart, floor, j, chance * (1 + 1e-9))
 
 
 def test_far_above_the_floor_an_interval_is_as_wide_as_its_noise() -> None:
