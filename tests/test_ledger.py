@@ -295,6 +295,10 @@ def test_an_approval_is_for_so_many_runs_and_can_be_taken_back(ledger):
     with pytest.raises(dpf.InputError, match="no approved plan"):
         ledger.revoke("people", plan.hash, by="the owner")
     assert kinds(ledger).count("plan") == 1
+    ledger.approve("people", plan, by="b")
+    study.run(TABLE, ledger=ledger.run("people"))
+    with pytest.raises(dpf.PlanRefused, match="was approved for 4 runs, which were opened before"):
+        study.run(never, ledger=ledger.run("people"))
     ledger.verify()
 
 

@@ -44,12 +44,12 @@ def opening(
     name: str,
     *,
     epsilon: Amount,
-    delta: Amount = 0,
+    delta: Amount,
     relation: Relation | str,
+    verified: Amount | None,
+    unit: str | None,
+    rows_per_unit: int,
     schema: Schema | None = None,
-    verified: Amount | None = None,
-    unit: str | None = None,
-    rows_per_unit: int = 1,
 ) -> dict[str, Any]:
     """Return what is recorded of a data set that is opened (see `Ledger.open`).
 

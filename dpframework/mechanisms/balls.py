@@ -80,9 +80,8 @@ def section_size(size: int, total: int, depth: int) -> int:
         return 0
     free = size - 1
     choose, above, below, count = 1, comb(total + depth + free, free), comb(depth + free, free), 0
-    for k in range(
-        min(free, depth) + 1
-    ):  # (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free)
+    # the sum of (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free)
+    for k in range(min(free, depth) + 1):
         count += (-1) ** k * choose * above * below
         choose = choose * (free - k) // (k + 1)
         above = above * (total + depth - k) // (total + depth - k + free)
