@@ -19,9 +19,11 @@ import pytest
 from test_verify_bugs import SCHEMA, Counts, Towns, of_claims, of_sampler, peek
 
 import dpframework as dpf
+from dpframework.facts import ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Laplace, PermuteAndFlip
 from dpframework.queries import Histogram, JointHistogram, Query, histogram_sensitivities
 from dpframework.verify import Reader, audit, check_reading, search_sensitivity
+from dpframework.verify.draws import draw_problems
 from dpframework.verify.sameness import same
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
@@ -578,3 +580,61 @@ def test_a_query_of_any_class_may_remember_what_is_public(query):
             return table.release("ill")
 
     assert audit(Asks(), SCHEMA, "add-or-remove-one", seed=1, replays=400).passed
+
+
+class InRange(DiscreteLaplace):
+    """Honest: what is outside of a public range is put to its end, which is post-processing."""
+
+    name = "in-range"
+
+    def release(self, answer, calibration, randomness):
+        return np.clip(super().release(answer, calibration, randomness), -30, 60)
+
+    def release_many(self, answers, calibration, randomness):
+        return [self.release(answer, calibration, randomness) for answer in answers]
+
+
+class Cumulated(DiscreteLaplace):
+    """Honest: each number has the noise of all before it, too, and the density says so."""
+
+    name = "cumulated"
+
+    def release(self, answer, calibration, randomness):
+        zeros = np.zeros_like(answer)
+        return answer + np.cumsum(super().release(zeros, calibration, randomness)).astype(zeros.dtype)
+
+    def release_many(self, answers, calibration, randomness):
+        return [self.release(answer, calibration, randomness) for answer in answers]
+
+    def log_density(self, answer, output, calibration):
+        noise = np.diff(np.subtract(output, answer), prepend=0)
+        return super().log_density(np.zeros_like(noise), noise, calibration)
+
+
+@pytest.mark.parametrize("mechanism", [InRange(1), Cumulated(1)])
+def test_ranges_of_outputs_and_noise_that_adds_up_are_no_problems(mechanism):
+    calibration = mechanism.calibrate(Histogram(SCHEMA["town"]).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert list(draw_problems(mechanism, np.array([4, 9, 2]), calibration, 1.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "problem"), [(CutOff(1), "its noise is cut off at 20"), (Tiled(1), "repeats itself")]
+)
+def test_what_is_wrong_with_draws_is_said(mechanism, problem):
+    calibration = mechanism.calibrate(Histogram(SCHEMA["town"]).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
+    assert problem in "; ".join(draw_problems(mechanism, np.array([4, 9, 2]), calibration, 1.0))
+
+
+class Delta(CutOff):
+    """Honest: noise that is cut off loses a delta, and neither a pure epsilon nor a rho is claimed."""
+
+    name = "with-delta"
+
+
+def test_noise_may_be_cut_off_where_only_a_delta_is_claimed():
+    mechanism = Delta(1)
+    calibration = mechanism.calibrate(Histogram(SCHEMA["town"]).facts(), dpf.Relation.ADD_OR_REMOVE_ONE)
+    nothing = ByRelation(None, None)
+    losses = attrs.evolve(calibration.losses, pure=nothing, zcdp=nothing)
+    of_delta = attrs.evolve(calibration, losses=losses)
+    assert list(draw_problems(mechanism, np.array([4, 9, 2]), of_delta, 1.0)) == []

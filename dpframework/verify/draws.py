@@ -83,8 +83,11 @@ def _mixed_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration,
     if mechanism.selects:
         right = all(output == (k % 2) * (one.size - 1) for k, output in enumerate(outputs))
     else:
-        errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
         moved = np.flatnonzero(one)
+        alone = _errors([mechanism.release(other, calibration, handed)], other)
+        if (np.abs(alone) >= np.abs(other - one) / 2)[:, moved].any():
+            return  # so far away there are no outputs
+        errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
         right = all(bool((np.abs(found) < np.abs(other - one) / 2)[:, moved].all()) for found in errors)
     if not right:
         yield "of releases that are drawn together, one gets the output for the answer of another"
@@ -103,14 +106,36 @@ class _Wide(SeededRandomness):  # type: ignore[misc]
 
 
 def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw noise that is nearly always far out: cut off, it would nearly always lie where it is cut."""
+    """Draw noise that is nearly always far out: cut off, it would nearly always lie where it is cut.
+
+    Outputs in a public range lie at its ends, whatever the answer is; and a claim with a delta alone may cut.
+    """
+    losses = calibration.losses
+    if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
+        return
     handed = _Wide(3).handed(mechanism.assumptions)
-    given = [answer] * (BATCHES * PAIRS), calibration, handed
-    for outputs in (mechanism.release_many(*given), [mechanism.release(one, *given[1:]) for one in given[0]]):
-        errors = np.abs(_errors(outputs, answer))[:, 0]
-        if errors.max() and np.isclose(errors, errors.max(), rtol=1e-9).mean() > CUT:
-            yield f"its noise is cut off at {errors.max():.6g}: outputs beyond are impossible on one neighbour only"
+    moved = answer + answer.dtype.type(1)
+    for together in (True, False):
+        farthest = [_farthest(mechanism, one, calibration, handed, together=together) for one in (answer, moved)]
+        if None not in farthest and farthest[0] != farthest[1]:
+            cut = abs(farthest[0] - float(answer.ravel()[0]))
+            yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"
             return
+
+
+def _farthest(
+    mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
+) -> Any:
+    """Return the output, of many, that is farthest from an answer; None unless many are as far as any."""
+    number = BATCHES * PAIRS
+    if together:
+        outputs = list(mechanism.release_many([answer] * number, calibration, handed))
+    else:
+        outputs = [mechanism.release(answer, calibration, handed) for _ in range(number)]
+    errors = np.abs(_errors(outputs, answer))[:, 0]
+    if errors.max() and np.isclose(errors, errors.max(), rtol=1e-9).mean() > CUT:
+        return float(np.max(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[:, 0]))
+    return None
 
 
 def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
@@ -127,7 +152,12 @@ def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
         if _otherwise(np.array(chosen, dtype=np.float64), (np.arange(LONG * 1.0))):
             yield f"of {LONG} equal candidates some are hardly ever chosen"
         return
-    noise = _errors([mechanism.release(zeros, longer, handed) for _ in range(REPEATED)], zeros)
+    outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
+    mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
+    stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
+    if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
+        return  # its noise is stated to depend on the place of a number
+    noise = _errors(outputs, zeros)
     spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
     if (again > REPEATS * spectrum.mean()).any():
