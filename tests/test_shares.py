@@ -505,19 +505,22 @@ def test_shares_of_any_size_may_be_spent_in_another_way():
     assert others == [{"large", "small", "middle"}, {"small", "middle"}, {"small"}]
 
 
-def test_another_way_has_the_noise_of_the_first_and_not_more():
-    shares = histograms(3, "0.02", delta=DELTA).shares()
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_another_way_has_the_noise_of_the_first_and_not_more(epsilon):
+    study = dpf.Study(COLOURS, epsilon=epsilon, delta=DELTA)
+    for k in range(3):
+        study.add(f"step {k}", dpf.share("0.02", "histogram", attribute=f"colour {k}"))
+    shares = study.shares()
     way, factor = shares._other_way("step 1")
     assert way == 1
-    share = shares.shares["step 1"]
+    share, own = shares.shares["step 1"], Fraction(2, 100) * epsilon
 
     def noise_of(way, epsilon):
         miner = share.spending(way, epsilon, DELTA)
         (size,) = noise(shares.plan_of([shares.planned("step 1", miner)])).values()
         return size
 
-    usual = noise_of(0, Fraction(2, 100))
-    assert 1 - 1e-5 <= noise_of(1, Fraction(2, 100) * factor) / usual <= 1 + 1e-9
+    assert 1 - 1e-5 <= noise_of(1, own * factor) / noise_of(0, own) <= 1 + 1e-9
 
 
 def test_the_noise_of_a_selection_is_its_gap_and_the_exponential_mechanism_s_counts_twice():
