@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.privacy import readable
 from dpframework.results import Frequencies
 
 ODD = "<script>alert(1)</script> & more"
@@ -63,6 +64,9 @@ def test_everything_shows_itself_and_every_text_is_escaped(study, table):
     for path, _ in plan.placed_steps():
         assert path in told
     assert "total epsilon 6" in told
+    for _, _step, calibration in plan.calibrated_steps():
+        assert f"epsilon {readable(calibration.losses.pure.under(plan.relation))}" in told
+        assert calibration.preview.text in told
     assert ODD in told
     told = "".join(_Balanced(results._repr_html_()).texts)
     assert "NOT PRIVATE" in told

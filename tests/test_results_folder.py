@@ -3,6 +3,7 @@
 import json
 import math
 import typing
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -107,6 +108,14 @@ def test_the_releases_are_a_frame(results):
     assert attrs.evolve(results, charges=()).to_frame().columns == frame.columns
 
 
+def test_what_was_planned_and_spent_is_written(results):
+    form = results.to_dict()
+    assert Fraction(form["planned"]) == results.plan.total().epsilon
+    assert Fraction(form["spent"]) == results.spent.epsilon
+    assert Fraction(form["spent_delta"]) == results.spent.delta
+    assert form["budget"] == str(results.plan.budget.epsilon)
+
+
 def test_a_run_that_stopped_says_so_when_it_is_read(results, tmp_path):
     attrs.evolve(results, stopped="the user interrupted", run="run-7", head="f00").save(tmp_path / "out")
     again = dpf.Results.load(tmp_path / "out")
@@ -186,6 +195,9 @@ def test_a_part_of_a_template_is_found_in_the_plan():
     place = places(study.plan())
     assert [place(f"kinds/of 2 {k}/n") for k in (1, 2)] == [path, path]
     assert place("kinds/of 3 1/n") == "kinds/of 3 1/n"
+
+    study.add_plan("kinds 3", dpf.parallel(inner, by=SCHEMA["kind"], name="halves"))
+    assert places(study.plan())("kinds 3/halves 2/n") == "kinds 3/halves/n"
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ from noisy_mode import NoisyMode
 from people import SCHEMA_FILE
 
 import dpframework as dpf
+from dpframework.study.data import Data
 from dpframework.study.registry import Registry
 from dpframework.study.study_file import load_study
 
@@ -240,3 +241,9 @@ def test_files_that_are_no_study(tmp_path, registry):
     (tmp_path / "latin.toml").write_bytes(b"# \xe9")
     with pytest.raises(dpf.InputError, match="not UTF-8"):
         load_study(tmp_path / "latin.toml", registry)
+
+
+def test_data_at_a_url_is_refused_where_files_are_needed(tmp_path):
+    Data(("people.csv",), tmp_path).require_local("files are noted")
+    with pytest.raises(dpf.InputError, match="the data is at a URL, and files are noted"):
+        Data(("people.csv", "https://example.org/more.csv"), tmp_path).require_local("files are noted")
