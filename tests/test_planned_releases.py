@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
+from dpframework.study.releasing import require_samples_anew
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 1, 1, 1], [0, 1, 1, 1, 2]])
@@ -166,3 +167,17 @@ def test_a_plan_that_fails_keeps_what_had_finished() -> None:
         study.run(TABLE)
     assert "4242" not in str(stopped.value)
     assert list(stopped.value.results) == ["first"]
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("budget", [dpf.PLDAccountant, dpf.PureAccountant])
+def test_only_a_sample_in_an_accounting_of_one_sample_is_not_resumed(budget: Any, sampled: bool) -> None:
+    study = dpf.Study(SCHEMA, epsilon=2)
+    study.add_plan("n", dpf.sample("0.5", counted()) if sampled else counted())
+    given = budget("add-or-remove-one", epsilon=2, delta="1e-6" if budget is dpf.PLDAccountant else 0)
+    if sampled and not given.samples_anew:
+        with pytest.raises(dpf.PlanRefused, match="this run cannot be resumed"):
+            require_samples_anew(study.plan(), given)
+    else:
+        require_samples_anew(study.plan(), given)
+    assert given.samples_anew is (budget is dpf.PureAccountant)
