@@ -52,6 +52,15 @@ def noisy(name: str, rho: Any) -> Step:
 # --- totals ---------------------------------------------------------------------------------------------------------
 
 
+def at_once(work: Callable[[], object], times: int) -> None:
+    """Do some work in several threads, and wait for all."""
+    threads = [threading.Thread(target=work) for _ in range(times)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def pure(plan: dpf.StudyPlan) -> Fraction | None:
     total = PureAccountant(plan.relation).total(plan)
     return None if total is None else total.epsilon
@@ -783,11 +792,7 @@ def test_threads_cannot_both_make_a_release(opened: Callable[..., Any]) -> None:
             except ReleaseRefused:
                 pass
 
-    threads = [threading.Thread(target=race) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(race, 4)
     assert sorted(won) == sorted(f"s{k}" for k in range(40))
     assert run.spent == dpf.PrivacyLoss(epsilon=4)
 
@@ -796,11 +801,7 @@ def test_threads_cannot_both_spend_the_last_of_a_budget(plan_of: Callable[..., d
     accountant = PureAccountant(ADD, epsilon=3)
     plan = plan_of(count("n"), SCHEMA)
     answers: list[str] = []
-    threads = [threading.Thread(target=lambda: answers.append(spend(accountant, plan))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda: answers.append(spend(accountant, plan)), 8)
     assert answers.count("spent") == 3
     assert accountant.spent == dpf.PrivacyLoss(epsilon=3)
 
@@ -846,11 +847,7 @@ def test_two_plans_that_are_opened_at_once_are_tried_one_after_the_other(
             refused.append(str(error))
 
     monkeypatch.setattr(PureAccountant, "require_fit", slowly)
-    threads = [threading.Thread(target=opened) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(opened, 2)
     assert len(refused) == 1
     assert accountant.spent == dpf.PrivacyLoss(epsilon="0.6")
 
@@ -875,11 +872,7 @@ def test_a_step_that_two_threads_ask_for_at_once_is_released_once(
             outcomes.append("refused")
 
     monkeypatch.setattr(Scope, "_take", slowly)
-    threads = [threading.Thread(target=release) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(release, 2)
     assert sorted(outcomes) == ["refused", "released"]
     assert len(run.charges) == 1
 

@@ -75,6 +75,7 @@ def test_names_that_cannot_be_used(name: Any) -> None:
         (lambda: dpf.parallel(count("n"), count("m"), by=SCHEMA["c"]), "2 children for 3 parts"),
         (lambda: dpf.post("p", "abc"), "give a list of names"),
         (lambda: count("n", uses="abc"), "give a list of names"),
+        (lambda: dpf.FromRelease("n", attributes="abc"), "'abc' is one text; give a list of names"),
         (lambda: count("n", threshold=-1), "cannot be negative"),
     ],
 )

@@ -116,9 +116,14 @@ def list_of_names(value: Iterable[str] | None) -> tuple[str, ...] | None:
         ...
     dpframework.facts.errors.InputError: 'wolf' is one text; give a list of names
     """
+    return None if value is None else names_of(value)
+
+
+def names_of(value: Iterable[str]) -> tuple[str, ...]:
+    """Convert names to a tuple; a text is refused, since its letters are never what was meant."""
     if isinstance(value, str):
         raise InputError(f"{value!r} is one text; give a list of names")
-    return None if value is None else tuple(value)
+    return tuple(value)
 
 
 def named_once(what: str, names: Collection[str]) -> None:

@@ -17,16 +17,10 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.parameters import is_whole_number, names_of
 from dpframework.facts.privacy import Amount, decimal_text, exact, exact_or_none
 from dpframework.mechanisms.base import Mechanism
 from dpframework.queries.base import Query
-
-
-def _names(value: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        raise InputError(f"uses={value!r} is one text; give a list of names")
-    return tuple(value)
 
 
 @final
@@ -44,7 +38,7 @@ class FromRelease:
     """
 
     step: str
-    attributes: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
+    attributes: tuple[str, ...] = attrs.field(default=(), converter=names_of, kw_only=True)
 
     def __str__(self) -> str:
         """Name the step."""
@@ -103,8 +97,8 @@ class Step(Node):
     name: str = attrs.field(validator=_name)
     query: Query
     mechanism: Mechanism
-    uses: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
-    assumptions: tuple[str, ...] = attrs.field(default=(), converter=_names, kw_only=True)
+    uses: tuple[str, ...] = attrs.field(default=(), converter=names_of, kw_only=True)
+    assumptions: tuple[str, ...] = attrs.field(default=(), converter=names_of, kw_only=True)
     threshold: Fraction | None = attrs.field(default=None, converter=exact_or_none, kw_only=True)
 
 
@@ -114,7 +108,7 @@ class Post(Node):
     """Post-processing: free, and a mark of what the releases are for."""
 
     name: str = attrs.field(validator=_name)
-    uses: tuple[str, ...] = attrs.field(converter=_names)
+    uses: tuple[str, ...] = attrs.field(converter=names_of)
 
 
 @attrs.frozen
@@ -315,7 +309,7 @@ def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
 
 def post(name: str, uses: Iterable[str]) -> Post:
     """Mark post-processing of the named steps: it costs nothing."""
-    return Post(name, _names(uses))
+    return Post(name, uses)
 
 
 def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:

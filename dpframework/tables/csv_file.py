@@ -126,7 +126,7 @@ def _texts(path: Path) -> Iterator[bytes]:
             size = os.fstat(file.fileno()).st_size
             for text in _pieces(gzip.GzipFile(fileobj=file) if packed else file):
                 yield text
-                tell_share(file.tell() / size)
+                tell_share(file.tell() / max(size, 1))  # a file may have been empty when it was opened
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
     except OSError as error:

@@ -95,7 +95,7 @@ def _mixed_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration,
         yield "releases of different answers that are drawn together share their noise"
 
 
-class _Wide(SeededRandomness):  # type: ignore[misc]
+class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
     """Draws noise of a much larger scale than it is asked for."""
 
     def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
