@@ -1,4 +1,4 @@
-"""Accountants: notions of privacy loss that total a plan and charge a run by the same rules."""
+"""Accountants, notions of privacy loss that total a plan and charge a run by the same rules."""
 
 import lazy_loader
 

@@ -1,7 +1,3 @@
-from .accounted import (
-    BUILT_IN as BUILT_IN,
-    AccountedPlan as AccountedPlan,
-)
 from .adaptive import (
     AdaptiveBudget as AdaptiveBudget,
     PlanCharge as PlanCharge,
@@ -13,6 +9,10 @@ from .pure import (
     PureAccountant as PureAccountant,
 )
 from .rdp import RDPAccountant as RDPAccountant
+from .totals import (
+    BUILT_IN as BUILT_IN,
+    AccountedPlan as AccountedPlan,
+)
 from .zcdp import (
     ZCDPAccountant as ZCDPAccountant,
     zcdp_to_epsilon as zcdp_to_epsilon,

@@ -1,4 +1,4 @@
-"""A budget for plans that are chosen one after another, each by what those before have released.
+"""A budget for plans that are chosen one after another, given the releases of earlier ones.
 
 Whoever chooses the next plan by what has been released may not choose, afterwards, by which rule all of it is totalled.
 This budget of epsilon and delta accepts a plan while one of two totals is at most epsilon:
@@ -51,7 +51,7 @@ from dpframework.plan.plan import Plan
 
 @attrs.frozen
 class PlanCharge:
-    """What one plan is charged.
+    """The charge of one plan.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class PlanCharge:
     order: Fraction | None = None
 
     def under(self, relation: Relation) -> Fraction | None:
-        """Return what the plan adds to the total that it is charged to."""
+        """Return the plan's addition to the total that it is charged to."""
         return (self.pure if self.rdp is None else self.rdp).under(relation)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,14 +79,14 @@ class PlanCharge:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> PlanCharge:
-        """Read what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         pure = ByRelation.from_dict(form["pure"])
         return cls(pure, ByRelation.from_dict(form["rdp"]), Fraction(form["order"])) if "rdp" in form else cls(pure)
 
 
 @attrs.frozen
 class AdaptiveBudget:
-    """Epsilon and delta for plans that are chosen one after another, and what was charged.
+    """Epsilon and delta for plans that are chosen one after another, and the charges so far.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class AdaptiveBudget:
     order: Fraction | None = None
 
     def loss(self) -> PrivacyLoss | None:
-        """Return the smaller total of all that was charged; None if there is none."""
+        """Return the smaller total of all charges, or None if there is none."""
         pure, before, rdp = (amount.under(self.relation) for amount in (self.pure, self.before, self.rdp))
         mixed = None
         if self.order is not None and before is not None and rdp is not None:
@@ -123,7 +123,7 @@ class AdaptiveBudget:
         return None if mixed is None else PrivacyLoss(mixed, delta=self.delta)
 
     def plan_charge(self, plan: Plan) -> PlanCharge:
-        """Return what a plan would be charged; whether that fits, `after` and `loss` tell."""
+        """Return the charge of a plan. `after` and `loss` tell whether it fits."""
         pure = PureAccountant(self.relation).amount_of(plan.root, plan)
         if not self.delta:
             return PlanCharge(pure)

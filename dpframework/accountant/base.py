@@ -1,9 +1,8 @@
-"""What an accountant is: one notion of loss, how it composes, and what has been charged to a budget."""
+"""The base class of accountants, each of which composes one notion of loss and charges a budget in it."""
 
 from __future__ import annotations
 
 import abc
-import os
 import threading
 import uuid
 import weakref
@@ -13,9 +12,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
+from dpframework.facts.process import ProcessMark, this_process
 from dpframework.facts.unit import ONE_ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
+from dpframework.plan.kinds import kind_of
+from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
 from dpframework.run.scope import Run
 
@@ -25,7 +26,7 @@ _LIVE: weakref.WeakValueDictionary[str, Accountant[Any]] = weakref.WeakValueDict
 
 
 class Accountant(abc.ABC, Generic[A]):
-    """Composes losses, says whether a plan fits a budget, and charges it: check the whole, then commit.
+    """Composes losses, says whether a plan fits a budget, and charges it. It checks the whole plan before it commits.
 
     The static total of a plan and the charges of its run are composed by the same four methods, so they cannot
     disagree. An accountant is one budget: copying it, scikit-learn's `clone` and unpickling it in the same process
@@ -69,7 +70,8 @@ class Accountant(abc.ABC, Generic[A]):
         self._unit: PrivacyUnit | None = None  # that of the first plan
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
-        self._process: int | None = os.getpid()  # None: a copy, in another process than the one with the budget
+        # None: a copy, in another process than the one with the budget
+        self._process: ProcessMark | None = this_process()
         _LIVE[self._token] = self
 
     @property
@@ -79,7 +81,7 @@ class Accountant(abc.ABC, Generic[A]):
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The budget, which cannot be assigned: a new one is another accountant. None for no limit."""
+        """The budget, or None for no limit. It cannot be assigned, since a new budget is another accountant."""
         return self._epsilon
 
     @property
@@ -89,12 +91,12 @@ class Accountant(abc.ABC, Generic[A]):
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """Whom the budget protects: the unit of the first plan that it opens; None before."""
+        """The privacy unit of the first plan that the budget opens, None before."""
         return self._unit
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the delta that the notion's totals hold at in a study of a delta; None if that is too small for it.
+        """Return the delta of the notion's totals in a study of a delta, or None if that is too small.
 
         By default the study's own, which must be above 0 where the notion needs that.
         """
@@ -102,15 +104,15 @@ class Accountant(abc.ABC, Generic[A]):
 
     @abc.abstractmethod
     def amount(self, calibration: Calibration | None) -> A:
-        """Return what one release costs; None stands for a step without a valid claim."""
+        """Return the cost of one release, or None for a step without a valid claim."""
 
     @abc.abstractmethod
     def sequential(self, parts: Sequence[A]) -> A:
-        """Compose releases from the same rows; of no parts, the cost of nothing."""
+        """Compose releases from the same rows. No parts cost nothing."""
 
     @abc.abstractmethod
     def parallel(self, parts: Sequence[A]) -> A:
-        """Compose releases from disjoint rows; a part that may occur more than once is given twice."""
+        """Compose releases from disjoint rows. A part that may occur more than once is given twice."""
 
     def spread(self, parts: Sequence[A], rows: int) -> A:
         """Compose releases from disjoint rows, over which the rows of one unit may spread.
@@ -134,7 +136,7 @@ class Accountant(abc.ABC, Generic[A]):
 
     @abc.abstractmethod
     def loss(self, amount: A) -> PrivacyLoss | None:
-        """Return an amount as a loss under the accountant's relation and delta; None if there is no valid claim."""
+        """Return an amount as a loss under the accountant's relation and delta, or None without a valid claim."""
 
     def sample(self, part: A, rate: Fraction) -> A:
         """Bound releases from a sample that each unit is in with probability `rate`, for one unit added or removed.
@@ -144,7 +146,7 @@ class Accountant(abc.ABC, Generic[A]):
         return self.amount(None)
 
     def sample_of_rows(self, part: A, rate: Fraction, rows: int) -> A:
-        """Bound releases from a sample that each row is in with probability `rate`, for a unit of so many, above 1.
+        """Bound releases from a sample that takes each row with probability `rate`, for a unit of several rows.
 
         Where no ids tell whose a row is, some of a unit's rows may be in a sample, and others not. By default nothing
         is claimed.
@@ -161,7 +163,7 @@ class Accountant(abc.ABC, Generic[A]):
         return self.sequential([part] * times)
 
     def release(self, calibration: Calibration | None) -> A:
-        """Return what one release costs, if the notion has a claim for units as the calibration's."""
+        """Return the cost of one release, if the notion has a claim for the calibration's unit."""
         claimed = self.of_units or calibration is None or calibration.by == ONE_ROW
         return self.amount(calibration if claimed else None)
 
@@ -171,38 +173,23 @@ class Accountant(abc.ABC, Generic[A]):
         return self.parallel(parts) if rows == 1 or not parts else self.spread(parts, rows)
 
     def amount_of(self, node: Node, plan: Plan) -> A:
-        """Return what all releases below a node cost at most."""
-        match node:
-            case Step():
-                return self.release(plan.calibration(node))
-            case Post():
-                return self.sequential([])
-            case Repeat():
-                return self.repeat(self.amount_of(node.part, plan), node.times)
-            case Sample():
-                return self.over_sample(self.amount_of(node.part, plan), node.rate, plan)
+        """Return an upper bound on the cost of all releases below a node."""
         parts = [self.amount_of(child, plan) for child in node.children]
-        match node:
-            case Sequential():
-                return self.sequential(parts)
-            case Either():
-                return self.either(parts)
-            case Parallel():
-                return self.over_parts(parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan)
-        raise InputError(f"a plan holds no {type(node).__name__}")
+        amount: A = kind_of(node).compose(node, parts, self, plan)
+        return amount
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
-        """Return what a plan costs at most, or None if some step has no valid claim under the relation."""
+        """Return an upper bound on a plan's cost, or None if some step has no valid claim under the relation."""
         return self.loss(self.amount_of(plan.root, plan))
 
     @property
     def spent(self) -> PrivacyLoss | None:
-        """What the plans opened so far cost at most, together."""
+        """An upper bound on the cost of all plans that were opened."""
         with self._lock:
             return self.loss(self.sequential(self._charged))
 
     def open(self, plan: Plan) -> Run:
-        """Charge a whole plan and return the run that may make its releases; refused, nothing is charged.
+        """Charge a whole plan and return the run that may make its releases. A refused plan is not charged.
 
         Raises
         ------
@@ -216,7 +203,7 @@ class Accountant(abc.ABC, Generic[A]):
         return Run(plan, self)
 
     def require_fit(self, plan: Plan) -> A:
-        """Return what a plan would be charged, if `open` would accept it now.
+        """Return the charge of a plan, if `open` would accept it now.
 
         Raises
         ------
@@ -248,27 +235,27 @@ class Accountant(abc.ABC, Generic[A]):
         PlanRefused
             If this accountant was unpickled or forked into another process.
         """
-        if self._process != os.getpid():
+        if self._process != this_process():
             raise PlanRefused(
                 "this accountant is a copy from another process and cannot spend its budget; "
                 "run where the accountant was made, or give each process its own share"
             )
 
     def __copy__(self) -> Accountant[A]:
-        """Return itself: a copy shares the budget."""
+        """Return itself, since a copy shares the budget."""
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Accountant[A]:
-        """Return itself: a copy shares the budget."""
+        """Return itself, since a copy shares the budget."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was spent and which budget it is."""
+        """Pickle the charges and the identity of the budget."""
         budget = type(self), self._token, self.relation.value, self.epsilon, self.delta
         return _revived, (*budget, list(self._charged), self._unit)
 
     def __repr__(self) -> str:
-        """Show the budget and what is spent of it."""
+        """Show the budget and the charges."""
         budget = "no limit" if self.epsilon is None else decimal_text(self.epsilon)
         return f"{type(self).__name__}({self.relation.value}, budget={budget}, spent={self.spent})"
 

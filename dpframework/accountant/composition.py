@@ -1,4 +1,4 @@
-"""How amounts that add up compose, under both relations: epsilons, and rhos.
+"""Composition under both relations of amounts that add up, such as epsilon and rho.
 
 **Units of several rows.** The same rules hold for the amounts of units of up to k rows. A release of pure epsilon R for
 k replaced rows, and A for k rows added or removed, is calibrated by what one row loses, R / k and A / k; of rho, by
@@ -43,12 +43,12 @@ def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
 
 
 def sequential(parts: Sequence[ByRelation]) -> ByRelation:
-    """Add up: every part is released from the same rows (McSherry 2009, Theorem 3)."""
+    """Add up, since every part is released from the same rows (McSherry 2009, Theorem 3)."""
     return ByRelation(_sum(p.add_or_remove_one for p in parts), _sum(p.replace_one for p in parts))
 
 
 def either(parts: Sequence[ByRelation]) -> ByRelation:
-    """Take the largest: one branch runs, chosen by what has been released before."""
+    """Take the largest, since one branch runs, chosen by earlier releases."""
     return ByRelation(_largest([p.add_or_remove_one for p in parts]), _largest([p.replace_one for p in parts]))
 
 
@@ -75,7 +75,7 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
 
 
 def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
-    """Return what releases of a pure epsilon cost from a sample that each row is in with a probability: amplified.
+    """Return the amplified cost of releases of a pure epsilon from a sample of rows.
 
     With S the outputs on a sample that the row is in, and N on the same sample without it, the neighbours' outputs are
     distributed as q S + (1 - q) N and N, averaged over the sample of the other rows. S is at most e**epsilon N, so the
@@ -101,7 +101,7 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
 
 
 def sampled_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-    """Return what releases cost a unit of several rows from a sample of rows that are drawn one by one.
+    """Return the cost to a unit of several rows of releases from a sample drawn row by row.
 
     In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
     epsilon / k, and f(epsilon / k) on a sample, with f(x) = log(1 + q (e**x - 1)). The unit's rows are added one after
@@ -118,12 +118,12 @@ def sampled_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
 
 
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """Return log(1 + rate (e**epsilon - 1)), rounded up; it is never more than epsilon."""
+    """Return log(1 + rate (e**epsilon - 1)), rounded up, which is never more than epsilon."""
     if epsilon > _LARGEST or epsilon == 0:
         return epsilon
     return min(epsilon, rounded_up(math.log1p(float(rate) * math.expm1(float(epsilon)))))
 
 
 def repeat(part: ByRelation, times: int) -> ByRelation:
-    """Multiply: the same part `times` times on the same rows."""
+    """Multiply, since the same part runs `times` times on the same rows."""
     return part.map(lambda amount: amount * times) if times else NOTHING

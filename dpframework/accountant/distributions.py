@@ -38,7 +38,7 @@ _FINE = 50.0  # the largest pure epsilon of an event for which rounding up to th
 @final
 @attrs.frozen
 class AnyPure:
-    """Any mechanism of a pure epsilon: the event that dominates them all (Kairouz, Oh and Viswanath 2015)."""
+    """Any mechanism of a pure epsilon, by the event that dominates them all (Kairouz, Oh and Viswanath 2015)."""
 
     epsilon: float
 
@@ -176,7 +176,7 @@ def _of_sample(event: SampledEvent, fine: bool) -> Any:
 
 
 def _furthest(whole: Any) -> int:
-    """Return an epsilon, in intervals, beyond which a distribution has next to no delta but that of infinite losses."""
+    """Return an epsilon, in intervals, beyond which nearly all delta is of infinite losses."""
     low = whole.get_delta_for_epsilon(_LARGEST_LOSS)
     furthest = 1.0
     while furthest < _LARGEST_LOSS and whole.get_delta_for_epsilon(furthest) > low + 1e-16:

@@ -27,7 +27,7 @@ from dpframework.mechanisms.base import Calibration
 
 @attrs.frozen
 class Events:
-    """One event under each relation (None: no valid claim), with the pure epsilons and rhos beside them."""
+    """One event under each relation (None for no valid claim), with pure epsilons and rhos beside them."""
 
     add_or_remove_one: Any | None
     replace_one: Any | None
@@ -94,7 +94,7 @@ class PLDAccountant(Accountant[Events]):
         return _any_of(composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts]))
 
     def sample(self, part: Events, rate: Fraction) -> Events:
-        """Return the event of the whole part on a sample; without one, any mechanism of its amplified epsilon."""
+        """Return the whole part's event on a sample, or else any mechanism of its amplified epsilon."""
         pure, zcdp = composition.sampled(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
         if part.add_or_remove_one is None:
             return Events(None, None, pure, zcdp)
@@ -123,7 +123,7 @@ LARGEST_PURE = 700  # of which the exponential is a number in double precision; 
 
 
 def _smallest(event: Any, delta: Fraction) -> float:
-    """Return the smaller epsilon of two: all events composed, or pure ones added to what the others come to.
+    """Return the smaller epsilon of composing all events and of adding pure ones to the others' total.
 
     A pure release adds its epsilon to every loss at most. That is never less than the composition of all, but for the
     rounding of losses; it is what is left for pure epsilons that are too large for a distribution.
@@ -137,7 +137,7 @@ def _smallest(event: Any, delta: Fraction) -> float:
 
 
 def _fit(events: Iterable[tuple[Any, int]]) -> bool:
-    """Tell whether a distribution can hold the pure epsilons of events, and of what is released from samples."""
+    """Tell whether a distribution can hold the pure epsilons of events and of releases from samples."""
     pure = Fraction(0)
     for event, times in events:
         if isinstance(event, SampledEvent) and not _fit(event.events):
@@ -149,7 +149,7 @@ def _fit(events: Iterable[tuple[Any, int]]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
-    """Return the epsilon of events, each with how often it occurs; all who read a plan ask for the same one.
+    """Return the epsilon of events with their numbers, cached, since every reader of a plan asks for the same.
 
     It is infinite where no distribution can hold their losses.
     """
@@ -206,7 +206,7 @@ def _composed(events: Sequence[Any | None]) -> Any | None:
 
 
 def _joined(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """Return the events with those that are known by a rho alone as one: rhos add up, without a loss."""
+    """Return the events with those known by a rho alone as one, since rhos add up without a loss."""
     rhos = [event.rho * times for event, times in counts.items() if isinstance(event, AnyRho)]
     others = {event: times for event, times in counts.items() if not isinstance(event, AnyRho)}
     return {**others, AnyRho(math.fsum(rhos) * (1 + 2**-50)): 1} if rhos else others
@@ -235,7 +235,7 @@ def _at_least(events: Mapping[Any, int], epsilon: float) -> int:
 
 
 def _pure_of(event: Any) -> float | None:
-    """Return epsilon of an event that tells two answers, as randomized response of that epsilon does; else None.
+    """Return epsilon of an event that tells two answers apart as randomized response does, else None.
 
     So does discrete Laplace noise on an integer that changes by 1: each output is epsilon likelier on one side.
     """

@@ -1,4 +1,4 @@
-"""Pure epsilon: exact rationals, added up (Dwork et al. 2006; McSherry 2009)."""
+"""Pure epsilon, added up as exact rationals (Dwork et al. 2006, McSherry 2009)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class PureAccountant(AdditiveAccountant):
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return 0: a pure loss holds in every study."""
+        """Return 0, since a pure loss holds in every study."""
         return Fraction(0)
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
-        """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""
+        """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:

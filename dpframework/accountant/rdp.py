@@ -39,7 +39,7 @@ FINEST = 1 << 20  # orders are multiples of one over this
 
 @attrs.frozen
 class OneRelease:
-    """What one release loses at every order, by its pure epsilon and its rho."""
+    """The loss of one release at every order, by its pure epsilon and its rho."""
 
     pure: ByRelation
     zcdp: ByRelation
@@ -51,19 +51,19 @@ class OneRelease:
 
 @attrs.frozen
 class Composed:
-    """What parts lose at every order, by a rule of `composition`."""
+    """The loss of parts at every order, by a rule of `composition`."""
 
     rule: Callable[[Sequence[ByRelation]], ByRelation]
     parts: tuple[Curve, ...]
 
     def at(self, order: Fraction) -> ByRelation:
-        """Compose what the parts lose at the order."""
+        """Compose the parts' losses at the order."""
         return self.rule([part.at(order) for part in self.parts])
 
 
 @attrs.frozen
-class Spread:
-    """What parts lose at every order, over which several rows of one unit may spread.
+class SpreadRows:
+    """The loss at every order of parts over which several rows of one unit may spread.
 
     With x the share of the unit's rows that a part gets, it loses at most min(x e, alpha x^2 r) <= x min(e, alpha r)
     under add-or-remove: in parts each counts as for one row. Under replace-one some of the rows in a part may be
@@ -76,26 +76,26 @@ class Spread:
     zcdp: ByRelation
 
     def at(self, order: Fraction) -> ByRelation:
-        """Compose what the parts lose at the order."""
+        """Compose the parts' losses at the order."""
         added = composition.parallel([part.at(order) for part in self.parts]).add_or_remove_one
         return ByRelation(added, OneRelease(self.pure, self.zcdp).at(order).replace_one)
 
 
 @attrs.frozen
 class Repeated:
-    """What a part loses that is released several times."""
+    """The loss of a part that is released several times."""
 
     part: Curve
     times: int
 
     def at(self, order: Fraction) -> ByRelation:
-        """Multiply what the part loses at the order."""
+        """Multiply the part's loss at the order."""
         return composition.repeat(self.part.at(order), self.times)
 
 
 @attrs.frozen
 class Sampled:
-    """What a part loses on a sample: no more than on all rows, nor than any mechanism of its amplified epsilon.
+    """The loss of a part on a sample, at most its loss on all rows or of any mechanism of its amplified epsilon.
 
     The divergence of mixtures with the same weights is at most the largest of theirs (van Erven and Harremoes 2014,
     Theorem 13). Mechanisms of an epsilon have a rho of epsilon**2 / 2.
@@ -112,16 +112,16 @@ class Sampled:
 
 
 #: A bound on the Renyi divergence, under both relations, as a function of the order.
-Curve: TypeAlias = OneRelease | Composed | Spread | Sampled | Repeated
+Curve: TypeAlias = OneRelease | Composed | SpreadRows | Sampled | Repeated
 
 
 NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
 
 
 def _composed(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
-    """Return what a curve's releases lose together in one of the two notions alone."""
+    """Return the loss of a curve's releases in one of the two notions alone."""
     match curve:
-        case OneRelease() | Spread() | Sampled():
+        case OneRelease() | SpreadRows() | Sampled():
             one: ByRelation = getattr(curve, notion)
             return one
         case Composed():
@@ -154,7 +154,7 @@ class RDPAccountant(Accountant[Curve]):
         return OneRelease(calibration.losses.pure, calibration.losses.zcdp)
 
     def sequential(self, parts: Sequence[Curve]) -> Curve:
-        """Add up, at every order; equal parts once, with their number."""
+        """Add up at every order, with equal parts once and their number."""
         counted = [part if times == 1 else Repeated(part, times) for part, times in Counter(parts).items()]
         return counted[0] if len(counted) == 1 else Composed(composition.sequential, tuple(counted))
 
@@ -177,9 +177,9 @@ class RDPAccountant(Accountant[Curve]):
         return Sampled(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
 
     def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
-        """See `Spread`."""
+        """See `SpreadRows`."""
         pure, zcdp = (composition.parallel([_composed(part, n) for part in parts]) for n in NOTIONS)
-        return Spread(tuple(parts), pure, zcdp)
+        return SpreadRows(tuple(parts), pure, zcdp)
 
     def either(self, parts: Sequence[Curve]) -> Curve:
         """Take the largest, at every order."""
@@ -190,7 +190,7 @@ class RDPAccountant(Accountant[Curve]):
         return Repeated(part, times)
 
     def loss(self, amount: Curve) -> PrivacyLoss | None:
-        """Return epsilon at the accountant's delta; where no release is charged its pure epsilon, it is zCDP's."""
+        """Return epsilon at the accountant's delta, by zCDP where no release is charged its pure epsilon."""
         order = order_for(self._charged[0] if self._charged else amount, self.relation, self.delta)
         if order is None:
             return None
@@ -203,7 +203,7 @@ class RDPAccountant(Accountant[Curve]):
 
 
 def conversion(order: Fraction, delta: Fraction) -> float:
-    """Return what an epsilon at delta is above the Renyi divergence at an order; never below 0.
+    """Return an epsilon at delta less the Renyi divergence at an order, never below 0.
 
     Examples
     --------
@@ -215,13 +215,13 @@ def conversion(order: Fraction, delta: Fraction) -> float:
 
 
 def epsilon_at(order: Fraction, divergence: Fraction, delta: Fraction) -> Fraction:
-    """Return the epsilon at delta of a Renyi divergence at an order; of nothing, 0."""
+    """Return the epsilon at delta of a Renyi divergence at an order, 0 for no divergence."""
     return converted_above(float(divergence) + conversion(order, delta)) if divergence else Fraction(0)
 
 
 @functools.lru_cache(maxsize=1024)
 def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | None:
-    """Return about the order at which an amount has its smallest epsilon at delta; None if it has none."""
+    """Return roughly the order at which an amount has its smallest epsilon at delta, or None if it has none."""
     if amount.at(Fraction(2)).under(relation) is None:
         return None
 
@@ -240,7 +240,7 @@ def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def best_order(cost: Callable[[Fraction], float]) -> Fraction:
-    """Return an order of a low cost: near the best power of two above 1, in steps of an eighth, then between these.
+    """Return an order of a low cost, near the best power of two above 1, refined in steps of an eighth.
 
     Any order is valid; one that is a little off costs a little. A pure release beside others gives the cost two
     valleys, one on either side of the order from which its own epsilon is less; steps tell the lower one.

@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy (zCDP): rho adds up, and becomes epsilon at the end (Bun and Steinke 2016).
+"""Zero-concentrated differential privacy (zCDP), where rho adds up and is converted last (Bun and Steinke 2016).
 
 Every composition rule of pure epsilon holds for rho too: sequential by Lemma 1.7, parallel and either because the
 Renyi divergence at every order is that of the part or branch concerned.
@@ -17,7 +17,7 @@ from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, converted_above
 from dpframework.mechanisms.base import Calibration
 
-_BESIDE = tuple(2 ** (k / 16) for k in range(-48, 49))  # orders that are tried, less 1, over about the best one, less 1
+_BESIDE = [2 ** (k / 16) for k in range(-48, 49)]  # orders that are tried, less 1, over about the best one, less 1
 
 
 @final
@@ -30,15 +30,15 @@ class ZCDPAccountant(AdditiveAccountant):
     samples_anew: ClassVar[bool] = True
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
-        """Compose as for one row: a part loses no more than its share of the rows (see `composition`)."""
+        """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        """Return the part's own rho: no theorem makes it smaller, and divergences of mixtures are no larger."""
+        """Return the part's own rho, since no theorem makes it smaller and mixtures diverge no more."""
         return ByRelation(part.add_or_remove_one, None)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-        """Return the part's own rho: some of the unit's rows lose no more than all."""
+        """Return the part's own rho, since some of the unit's rows lose no more than all."""
         return self.sample(part, rate)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
@@ -55,7 +55,7 @@ class ZCDPAccountant(AdditiveAccountant):
 
 @functools.lru_cache(maxsize=1024)
 def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon for rho at delta: dp-accounting's conversion from Renyi orders, or the closed form.
+    """Return an epsilon for rho at delta, by dp-accounting's conversion from Renyi orders or the closed form.
 
     Examples
     --------

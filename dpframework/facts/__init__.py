@@ -1,4 +1,4 @@
-"""What anyone may know: privacy amounts and relations, schemas, descriptions, errors, and how files are written."""
+"""Public facts, namely privacy amounts and relations, schemas, descriptions, errors, and file formats."""
 
 import lazy_loader
 

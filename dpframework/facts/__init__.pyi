@@ -28,6 +28,11 @@ from .errors import (
     RunStopped as RunStopped,
     nearest as nearest,
 )
+from .files import write_whole as write_whole
+from .json_text import parsed_json as parsed_json
+from .notebook import Shown as Shown
+from .output_text import csv_text as csv_text
+from .outputs import FileKind as FileKind
 from .parameters import (
     between_0_and_1 as between_0_and_1,
     from_0_to_1 as from_0_to_1,
@@ -56,12 +61,11 @@ from .schema import (
     MOST_ROWS as MOST_ROWS,
     Schema as Schema,
 )
-from .shortening import (
+from .shortener import (
     Shortener as Shortener,
     otherwise as otherwise,
     shortened as shortened,
 )
-from .shown import Shown as Shown
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,

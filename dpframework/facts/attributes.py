@@ -1,4 +1,4 @@
-"""Attributes: a column's name, kind, domain and view, all of them public; never data."""
+"""Attributes, which give a column's public name, kind, domain and view but hold no data."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import attrs
 from dpframework.facts.canonical import Form, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.printable import printable
 from dpframework.facts.toml import refuse_unknown
 from dpframework.facts.values import (
     finite_number,
@@ -21,6 +22,7 @@ from dpframework.facts.values import (
     listed,
     plain_number,
     positive_count,
+    printable_name,
     visible_text,
 )
 
@@ -52,7 +54,7 @@ def _as_cuts(cuts: Iterable[float]) -> tuple[float, ...]:
 # Not slotted: the cached properties need an instance dictionary.
 @attrs.frozen(slots=False)
 class Attribute(abc.ABC):
-    """A column's public facts: its name, kind, domain and view.
+    """A column's public facts, namely its name, kind, domain and view.
 
     Every value of the domain has a code, 0 to `size` - 1; where missing values are allowed, the last code is
     theirs.
@@ -80,7 +82,7 @@ class Attribute(abc.ABC):
 
     def __attrs_post_init__(self) -> None:
         """Check every fact, and say in the error which attribute is wrong."""
-        visible_text(self.name, "an attribute's name")
+        printable_name(self.name, "an attribute's name")
         if not isinstance(self.missing, bool):
             raise InputError(f"attribute '{self.name}': missing must be true or false")
         try:
@@ -90,7 +92,7 @@ class Attribute(abc.ABC):
 
     @abc.abstractmethod
     def _check(self) -> None:
-        """Validate and normalise the facts of this kind; an error need not name the attribute."""
+        """Validate and normalise the facts of this kind. An error need not name the attribute."""
 
     def _set(self, field: str, value: object) -> None:
         # Normalising while constructing is the one moment when a frozen instance may be written.
@@ -106,8 +108,13 @@ class Attribute(abc.ABC):
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """One readable, distinct text per code; missing's is "missing"."""
+        """One readable, distinct text for each code, with "missing" for missing values."""
         return self._domain_labels() + ((MISSING_LABEL,) if self.missing else ())
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The text that a file holds for each code: its label, unless that writes out what is not seen."""
+        return self.labels
 
     @property
     @abc.abstractmethod
@@ -116,7 +123,7 @@ class Attribute(abc.ABC):
 
     @property
     def domain_text(self) -> str:
-        """The public domain in a few words: the first of its values."""
+        """The public domain in a few words, by the first of its values."""
         more = [] if self.size <= _MOST_SHOWN else [f"and {self.size - _MOST_SHOWN} more"]
         return ", ".join([*self.labels[:_MOST_SHOWN], *more])
 
@@ -155,7 +162,7 @@ class Boolean(Attribute):
     kind: ClassVar[str] = "boolean"
 
     def _check(self) -> None:
-        """Accept: a Boolean has no facts of its own."""
+        """Accept, since a Boolean has no facts of its own."""
 
     def _domain_labels(self) -> tuple[str, ...]:
         return ("false", "true")
@@ -172,12 +179,13 @@ class Boolean(Attribute):
 @final
 @attrs.frozen(slots=False)
 class Categorical(Attribute):
-    """An attribute with a public list of values; a value's code is its position.
+    """An attribute with a public list of values. A value's code is its position.
 
     Attributes
     ----------
     values
-        At least one text, none blank, no two that are one value in a table: "1" and "1.0" are the same number.
+        At least one text, none blank, no two that are one value in a table: "1" and "1.0" are the same number. Its
+        label is the text with every character that is not seen written out: a line break as a backslash and an n.
 
     Examples
     --------
@@ -206,11 +214,20 @@ class Categorical(Attribute):
                     else f"values {known[form]!r} and {value!r} are one value in a table; keep one, or rename one"
                 )
             known[form] = value
+        if len(set(self._domain_labels())) < len(self.values):
+            raise InputError(
+                "two of its values read alike once characters that are not seen are written out; rename one"
+            )
         if self.missing and MISSING_LABEL in self.values:
             raise InputError(f"value {MISSING_LABEL!r} is the label of missing values; rename the value")
 
     def _domain_labels(self) -> tuple[str, ...]:
-        return self.values
+        return tuple(map(printable, self.values))
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The values, and the label of missing ones."""
+        return self.values + self.labels[len(self.values) :]
 
     def _domain_facts(self) -> dict[str, Any]:
         return {"values": list(self.values)}
@@ -316,7 +333,7 @@ _KINDS: dict[str, type[Attribute]] = {kind.kind: kind for kind in (Boolean, Cate
 
 
 def attribute_from_dict(form: object, position: int) -> Attribute:
-    """Read what `Attribute.to_dict` wrote; `position`, from 1, names an attribute that has no name."""
+    """Read the output of `Attribute.to_dict`. `position`, from 1, identifies an attribute without a name."""
     if not isinstance(form, Mapping):
         raise InputError(f"attribute number {position} must be a table of facts, written as [[attribute]]")
     name = form.get("name")

@@ -1,4 +1,4 @@
-"""The canonical form of a cell: the one value that it stands for, whatever file, column or type holds it.
+"""The canonical form of a cell, the one value that it stands for in any file, column or type.
 
 A cell's form follows from the cell alone. A row that is added to a table may change the type of a whole column (a
 missing value makes integers floats, a text makes numbers objects), and must not change what the other cells mean:
@@ -26,6 +26,10 @@ Form = float | str
 """A canonical form: a number, or a text that is none. Missing is None."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf(inity)?", re.IGNORECASE | re.ASCII)
+_ID = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+PLAIN = 60  # places on either side of the point up to which an id is written without an exponent
+MOST_POWER = 4_000  # digits of an exponent; a text with a longer one is no number
+EXACT = 1 << 53  # below this a float holds each whole number
 TRUTHS = {"false": 0.0, "true": 1.0}
 
 
@@ -64,7 +68,7 @@ def of_number(number: float) -> float | None:
 
 
 def numbers_of(form: float) -> tuple[float, ...]:
-    """Return the numbers that have a canonical form: itself, and perhaps the 32-bit float nearest to it."""
+    """Return the number that a canonical form stands for, and perhaps the nearest 32-bit float."""
     if form.is_integer() or math.isinf(form):
         return (form,)
     narrow = _narrow(form)
@@ -72,7 +76,7 @@ def numbers_of(form: float) -> tuple[float, ...]:
 
 
 def label_of(form: Form) -> str:
-    """Return a label that has a canonical form: a whole number without a point.
+    """Return a label's canonical form, a whole number without a point.
 
     Examples
     --------
@@ -85,23 +89,104 @@ def label_of(form: Form) -> str:
 
 
 def of_id(text: str) -> str:
-    """Return an id as a text: as `of_text`, but a number keeps all of its digits, since an id names one row.
+    """Return the canonical form of an id that is a text, one form for each number in any spelling.
+
+    An id names one person, so a number keeps all of its digits. A text that is no number is itself, without the space
+    around it; "007" is one, and neither case nor accents are changed. If the number has an exponent, and programs write
+    a whole float beyond 2^53 so, it is that float: "1.152921504606847e+18" is 2^60, as a column of floats holds it.
 
     Examples
     --------
     >>> of_id("9007199254740993.0"), of_id("1e3"), of_id(" 007 "), of_id("")
     ('9007199254740993', '1000', '007', '')
+    >>> of_id("1.152921504606847e+18") == of_id(str(2**60))
+    True
     """
     stripped = text.strip()
-    if not _NUMBER.fullmatch(stripped) or len(stripped) > 60:
+    number = _number_of(stripped)
+    if number is None:
         return stripped
-    number = Decimal(stripped)
-    if not number.is_finite() or abs(number.adjusted()) > 60:
-        return stripped
-    digits = f"{number:f}"
-    whole, _, fraction = digits.partition(".")
-    fraction = fraction.rstrip("0")
-    return "0" if number == 0 else f"{whole}.{fraction}" if fraction else whole
+    if "e" in stripped or "E" in stripped:
+        nearest = float(stripped)
+        if nearest.is_integer() and abs(nearest) >= EXACT and number == _number_of(repr(nearest)):
+            return id_of_whole(int(nearest))
+    return _spelled(*number)
+
+
+def id_of_whole(number: int) -> str:
+    """Return the canonical form of an id that is a whole number of any size.
+
+    Examples
+    --------
+    >>> id_of_whole(2**53 + 1), id_of_whole(-(10**400))
+    ('9007199254740993', '-1e400')
+    """
+    if abs(number) < 10 ** (PLAIN + 1):
+        return str(number)
+    return id_of_decimal(Decimal(number))  # exact, and quick where str(number) is refused
+
+
+def id_of_decimal(number: Decimal) -> str:
+    """Return the canonical form of an id that is a decimal number, not NaN.
+
+    Examples
+    --------
+    >>> id_of_decimal(Decimal("7.00")), id_of_decimal(Decimal("-0"))
+    ('7', '0')
+    """
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        return "-inf" if sign else "inf"
+    return _spelled(bool(sign), "".join(map(str, digits)), exponent)
+
+
+def id_of_float(number: float) -> str:
+    """Return the canonical form of an id that is a float, not NaN.
+
+    A whole number has its exact digits, and another is the shortest decimal number that reads back as it.
+
+    Examples
+    --------
+    >>> id_of_float(7.0), id_of_float(0.1), id_of_float(2.0**60), id_of_float(-math.inf)
+    ('7', '0.1', '1152921504606846976', '-inf')
+    """
+    if number.is_integer():
+        return id_of_whole(int(number))
+    written = repr(number)
+    return of_id(written) if "e" in written else written
+
+
+def _number_of(text: str) -> tuple[bool, str, int] | None:
+    """Return a number's sign, digits without zeros at either end and power of ten, or None for no number."""
+    found = _ID.fullmatch(text)
+    if found is None:
+        return None
+    sign, whole, fraction, power = found.groups(default="")
+    power = power.replace("e", "").replace("E", "").replace("+", "")
+    if len(power.lstrip("-0")) > MOST_POWER:
+        return None
+    digits = whole + fraction[1:]
+    exponent = int(f"{power[:1]}{power[1:].lstrip('0') or '0'}" if power.startswith("-") else power.lstrip("0") or "0")
+    return _reduced(bool(sign), digits, exponent - len(fraction[1:]))
+
+
+def _reduced(negative: bool, digits: str, exponent: int) -> tuple[bool, str, int]:
+    """Return the same number with no zero at either end of its digits."""
+    digits = digits.lstrip("0")
+    short = digits.rstrip("0")
+    return (negative, short, exponent + len(digits) - len(short)) if short else (False, "0", 0)
+
+
+def _spelled(negative: bool, digits: str, exponent: int) -> str:
+    """Write a number plainly, or with an exponent if it is very large or small. One number has one spelling."""
+    negative, digits, exponent = _reduced(negative, digits, exponent)
+    sign, last = "-" if negative else "", len(digits) + exponent
+    if abs(last - 1) > PLAIN:
+        return f"{sign}{digits}e{exponent}"
+    if exponent >= 0:
+        return f"{sign}{digits}{'0' * exponent}"
+    whole, fraction = (digits[:last], digits[last:]) if last > 0 else ("0", "0" * -last + digits)
+    return f"{sign}{whole}.{fraction}"
 
 
 def _narrow(number: float) -> float:

@@ -1,4 +1,4 @@
-"""Choices: settings with a few values, each of which has a name that files and callers write."""
+"""Choices, settings with a few values whose names files and callers write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpframework.facts.errors import InputError, nearest
 
 
 class Choice(enum.StrEnum):
-    """A setting with a few named values; `what` is what errors call it."""
+    """A setting with a few named values. Errors call it `what`."""
 
     _what: str
 

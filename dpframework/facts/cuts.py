@@ -1,4 +1,4 @@
-"""What cuts rows into disjoint parts: by value, from public facts and releases, never by position."""
+"""Cuts, which divide rows into disjoint parts by value, from public facts and releases, never by position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING_DERIVED: MadeOf = MappingProxyType({})
 
 
 def attributes_of(by: Cut) -> tuple[str, ...]:
-    """Return the names of the attributes that a cut is about; none if its descriptions do not say."""
+    """Return the names of the attributes of a cut, none if its descriptions do not say."""
     if isinstance(by, Attribute):
         return (by.name,)
     descriptions = by.descriptions if isinstance(by, Cases) else by
@@ -28,12 +28,12 @@ def attributes_of(by: Cut) -> tuple[str, ...]:
 
 
 def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
-    """Return the attributes that a cut depends on, those of a derived one in its place; none if it does not say."""
+    """Return the attributes that a cut depends on, with a derived one replaced by its own, none if it does not say."""
     return frozenset().union(*(made_of.get(name, {name}) for name in attributes_of(by)))
 
 
 def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
-    """Return what derived attributes depend on, with one more; one that does not say it may depend on any."""
+    """Return the attributes behind derived ones, with one more. One that does not say may depend on any."""
     sources = sources_of(cases, made_of)
     return {**made_of, derived.name: sources} if sources else made_of
 

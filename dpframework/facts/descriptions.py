@@ -1,4 +1,4 @@
-"""Literals and descriptions: logical formulas over one table's attributes, and the parts that they cut it into.
+"""Literals and descriptions, logical formulas over one table's attributes, and the parts that they define.
 
 Descriptions are public: they come from the schema and from releases. Evaluation is row by row: cells of `Cases` are
 disjoint, and a row is in one. A literal on a missing value neither holds nor fails (Kleene's three values).
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.printable import printable
 from dpframework.facts.schema import Schema
 
 Mask = NDArray[np.bool_]
 
 
 class Columns(Protocol):
-    """What a description is evaluated on: the schema, and one array of codes or raw values per attribute."""
+    """The schema and one array of codes or raw values for each attribute, on which descriptions are evaluated."""
 
     @property
     def schema(self) -> Schema:
@@ -42,14 +43,14 @@ class Columns(Protocol):
 
 
 class Description(abc.ABC):
-    """A logical formula over literals; a literal is the smallest description."""
+    """A logical formula over literals. A literal is the smallest description."""
 
     @abc.abstractmethod
     def holds(self, columns: Columns) -> Mask:
-        """Tell for each row whether the formula holds; a literal on a missing value does not hold."""
+        """Tell for each row whether the formula holds. A literal on a missing value does not hold."""
 
     def fails(self, columns: Columns) -> Mask:
-        """Tell for each row whether the formula's negation holds; that of a literal on a missing value does not."""
+        """Tell for each row whether the negated formula holds. A negated literal on a missing value does not."""
         return ~self.holds(columns)
 
     @abc.abstractmethod
@@ -62,7 +63,7 @@ class Description(abc.ABC):
 
 
 def as_descriptions(parts: Iterable[Description]) -> tuple[Description, ...]:
-    """Return descriptions as a tuple: the converter of an attrs field that keeps them."""
+    """Return descriptions as a tuple, as the converter of an attrs field."""
     return tuple(parts)
 
 
@@ -107,22 +108,22 @@ class Equals(Literal):
         return np.asarray(columns.codes(self.attribute) == self.code(columns.schema))
 
     def fails(self, columns: Columns) -> Mask:
-        """Compare codes: another value that is known, or any if the test is for missing ones."""
+        """Compare codes with other known values, or with all values if the test is for missing ones."""
         code, missing = self.code(columns.schema), columns.schema[self.attribute].missing_code
         codes = columns.codes(self.attribute)
         return np.asarray((codes != code) & (codes != missing) if missing not in (None, code) else codes != code)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"equals": [attribute, value]}."""
+        """Return the form {"equals": [attribute, value]}."""
         return {"equals": [self.attribute, self.value]}
 
     def __str__(self) -> str:
         """Write `attribute = value`."""
-        return f"{self.attribute} = {self.value}"
+        return printable(f"{self.attribute} = {self.value}")
 
 
 def threshold_text(threshold: float) -> str:
-    """Write a number to six digits if that is all of it, else in full: two thresholds never read alike.
+    """Write a number to six digits if that is exact, else in full, so that two thresholds never read alike.
 
     Examples
     --------
@@ -135,7 +136,7 @@ def threshold_text(threshold: float) -> str:
 
 @attrs.frozen
 class Below(Literal):
-    """The numeric attribute is below a threshold; read off the codes where the threshold is a public cut.
+    """The numeric attribute is below a threshold, read from the codes where the threshold is a public cut.
 
     Examples
     --------
@@ -170,7 +171,7 @@ class Below(Literal):
         return np.asarray(columns.values(self.attribute) < self.threshold)
 
     def fails(self, columns: Columns) -> Mask:
-        """Compare codes where the threshold is on the grid, else raw values: a missing one is not a number."""
+        """Compare codes where the threshold is on the grid, else raw values. A missing value is not a number."""
         attribute = self.numeric(columns.schema)
         if self.threshold in attribute.interior_cuts:
             codes = columns.codes(self.attribute)
@@ -179,7 +180,7 @@ class Below(Literal):
         return np.asarray(columns.values(self.attribute) >= self.threshold)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"below": [attribute, threshold]}."""
+        """Return the form {"below": [attribute, threshold]}."""
         return {"below": [self.attribute, self.threshold]}
 
     def __str__(self) -> str:
@@ -189,7 +190,7 @@ class Below(Literal):
 
 @attrs.frozen
 class Not(Description):
-    """Holds where its part fails: for a literal, where the value is known and the literal does not hold."""
+    """Holds where its part fails. A negated literal holds where the value is known and the literal does not hold."""
 
     part: Description
 
@@ -206,16 +207,15 @@ class Not(Description):
         return self.part.literals()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"not": part}."""
+        """Return the form {"not": part}."""
         return {"not": self.part.to_dict()}
 
     def __str__(self) -> str:
         """Write a negated literal the way it is read."""
         if isinstance(self.part, Below):
             return f"{self.part.attribute} >= {threshold_text(self.part.threshold)}"
-        if isinstance(self.part, Equals):
-            return f"{self.part.attribute} != {self.part.value}"
-        return f"not ({self.part})"
+        part = self.part
+        return printable(f"{part.attribute} != {part.value}") if isinstance(part, Equals) else f"not ({part})"
 
 
 @attrs.frozen
@@ -229,12 +229,12 @@ class _Joined(Description):
     parts: tuple[Description, ...] = attrs.field(converter=as_descriptions)
 
     def holds(self, columns: Columns) -> Mask:
-        """Join what the parts tell, row by row."""
+        """Join the parts' answers, row by row."""
         masks = [part.holds(columns) for part in self.parts]
         return np.asarray(self.fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, self.of_none)
 
     def fails(self, columns: Columns) -> Mask:
-        """Join what the negated parts tell by the other word."""
+        """Join the negated parts' answers by the other word."""
         masks = [part.fails(columns) for part in self.parts]
         fold = np.logical_or if self.of_none else np.logical_and
         return np.asarray(fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, not self.of_none)
@@ -244,31 +244,31 @@ class _Joined(Description):
         return tuple(literal for part in self.parts for literal in part.literals())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return {"and": parts}, or {"or": parts}."""
+        """Return the form {"and": parts} or {"or": parts}."""
         return {self.word: [part.to_dict() for part in self.parts]}
 
     def __str__(self) -> str:
-        """Join the parts by the word; parts of the other word stand in brackets."""
+        """Join the parts by the word. Parts of the other word stand in brackets."""
         texts = (f"({p})" if isinstance(p, _Joined) and p.word != self.word else str(p) for p in self.parts)
         return f" {self.word} ".join(texts) or ("always" if self.of_none else "never")
 
 
 @attrs.frozen
 class And(_Joined):
-    """Holds where all its parts do; with no parts, everywhere."""
+    """Holds where all its parts do, and everywhere without parts."""
 
     word, of_none, fold = "and", True, np.logical_and
 
 
 @attrs.frozen
 class Or(_Joined):
-    """Holds where one of its parts does; with no parts, nowhere."""
+    """Holds where one of its parts does, and nowhere without parts."""
 
     word, of_none, fold = "or", False, np.logical_or
 
 
 def description_from_dict(form: Mapping[str, Any]) -> Description:
-    """Read what `Description.to_dict` wrote.
+    """Read the output of `Description.to_dict`.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
 
 @attrs.frozen
 class Cases:
-    """Disjoint cells: a row belongs to the first description that holds for it, else to the rest.
+    """Disjoint cells, where a row belongs to the first description that holds for it, else to the rest.
 
     With n descriptions there are n + 1 cells, the last one for the rows that none describes.
 

@@ -1,4 +1,4 @@
-"""The errors of dpframework: one sentence each, with cause and remedy, never a value of a private row."""
+"""The errors of dpframework, one sentence each with cause and remedy, and never a value of a private row."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 import traceback
 from collections.abc import Iterable
 from typing import Any
+
+from dpframework.facts.printable import printable_lines
 
 #: The most characters of a sentence: nobody reads a quoted value of thousands to its end.
 LONGEST = 2000
@@ -28,21 +30,21 @@ class DPFrameworkError(Exception):
     results: Any | None = None
 
     def __str__(self) -> str:
-        """Return the sentence; of a very long value that it quotes, the beginning and the end."""
-        text = _LONG_WORD.sub(r"\1...\2", super().__str__())
+        """Return the sentence, with a very long value shortened in its middle."""
+        text = _LONG_WORD.sub(r"\1...\2", printable_lines(super().__str__()))
         return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 class InputError(DPFrameworkError, ValueError):
-    """Bad input: a file, schema, study, parameter or name that cannot be used (exit code 2)."""
+    """Bad input, such as a file, schema, study, parameter or name that cannot be used (exit code 2)."""
 
 
 class NotOpened(InputError):  # noqa: N818 - the file was not
-    """A table that could not be opened, so that nothing of its rows was seen: there is no such file, for one."""
+    """A table that could not be opened, so that no row was seen, for example since there is no such file."""
 
 
 class DoesNotFit(InputError):  # noqa: N818 - the rows do not
-    """Rows that break what their owner asserts of them.
+    """Rows that break a statement of their owner.
 
     Attributes
     ----------
@@ -56,15 +58,15 @@ class DoesNotFit(InputError):  # noqa: N818 - the rows do not
 
 
 class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
-    """A plan that its checks refuse (exit code 1): nothing has been read and nothing spent."""
+    """A plan that its checks refuse (exit code 1). Nothing has been read and nothing spent."""
 
 
 class ReleaseRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
-    """A release that the accountant refuses: it changes nothing and spends nothing."""
+    """A release that the accountant refuses. It changes nothing and spends nothing."""
 
 
 class RunStopped(DPFrameworkError):  # noqa: N818 - so is a stop
-    """A run that an unexpected failure of a miner, or the user, stopped; `results` holds what was found before.
+    """A run stopped by an unexpected failure of a miner, or by the user. `results` holds the earlier results.
 
     Attributes
     ----------
@@ -102,6 +104,6 @@ def first_line(error: BaseException) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """Return where an error was raised, as " in trees.py, line 12"; nothing if it was not."""
+    """Return the place where an error was raised, such as " in trees.py, line 12", or nothing."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""

@@ -1,4 +1,4 @@
-"""Values as JSON content for a hash: exact, and the same for what is the same."""
+"""Values as JSON content for a hash, exact, and equal for equal values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def exact_form(value: Any, otherwise: Callable[[Any], Any]) -> Any:
-    """Return JSON content: of a number that is not whole the text, of what JSON does not know what is given for it.
+    """Return JSON content, with texts for numbers that are not whole and a given form for values unknown to JSON.
 
     Parameters
     ----------

@@ -6,19 +6,20 @@ import contextlib
 import hashlib
 import os
 import secrets
-import shutil
-import signal
 import stat
-import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.interrupts import interrupted_later, uninterrupted
+from dpframework.facts.limits import MOST_JSON_BYTES
+from dpframework.facts.outputs import FileKind, require_output
+from dpframework.facts.parts import Part, new_part_file, new_part_folder
 
 
 @contextlib.contextmanager
 def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
-    """Yield an empty folder next to `out`; what is written there moves to `out` if the block ends well.
+    """Yield an empty folder next to `out`. Its contents move to `out` if the block ends well.
 
     The folder is made before the block runs, so that an output that cannot be written is refused before any budget
     is spent. If it cannot be moved afterwards, it stays, and the error says where.
@@ -36,56 +37,102 @@ def staged(out: Path, names: Collection[str]) -> Iterator[Path]:
         If `out` is a file, holds anything, or cannot be written.
     """
     require_usable(out, names)
-    stage = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.part"
-    try:
-        stage.mkdir()
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
-    try:
-        yield stage
-    except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
-        raise
-    try:
-        require_usable(out, names)  # once more: another run may have written there meanwhile
+    with part_at(out.absolute(), new_part_folder, out) as part:
+        assert part.path is not None
+        yield part.path
         with uninterrupted():
-            if out.exists():
-                for written in sorted(stage.iterdir()):
-                    os.replace(written, out / written.name)
-                stage.rmdir()
-            else:
-                os.replace(stage, out)
-    except InputError as error:
-        raise InputError(f"{error}; what was to go there is in {stage}") from None
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}; what was to go there is in {stage}") from None
+            stage, part.path = part.path, None  # from here on it is not removed: it may have been paid for
+            _move(stage, out, names)
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Take no notice of Ctrl-C while what was paid for is written; that takes a moment."""
-    if threading.current_thread() is not threading.main_thread():  # it does not get Ctrl-C
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-
-
-def read_text(path: Path, expected: str | None = None) -> str:
-    """Return the text of a file in UTF-8; `expected` names the kind of file that is wanted, if it must be one.
+def part_at(place: Path, make: Callable[[Path], Part], called: Path) -> Iterator[Part]:
+    """Make an unfinished file or folder, and remove it unless it is moved to its place.
 
     Raises
     ------
     InputError
-        If there is no such file, or it cannot be read; names the file.
+        If it cannot be made; names the place as `called`.
+    """
+    part: Part | None = None
+    try:
+        with interrupted_later():
+            try:
+                part = make(place)
+            except OSError as error:
+                raise _unwritable(called, error) from None
+        yield part
+    finally:
+        try:
+            _end(part)
+        finally:  # once more: Ctrl-C may have come before the first call kept it back
+            _end(part)
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be written: {error.strerror}")
+
+
+def _end(part: Part | None) -> None:
+    with interrupted_later():
+        if part is not None:
+            part.end()
+
+
+def _move(stage: Path, out: Path, names: Collection[str]) -> None:
+    """Move the contents of a folder to their place. If that fails, they stay under a name that nobody removes."""
+    try:
+        require_usable(out, names)  # once more: another run may have written there meanwhile
+        if out.exists():
+            for written in sorted(stage.iterdir()):
+                os.replace(written, out / written.name)
+            stage.rmdir()
+        else:
+            os.replace(stage, out)
+        sync_folder(out.absolute().parent)
+    except (InputError, OSError) as error:
+        says = error if isinstance(error, InputError) else _unwritable(out, error)
+        kept = stage.with_name(f".{out.absolute().name}.{secrets.token_hex(4)}.kept")
+        with contextlib.suppress(OSError):
+            stage = stage.rename(kept)
+        raise InputError(f"{says}; what was to go there is in {stage}") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Synchronise a folder's list of files with the disk. Their contents are synchronised by themselves."""
+    with contextlib.suppress(OSError):  # some systems open no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_text(path: Path, expected: str | None = None, *, most: int = MOST_JSON_BYTES) -> str:
+    """Return the text of a file in UTF-8. `expected` names the kind of file that is wanted, if any.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    expected
+        The kind of file that is wanted, if it must be one; for errors.
+    most
+        The most bytes that it may have.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is larger, or it cannot be read; names the file.
     """
     remedy = f"; {expected} is expected" if expected else ""
     require_no_stream(path)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise InputError(f"{path}: is larger than the {most >> 20} MiB that such a file may have{remedy}")
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file{remedy}") from None
     except IsADirectoryError:
@@ -97,7 +144,7 @@ def read_text(path: Path, expected: str | None = None) -> str:
 
 
 def require_no_stream(path: Path) -> None:
-    """Refuse a pipe, a device or a socket: reading it may never end, and cannot be done again.
+    """Refuse a pipe, a device or a socket, since reading it may never end and cannot be repeated.
 
     Raises
     ------
@@ -140,8 +187,8 @@ def file_digest(path: Path, expected: str | None = None) -> bytes:
         raise InputError(f"{path}: cannot be read: {error.strerror}{remedy}") from None
 
 
-def write_whole(path: Path, content: str | bytes, *, called: Path | None = None) -> None:
-    """Write a file, on the disk when this returns; an older one of that name is untouched if that fails.
+def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, *, called: Path | None = None) -> None:
+    """Write a file to the disk. If that fails, an older file of that name is untouched.
 
     Parameters
     ----------
@@ -149,25 +196,45 @@ def write_whole(path: Path, content: str | bytes, *, called: Path | None = None)
         Where it is written.
     content
         Its text, in UTF-8, or its bytes.
+    kind
+        The kind of file that it is, and may replace; without one it replaces nothing.
     called
         What errors call it, if it is written where it will not stay.
 
     Raises
     ------
     InputError
-        If the file cannot be written.
+        If the file cannot be written, or would replace one of another kind.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise InputError(f"{called or path}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    held = content.encode() if isinstance(content, str) else content
+    assert kind is None or kind.holds(held), f"{kind.name} that could not be told, and so never be replaced"
+    require_output(path, kind)
+    with part_at(path, new_part_file, called or path) as part:
+        try:
+            with open(part.descriptor, "wb", closefd=False) as file:
+                file.write(held)
+                file.flush()
+                os.fsync(part.descriptor)
+            with interrupted_later():
+                assert part.path is not None
+                os.replace(part.path, path)
+                part.path = None
+        except OSError as error:
+            raise _unwritable(called or path, error) from None
+    sync_folder(path.absolute().parent)
+
+
+def require_writable(out: Path, names: Collection[str]) -> None:
+    """Refuse a folder that `staged` could not write, before a run is charged.
+
+    Raises
+    ------
+    InputError
+        As `staged`.
+    """
+    require_usable(out, names)
+    with part_at(out.absolute(), new_part_folder, out):
+        pass
 
 
 def require_usable(out: Path, names: Collection[str]) -> None:
@@ -178,7 +245,13 @@ def require_usable(out: Path, names: Collection[str]) -> None:
     InputError
         As `staged`.
     """
-    if not out.exists():
+    try:
+        linked, exists = out.is_symlink(), out.exists()
+    except (OSError, ValueError) as error:  # its name is too long, for one
+        raise InputError(f"{out}: cannot be written: {getattr(error, 'strerror', None) or 'it is no path'}") from None
+    if linked:
+        raise InputError(f"{out}: is a symbolic link; give the name of the folder that you mean")
+    if not exists:
         if not out.absolute().parent.is_dir():
             raise InputError(f"{out}: its parent folder does not exist; make it first")
         return

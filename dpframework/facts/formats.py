@@ -1,4 +1,4 @@
-"""The formats of files that machines write: JSON Schemas in the package, and what does not fit one, in a sentence."""
+"""The formats of files that machines write, with JSON Schemas in the package and one sentence for a misfit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.json_text import parsed_json
 
 
-def require_form(form: Any, package: str, file: str, definition: str | None = None) -> None:
+def require_form(
+    form: Any,
+    package: str,
+    file: str,
+    definition: str | None = None,
+    *,
+    more: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
     """Refuse JSON content that does not fit a format.
 
     Parameters
@@ -22,6 +30,8 @@ def require_form(form: Any, package: str, file: str, definition: str | None = No
         Where the JSON Schema is.
     definition
         One of its definitions, if not the whole of it is meant.
+    more
+        Adds to the schema what its file does not hold.
 
     Raises
     ------
@@ -31,7 +41,7 @@ def require_form(form: Any, package: str, file: str, definition: str | None = No
     from fastjsonschema import JsonSchemaValueException
 
     try:
-        _validator(package, file, definition)(form)
+        (_validator(package, file, definition) if more is None else _compiled(package, file, definition, more))(form)
         json.dumps(form, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InputError("holds half a character, which no other file can") from None
@@ -43,9 +53,16 @@ def require_form(form: Any, package: str, file: str, definition: str | None = No
 
 @functools.cache
 def _validator(package: str, file: str, definition: str | None) -> Callable[[Any], Any]:
+    return _compiled(package, file, definition, lambda schema: None)
+
+
+def _compiled(
+    package: str, file: str, definition: str | None, more: Callable[[dict[str, Any]], None]
+) -> Callable[[Any], Any]:
     import fastjsonschema
 
-    schema = json.loads(importlib.resources.files(package).joinpath(file).read_text(encoding="utf-8"))
+    schema = parsed_json(importlib.resources.files(package).joinpath(file).read_text(encoding="utf-8"))
+    more(schema)
     if definition is not None:
         schema = {"$schema": schema["$schema"], "$defs": schema["$defs"], "$ref": f"#/$defs/{definition}"}
     compiled: Callable[[Any], Any] = fastjsonschema.compile(schema, use_default=False)

@@ -1,4 +1,4 @@
-"""The packages that run: their distribution, their version, and the digest of all their code."""
+"""Installed packages, with their distribution, their version, and the digest of all their code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CODE_FILES = (".py", ".so", ".pyd")
 
 
 def place_of(package: str) -> Path | None:
-    """Return the folder of an imported package, or the file of a module; None for what has no file of its own.
+    """Return the folder of an imported package or the file of a module, or None if it has no file of its own.
 
     Such as a folder without `__init__.py`, which may hold anything beside what is imported from it.
     """
@@ -38,7 +38,7 @@ def _code_files(root: Path) -> list[str]:
     for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
         inner[:] = [name for name in inner if name != "__pycache__"]
         found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
-    return sorted(os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found)
+    return sorted([os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found])
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What the parameters of miners and mechanisms are checked by, so that a wrong one is refused in the same words.
+"""Checks of the parameters of miners and mechanisms, so that each mistake is refused in the same words.
 
 Validators check the value of an attrs field, which they name; wrap one in `attrs.validators.optional` where None is
 allowed. Converters change the value before that; attrs does not tell them what the field is called.
@@ -41,7 +41,7 @@ def one_of(known: Collection[str]) -> Validator:
 
 
 def is_whole_number(value: object, least: int = 1, most: int | None = None) -> TypeGuard[int]:
-    """Tell whether a value is an int within its bounds; a bool is none.
+    """Tell whether a value is an int within its bounds, which a bool is not.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def true_or_false(instance: Any, attribute: attrs.Attribute[Any], value: Any) ->
 
 
 def from_0_to_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validate a number from 0 to 1, both included: a threshold on a share, an index or a p-value."""
+    """Validate a number from 0 to 1, both included, such as a share, an index or a p-value."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InputError(f"{attribute.name} is {value!r}; a number from 0 to 1 is needed")
 
 
 def finite_from_0(what: str) -> Validator:
-    """Return a validator of a finite number that is not negative; `what` is what errors call it."""
+    """Return a validator of a finite number that is not negative. Errors call it `what`."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if not (math.isfinite(value) and value >= 0):
@@ -88,13 +88,13 @@ def finite_from_0(what: str) -> Validator:
 
 
 def between_0_and_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validate a share of which something is left for the rest: 0 and 1 are none."""
+    """Validate a share that leaves something for the rest, so not 0 or 1."""
     if not 0 < value < 1:
         raise InputError(f"{attribute.name} is {decimal_text(value)}; a number between 0 and 1 is needed")
 
 
 def share_of_budget(value: Amount) -> Fraction:
-    """Convert a share of a budget to an exact one; `between_0_and_1` validates it.
+    """Convert a share of a budget to an exact one, which `between_0_and_1` validates.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def share_of_budget(value: Amount) -> Fraction:
 
 
 def list_of_names(value: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Convert a list of names to a tuple; None, for the default names, stays None.
+    """Convert a list of names to a tuple. None, for the default names, stays None.
 
     Examples
     --------
@@ -120,14 +120,14 @@ def list_of_names(value: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def names_of(value: Iterable[str]) -> tuple[str, ...]:
-    """Convert names to a tuple; a text is refused, since its letters are never what was meant."""
+    """Convert names to a tuple. A text is refused, since nobody means its letters."""
     if isinstance(value, str):
         raise InputError(f"{value!r} is one text; give a list of names")
     return tuple(value)
 
 
 def named_once(what: str, names: Collection[str]) -> None:
-    """Refuse a list of attributes' names, which `what` calls it, that holds one of them twice.
+    """Refuse a list of attributes' names that holds one of them twice. Errors call it `what`.
 
     Raises
     ------

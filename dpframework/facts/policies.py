@@ -1,4 +1,4 @@
-"""What becomes of values that a schema does not hold: decided before the data is read, and so part of a plan."""
+"""The policies for values outside a schema, decided before the data is read, and so part of a plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dpframework.facts.choices import Choice
 
 
 class OutOfDomain(Choice, what="out_of_domain"):
-    """What to do with a value that the schema's domain does not hold.
+    """The policy for a value outside the schema's domain.
 
     `CLAMP` moves a number to the nearest bound and makes any other value missing. `MISSING` makes all of them missing.
     Both read every table. `ERROR` refuses the table.

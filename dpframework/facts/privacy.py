@@ -25,7 +25,7 @@ LARGEST = Fraction(10**100)  # that may be given: what is computed from it must 
 
 
 class Relation(Choice, what="relation"):
-    """The neighbouring relation: which two tables a privacy claim compares (dp-accounting's names).
+    """The neighbouring relation, which says which two tables a privacy claim compares (dp-accounting's names).
 
     Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence and the row count is secret; under
     `REPLACE_ONE` they differ in one row's content and the row count is public.
@@ -184,7 +184,7 @@ def rounded_up(value: float) -> Fraction:
 
 
 def last_digit(value: float | Fraction, digits: int) -> Fraction:
-    """Return what the last of so many significant digits of a positive number counts.
+    """Return the weight of the last of a number's significant digits.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def last_digit(value: float | Fraction, digits: int) -> Fraction:
 
 
 def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho of zCDP that costs at most epsilon at delta, in closed form; there may be a larger one.
+    """Return a rho of zCDP that costs at most epsilon at delta, in closed form. There may be a larger one.
 
     Rho costs rho + 2 sqrt(rho log(1 / delta)) (Bun and Steinke 2016, Proposition 1.3), which is epsilon where
     sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
@@ -221,7 +221,7 @@ NO_EPSILON = "no finite epsilon"
 
 @attrs.frozen(repr=False)
 class PrivacyLoss:
-    """What releases cost: pure epsilon, or epsilon with delta, and rho where one is known.
+    """The loss of releases, as pure epsilon or epsilon with delta, and as rho where one is known.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class PrivacyLoss:
 
     @property
     def zcdp(self) -> Fraction | None:
-        """Rho: the declared one, else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        """The declared rho, or else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
         if self.rho is not None:
             return self.rho
         return None if self.epsilon is None or self.delta else self.epsilon**2 / 2
@@ -275,7 +275,7 @@ class PrivacyLoss:
 
 @attrs.frozen
 class ByRelation:
-    """One amount of loss under each relation; None where there is no valid claim.
+    """One amount of loss under each relation, None where there is no valid claim.
 
     The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both travel together.
     """
@@ -298,7 +298,7 @@ class ByRelation:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, str | None]) -> ByRelation:
-        """Read what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         added, replaced = (None if (text := form[r.value]) is None else Fraction(text) for r in Relation)
         return cls(added, replaced)
 

@@ -1,4 +1,4 @@
-"""The schema: the public facts about a table (attributes, their kinds, domains and views); never data.
+"""The schema, which holds the public facts about a table (attributes, kinds, domains and views) but no data.
 
 Everything here is decided before the private table is opened, so every value in a schema may be shown,
 stored in a plan, and used in an error message.
@@ -19,14 +19,17 @@ import attrs
 from dpframework.facts.attributes import Attribute, View, attribute_from_dict
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.shown import html_table
+from dpframework.facts.notebook import html_table
+from dpframework.facts.outputs import FileKind
 from dpframework.facts.toml import begun_with, parsed_toml, refuse_unknown, toml_lines
 from dpframework.facts.typechecks import typechecked
-from dpframework.facts.values import listed, positive_count, visible_text
+from dpframework.facts.values import listed, positive_count, printable_name
 
 #: Of any table: rows are numbered, and those of a block counted, in 32 bits.
 MOST_ROWS = 2**31 - 1
-_SCHEMA_KEYS = ("rows", "max_rows", "inferred", "attribute")
+#: The files that `Schema.dump` writes.
+SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
+_SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "attribute")
 
 
 def _as_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
@@ -40,7 +43,7 @@ def _as_inferred(inferred: Iterable[str]) -> tuple[str, ...]:
 @final
 @attrs.frozen(slots=False)
 class Schema:
-    """The public facts about a table: its attributes, in column order, and what is public about its size.
+    """The public facts about a table, namely its attributes in column order and bounds on its size.
 
     Attributes
     ----------
@@ -50,14 +53,17 @@ class Schema:
         The public exact number of rows, or None where it is secret.
     max_rows
         A public upper bound on the number of rows, or None. No table has more than `MOST_ROWS`, 2,147,483,647.
+    about_rows
+        About how many rows there are, publicly known, or None: errors are compared with it. No claim and no noise
+        depends on it, so that it is no part of the fingerprint. The exact `rows` serves as well.
     inferred
         What was taken from private data to make this schema, one text each; empty if it was written by hand.
 
     Raises
     ------
     InputError
-        If a name occurs twice, there is no attribute, a count is below 1 or above `MOST_ROWS`, or `rows`
-        exceeds `max_rows`.
+        If a name occurs twice, there is no attribute, a count is below 1 or above `MOST_ROWS`, `rows` or `about_rows`
+        exceeds `max_rows`, or both of these two are given.
 
     Examples
     --------
@@ -73,6 +79,7 @@ class Schema:
     rows: int | None = None
     max_rows: int | None = None
     inferred: tuple[str, ...] = attrs.field(default=(), converter=_as_inferred)
+    about_rows: int | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Check the facts as a whole."""
@@ -85,15 +92,19 @@ class Schema:
             names = self.names
             twice = next(name for k, name in enumerate(names) if name in names[:k])
             raise InputError(f"attribute '{twice}' is listed twice; names must differ")
-        for field in ("rows", "max_rows"):
+        for field in ("rows", "max_rows", "about_rows"):
             if getattr(self, field) is not None:
                 object.__setattr__(self, field, positive_count(getattr(self, field), field))
                 if getattr(self, field) > MOST_ROWS:
                     raise InputError(f"{field} exceeds {MOST_ROWS:,}, the most rows that a table may have; give fewer")
         if self.rows is not None and self.max_rows is not None and self.rows > self.max_rows:
             raise InputError(f"rows = {self.rows} exceeds max_rows = {self.max_rows}")
+        if self.about_rows is not None and self.rows is not None:
+            raise InputError("about_rows is given beside rows, which is exact; give one of the two")
+        if self.about_rows is not None and self.max_rows is not None and self.about_rows > self.max_rows:
+            raise InputError(f"about_rows = {self.about_rows} exceeds max_rows = {self.max_rows}")
         for text in self.inferred:
-            visible_text(text, "each text in inferred")
+            printable_name(text, "each text in inferred")
 
     @functools.cached_property
     def _positions(self) -> dict[str, int]:
@@ -113,17 +124,19 @@ class Schema:
         """Return the attributes with their kinds and public domains, for a notebook."""
         size = f"exactly {self.rows:,} rows" if self.rows is not None else ""
         size = size or (f"at most {self.max_rows:,} rows" if self.max_rows is not None else "a secret number of rows")
+        size += f", about {self.about_rows:,}" if self.about_rows is not None else ""
         rows = [(a.name, type(a).__name__, a.domain_text, a.view or "") for a in self.attributes]
         return html_table(("attribute", "kind", "values", "view"), rows, f"Schema of a table of {size}")
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The SHA-256, in hex, of the schema's facts: equal schemas have equal fingerprints on every machine.
+        """The SHA-256, in hex, of the schema's facts. Equal schemas have equal fingerprints on every machine.
 
         What was inferred from data is part of the facts: a schema cannot lose that mark and pass for the
-        same.
+        same. `about_rows` is not: an approval holds although more rows have come.
         """
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        facts = {name: fact for name, fact in self.to_dict().items() if name != "about_rows"}
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def index(self, name: str) -> int:
@@ -139,7 +152,7 @@ class Schema:
         return self._positions[name]
 
     def __getitem__(self, name: str) -> Attribute:
-        """Return the attribute of that name; raise as `index` does."""
+        """Return the attribute of that name, or raise as `index` does."""
         return self.attributes[self.index(name)]
 
     def __contains__(self, name: object) -> bool:
@@ -203,6 +216,8 @@ class Schema:
             form["rows"] = self.rows
         if self.max_rows is not None:
             form["max_rows"] = self.max_rows
+        if self.about_rows is not None:
+            form["about_rows"] = self.about_rows
         if self.inferred:
             form["inferred"] = list(self.inferred)
         form["attribute"] = [attribute.to_dict() for attribute in self.attributes]
@@ -211,7 +226,7 @@ class Schema:
     @classmethod
     @typechecked
     def from_dict(cls, form: Mapping[str, Any]) -> Schema:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises
         ------
@@ -228,7 +243,7 @@ class Schema:
         Parameters
         ----------
         text
-            TOML: top-level `rows`, `max_rows`, `inferred`, and one `[[attribute]]` table each.
+            TOML: top-level `rows`, `max_rows`, `about_rows`, `inferred`, and one `[[attribute]]` table each.
         source
             What errors call the text; usually the file's name.
 
@@ -288,9 +303,9 @@ class Schema:
         Raises
         ------
         InputError
-            If the file cannot be written; an older file of that name is then untouched.
+            If the file cannot be written, or is there and is no schema; it is then untouched.
         """
-        write_whole(Path(path), self.dumps())
+        write_whole(Path(path), self.dumps(), SCHEMA_FILE)
 
 
 def read_schema(path: Path) -> Schema:
@@ -315,5 +330,6 @@ def _schema_of(form: Mapping[str, Any]) -> Schema:
         attributes=tuple(attribute_from_dict(entry, k) for k, entry in enumerate(entries, start=1)),
         rows=form.get("rows"),
         max_rows=form.get("max_rows"),
+        about_rows=form.get("about_rows"),
         inferred=form.get("inferred", ()),
     )

@@ -1,4 +1,4 @@
-"""Files in TOML as forms to fill in: what their keys may hold, and one sentence for each mistake.
+"""TOML files as forms to fill in, with the values that keys may hold and one sentence for each mistake.
 
 Schemas, study files and experiment files are read with these. `where` begins an error's sentence, such as
 "step 'tree': ".
@@ -18,6 +18,9 @@ from typing import Any
 
 from dpframework.facts.errors import DPFrameworkError, InputError, nearest
 from dpframework.facts.files import read_text
+from dpframework.facts.limits import MOST_KEY_PARTS, MOST_NESTED, MOST_TOML_BYTES
+from dpframework.facts.printable import is_printable
+from dpframework.facts.values import require_shallow, too_deep
 
 _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
 
@@ -39,34 +42,58 @@ def begun_with(where: str) -> Iterator[None]:
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Read a TOML file in UTF-8; `what` names the kind of file that is expected.
+    """Read a TOML file in UTF-8. `what` names the kind of file that is expected.
 
     Raises
     ------
     InputError
         If it cannot be read or is not TOML; names the file.
     """
-    text = read_text(path, f"{what} in TOML")
+    text = read_text(path, f"{what} in TOML", most=MOST_TOML_BYTES)
     with begun_with(f"{path}: "):
         return parsed_toml(text)
 
 
 def parsed_toml(text: str) -> dict[str, Any]:
-    """Return what the text of a TOML file holds.
+    """Return the contents of a TOML file's text.
 
     Raises
     ------
     InputError
-        If it is not TOML.
+        If it is not TOML, or larger or deeper than `facts.limits` says.
     """
+    if len(text) > MOST_TOML_BYTES:
+        raise InputError(f"is larger than the {MOST_TOML_BYTES >> 20} MiB that such a file may have")
+    _require_short_keys(text)
     try:
-        return tomllib.loads(text)
+        form = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"is not TOML: {error}") from None
     except RecursionError:
-        raise InputError("cannot be read: its tables or lists are nested too deep") from None
+        raise too_deep(MOST_NESTED) from None
     except ValueError:  # Python reads no whole number of more than 4,300 digits
         raise InputError("cannot be read: a number in it has thousands of digits") from None
+    require_shallow(form, MOST_NESTED)
+    return form
+
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+#: Texts and comments, which may hold anything; keys; and single parts. A text that is not closed is one too, so that
+#: no place of a file is looked at twice.
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+"*+|' + r"'''(?:[^']|'(?!''))*+'*+|#[^\n]*+|"
+    + rf"(?P<long>{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_KEY_PARTS}}})|{_PART}"
+    + r'|"(?:[^"\\\n]|\\.)*+|' + r"'[^'\n]*+",
+    re.DOTALL,
+)  # fmt: skip
+
+
+def _require_short_keys(text: str) -> None:
+    """Refuse a key of very many parts before Python reads it, in a time that grows with their square."""
+    if text.count(".") < MOST_KEY_PARTS:
+        return
+    if any(token["long"] is not None for token in _TOKEN.finditer(text)):
+        raise InputError(f"has a key of more than {MOST_KEY_PARTS} parts, separated by dots; give fewer")
 
 
 def toml_lines(form: Mapping[str, Any]) -> str:
@@ -88,12 +115,20 @@ def _toml_value(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            # A JSON string is a TOML string, but for DEL, which TOML wants escaped.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            # A JSON string is a TOML string, but for DEL, which TOML wants escaped, as is all that is not seen.
+            text = json.dumps(value, ensure_ascii=False)
+            return text if is_printable(text) else "".join(map(_toml_character, text))
         case list():
             return "[" + ", ".join(map(_toml_value, value)) + "]"
         case _:
             return repr(value)
+
+
+def _toml_character(character: str) -> str:
+    if is_printable(character):
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def resolved_path(text: str, folder: Path) -> Path:
@@ -122,7 +157,7 @@ def expanded(text: str) -> str:
     unset = _UNSET.search(found)
     if unset is not None:
         name = unset.group(1).strip("{}")
-        raise InputError(f"the path '{text}' uses the environment variable {name}, which is not set")
+        raise InputError(f"a text uses the environment variable {name}, which is not set")  # the text may be a key
     return found
 
 
@@ -161,7 +196,7 @@ def required_text(form: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def refuse_unknown(form: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Refuse a key that is not known, with the nearest one that is; `what` begins the sentence.
+    """Refuse an unknown key, and name the nearest known one. `what` begins the sentence.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The privacy unit: whom a claim protects. Neighbouring tables differ by one unit.
+"""The privacy unit, which says whom a claim protects. Neighbouring tables differ by one unit.
 
 A unit is one row, or whoever a column of ids names: a person with at most k rows. Then one unit more is at most k rows
 more. One unit in place of another is at most k rows that leave and at most k that come, as many of each only where the
@@ -21,6 +21,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.schema import Schema
+from dpframework.facts.values import printable_name
 
 MOST_ROWS = 10**6  # of a unit
 
@@ -31,7 +32,7 @@ ROWS_ASSERTED = "rows-per-unit-asserted"
 @final
 @attrs.frozen
 class PrivacyUnit:
-    """Whom a claim protects: one row, or whoever an id names, by at most so many rows.
+    """Whom a claim protects, one row or whoever an id names, by a bounded number of rows.
 
     Attributes
     ----------
@@ -51,9 +52,11 @@ class PrivacyUnit:
     rows: int = 1
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what names no column, and no number of rows."""
+        """Refuse an id that names no column, and a bad number of rows."""
         if self.id is not None and not (isinstance(self.id, str) and self.id.strip()):
             raise InputError(f"unit is {self.id!r}; give the name of the column whose values name units")
+        if self.id is not None:
+            printable_name(self.id, "the column that names units")
         if not is_whole_number(self.rows, most=MOST_ROWS):
             raise InputError(f"rows_per_unit is {self.rows!r}; a whole number from 1 to {MOST_ROWS} is needed")
 
@@ -84,7 +87,7 @@ class PrivacyUnit:
             raise InputError(f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more")
 
     def require_joined_by(self, ids: str | None, where: str = "") -> None:
-        """Refuse two views that are joined by other ids than the unit's; `where` begins the sentence.
+        """Refuse two views that are joined by other ids than the unit's. `where` begins the sentence.
 
         Raises
         ------
@@ -118,7 +121,7 @@ GROUPS = "the groups of the fit"
 
 
 def unit_of_groups(groups: object, rows: int) -> PrivacyUnit:
-    """Return whom a fit protects that is given groups, or None, as scikit-learn calls what tells whose a row is.
+    """Return the unit of a fit with scikit-learn's `groups`, or of one without.
 
     Raises
     ------
@@ -134,7 +137,7 @@ def unit_of_groups(groups: object, rows: int) -> PrivacyUnit:
 @final
 @attrs.frozen
 class UnitChange:
-    """What one unit does to the rows of a table.
+    """The largest change that one unit makes to the rows of a table.
 
     Attributes
     ----------

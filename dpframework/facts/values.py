@@ -1,4 +1,4 @@
-"""The small checks that the facts of a schema pass: texts, numbers, counts and lists, as a file may hold them.
+"""Small checks of the texts, numbers, counts and lists in a schema's facts.
 
 Each one takes a value and what it is, for the error's sentence.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.printable import is_printable, printable
 
 
 def visible_text(value: object, what: str) -> str:
@@ -27,8 +28,18 @@ def visible_text(value: object, what: str) -> str:
     return str(value)
 
 
+def printable_name(value: object, what: str) -> str:
+    """Return `value` if it is a text on one line of which every character is seen, else raise: for names."""
+    text = visible_text(value, what)
+    if not is_printable(text):
+        raise InputError(
+            f"{what} is '{printable(text)}', which holds a character that is not seen or moves others; rename it"
+        )
+    return text
+
+
 def finite_number(value: object, what: str) -> float:
-    """Return `value` as a finite float; -0.0 becomes 0.0, so that equal schemas print alike."""
+    """Return `value` as a finite float. -0.0 becomes 0.0, so that equal schemas print alike."""
     # bool is an Integral for Python, but `lower = true` in a file is a slip, not the number 1.
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{what} must be a number, not {type(value).__name__}")
@@ -51,15 +62,20 @@ def positive_count(value: object, what: str) -> int:
 
 
 def listed(value: object, what: str) -> tuple[Any, ...]:
-    """Return a list-like as a tuple; a text is refused, since its letters are never what was meant."""
+    """Return a list-like as a tuple. A text is refused, since nobody means its letters."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{what} must be a list, not {type(value).__name__}")
     return tuple(value)
 
 
 def as_texts(given: Iterable[str]) -> tuple[str, ...]:
-    """Return texts as a tuple: the converter of an attrs field that keeps them."""
+    """Return texts as a tuple, as the converter of an attrs field."""
     return tuple(given)
+
+
+def as_pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return names with texts as a tuple of pairs, as the converter of an attrs field."""
+    return tuple(dict(given).items())
 
 
 def plain_number(number: float) -> int | float:
@@ -76,3 +92,30 @@ def plain_number(number: float) -> int | float:
 def is_increasing(edges: tuple[float, ...]) -> bool:
     """Tell whether each number is below the next."""
     return all(low < high for low, high in itertools.pairwise(edges))
+
+
+def require_shallow(form: Any, most: int) -> None:
+    """Refuse tables and lists that are nested deeper than a limit.
+
+    Raises
+    ------
+    InputError
+        If they are. The sentence names no file.
+    """
+    level: list[Any] = [form]
+    for _ in range(most + 1):
+        level = [inner for outer in level for inner in _within(outer)]
+        if not level:
+            return
+    raise too_deep(most)
+
+
+def _within(value: Any) -> Iterable[Any]:
+    """Return the lists and tables directly in a value."""
+    values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [inner for inner in values if isinstance(inner, list | dict)]
+
+
+def too_deep(most: int) -> InputError:
+    """Return the error for nesting deeper than a limit."""
+    return InputError(f"is nested deeper than {most} levels")

@@ -1,4 +1,4 @@
-"""Mechanisms: what turns a query's answer into a release at a privacy loss."""
+"""Mechanisms, which turn a query's answer into a release at a privacy loss."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Integer points of the balls of the K-norm: how many there are, and one drawn uniformly (see `knorm`).
+"""Integer points of the balls of the K-norm, counted and drawn uniformly (see `knorm`).
 
 A *section* holds the integer vectors of one histogram whose entries add up to a total and whose negative entries add up
 to minus some depth at most. A *ball* of radius r is a product of sections over the histograms: of total 0 and depth r
@@ -25,13 +25,13 @@ _WORDS = 64  # drawn at once
 
 @final
 class WholeNumbers:
-    """Uniform whole numbers of any size, from a source's words of 64 bits: exact, by rejection."""
+    """Uniform whole numbers of any size, drawn exactly by rejection from words of 64 bits."""
 
     def __init__(self, randomness: Randomness) -> None:
         self._randomness, self._pool, self._bits = randomness, 0, 0
 
     def bits(self, number: int) -> int:
-        """Draw a number of so many uniform bits."""
+        """Draw a number of `number` uniform bits."""
         while self._bits < number:
             drawn = self._randomness.words(_WORDS)
             self._pool |= int.from_bytes(np.asarray(drawn, dtype="<u8").tobytes(), "little") << self._bits
@@ -48,7 +48,7 @@ class WholeNumbers:
         return found
 
     def subset(self, size: int, number: int) -> list[int]:
-        """Draw a uniform subset of 0, ..., size - 1 with so many elements, sorted (Floyd's algorithm)."""
+        """Draw a uniform sorted subset of 0, ..., size - 1 (Floyd's algorithm)."""
         chosen: set[int] = set()
         for last in range(size - number, size):
             found = self.below(last + 1)
@@ -56,7 +56,7 @@ class WholeNumbers:
         return sorted(chosen)
 
     def composition(self, total: int, parts: int, least: int) -> list[int]:
-        """Draw a uniform vector of so many whole numbers of at least `least`, 0 or 1, with that sum (stars, bars)."""
+        """Draw a uniform vector of whole numbers of at least `least`, 0 or 1, with that sum (stars and bars)."""
         if parts == 0:
             return []
         places = total + (1 - least) * parts
@@ -141,7 +141,7 @@ class Balls:
         return math.prod(section_size(size, total, depth) for size in self.sizes)
 
     def number(self, radius: int) -> int:
-        """Return how many points a ball has: the sum over k of h_k C(radius - k + D, D)."""
+        """Return the number of points of a ball, the sum over k of h_k C(radius - k + D, D)."""
         dimension = self.dimension
         return sum(h * comb(radius - k + dimension, dimension) for k, h in enumerate(self.h) if k <= radius)
 
@@ -189,7 +189,7 @@ class Balls:
 
 @functools.lru_cache(maxsize=64)
 def balls(sizes: tuple[int, ...], same_rows: bool) -> Balls:
-    """Return the balls, of which the h_k are computed once: they follow from public facts."""
+    """Return the balls with their h_k, computed once from public facts."""
     return Balls(sizes, same_rows)
 
 

@@ -1,4 +1,4 @@
-"""What a mechanism is: it states its loss, releases, says the log-density of an output, and predicts its error."""
+"""The base class of mechanisms, which state their loss, release, weigh an output and predict their error."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
@@ -28,13 +29,13 @@ LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales befor
 
 @attrs.frozen
 class Losses:
-    """What one release costs: pure epsilon and the rho of zCDP, each under both relations."""
+    """The cost of one release as pure epsilon and as the rho of zCDP, each under both relations."""
 
     pure: ByRelation
     zcdp: ByRelation
 
     def of_rows(self, rows: int) -> Losses:
-        """Return the losses for a group of rows, from those for one: epsilon by as many, rho by their square."""
+        """Return the losses for a group of rows from one row, epsilon times their number and rho times its square."""
         return self if rows == 1 else Losses(times(self.pure, Fraction(rows)), times(self.zcdp, Fraction(rows**2)))
 
 
@@ -98,6 +99,11 @@ class Calibration:
         return self.mechanism.variance(self)
 
     @property
+    def noise_law(self) -> NoiseLaw:
+        """The distribution of the noise of each real number released (see `Mechanism.noise_law`)."""
+        return self.mechanism.noise_law(self)
+
+    @property
     def preview(self) -> Preview:
         """How far a release will probably be from the exact answer (see `Mechanism.preview`)."""
         return self.mechanism.preview(self)
@@ -127,7 +133,7 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def _numbers(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return an answer of another type than int64 in 64 bits: floats, or int64."""
+        """Return an answer of another type than int64 in 64 bits, as floats or int64."""
         if array.dtype.kind not in "iufb":
             raise self._unusable(f"answered with {array.dtype}; numbers are needed")
         if array.dtype.kind == "b":  # truth values are no counts
@@ -157,9 +163,13 @@ class Mechanism(abc.ABC):
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
+    chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best one
     in_score_order: ClassVar[bool] = True  # whether, if it selects, a higher score is never the less likely choice
     needs_length: ClassVar[bool] = True  # whether noise depends on how many real numbers a query answers with
     assumptions: ClassVar[tuple[str, ...]] = ()
+    #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of
+    #: these. A run that is resumed reads its outputs from a file, and makes objects of no other class.
+    outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let a class that draws in its own way draw several outputs so too, unless it says how."""
@@ -176,7 +186,7 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return the mechanism that may lose, for one row, what this one may lose for a unit of so many rows.
+        """Return the mechanism that may lose for one row as much as this one for a unit of several rows.
 
         Its pure epsilon for a row is a `rows`-th of this one's, its rho the square of that (see `facts.unit`). By
         default there is none: a mechanism whose parameter is neither has no claim for units of several rows.
@@ -186,7 +196,7 @@ class Mechanism(abc.ABC):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise for a query under a relation; None where the query has no claim under it.
+        """Fix the noise for a query under a relation, or return None where the query has no claim under it.
 
         Parameters
         ----------
@@ -232,7 +242,7 @@ class Mechanism(abc.ABC):
         return Calibration(of_a_row, facts, scale, unit, losses.of_rows(by.rows), by, same_rows)
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return the lattice step for a query: 1 for integers, else a power of two far below the sensitivity."""
+        """Return the lattice step for a query, 1 for integers, else a power of two far below the sensitivity."""
         declared = facts.sensitivity(self.norm)
         if facts.integer or declared is None:
             return Fraction(1)
@@ -253,14 +263,14 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return what a release costs at that scale."""
+        """Return the cost of a release at that scale."""
 
     @abc.abstractmethod
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Draw an output for an exact answer."""
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
-        """Draw an output for each of several exact answers, independent of each other; by default one after another.
+        """Draw an independent output for each of several exact answers, by default one after another.
 
         What is asked of independent rows, or of the same rows in turn, has independent noise: outputs that are drawn in
         one call must have the joint distribution that they have one by one. A class with a `release` of its own does
@@ -270,7 +280,7 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability (or log-density) of an output, given an exact answer; -inf if impossible."""
+        """Return the log-probability (or log-density) of an output given an exact answer, -inf if impossible."""
 
     @abc.abstractmethod
     def preview(self, calibration: Calibration) -> Preview:
@@ -286,13 +296,23 @@ class Mechanism(abc.ABC):
         """
         raise InputError(f"{self.name} adds no noise to numbers, so that its releases have no variance")
 
+    def noise_law(self, calibration: Calibration) -> NoiseLaw:
+        """Return the distribution of the noise that is added to each real number, independent of the others.
+
+        Raises
+        ------
+        InputError
+            If it is none that is known.
+        """
+        raise InputError(f"{self.name} does not say how its noise is distributed; define Mechanism.noise_law")
+
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return dp-accounting's event for PLD accounting; None counts as any mechanism of the same pure epsilon."""
+        """Return dp-accounting's event for PLD accounting. None counts as any mechanism of the same pure epsilon."""
         return None
 
 
 def padding(facts: QueryFacts) -> Fraction:
-    """Return by what factor a real-valued sensitivity grows on the lattice.
+    """Return the factor by which a real-valued sensitivity grows on the lattice.
 
     Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point.
     """
@@ -303,7 +323,7 @@ def padding(facts: QueryFacts) -> Fraction:
 
 
 def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
-    """Return how many coordinates of an integer answer change at most, each by 1; None where that is not known."""
+    """Return how many coordinates of an integer answer change at most, each by 1, or None where unknown."""
     changes = {
         norm: declared.change.under(relation)
         for norm in Norm
@@ -317,7 +337,7 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
 
 
 def either_way(pair: ByRelation) -> ByRelation:
-    """Bound under replace-one what replacing a row changes, and what adding or removing one does.
+    """Bound under replace-one both a replacement and an addition or removal.
 
     Where that is not known (a public row count is needed), there is no bound.
     """
@@ -326,7 +346,7 @@ def either_way(pair: ByRelation) -> ByRelation:
 
 
 def doubled_at_most(pair: ByRelation) -> ByRelation:
-    """Bound a replace-one amount by twice the add-or-remove one: a replacement is a removal and an addition."""
+    """Bound a replace-one amount by twice the add-or-remove one, since it is a removal and an addition."""
     added, replaced = pair.add_or_remove_one, pair.replace_one
     if added is None:
         return pair
@@ -355,7 +375,7 @@ class PureMechanism(Mechanism):
     epsilon: Fraction = attrs.field(converter=positive)
 
     def for_rows(self, rows: int) -> Mechanism:
-        """Return the same mechanism with a share of epsilon: what a group of rows loses is the sum."""
+        """Return the same mechanism with a share of epsilon, since a group of rows loses the sum."""
         return attrs.evolve(self, epsilon=self.epsilon / rows)
 
     def scale(self, change: Fraction) -> Fraction:

@@ -16,7 +16,8 @@ import numpy as np
 
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
 from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
-from dpframework.mechanisms.laplace import from_lattice, to_lattice, with_noise
+from dpframework.mechanisms.laplace import to_lattice, with_noise
+from dpframework.mechanisms.laws import NormalLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
@@ -28,7 +29,7 @@ _FURTHEST = 14  # standard deviations; a Gaussian is further away with a probabi
 @final
 @attrs.frozen
 class DiscreteGaussianEvent:
-    """Discrete Gaussian noise on an integer that changes by 1: an event that dp-accounting has no class for."""
+    """Discrete Gaussian noise on an integer that changes by 1, for which dp-accounting has no event."""
 
     sigma: float
 
@@ -96,13 +97,13 @@ class Gaussian(Mechanism):
         return Losses(ByRelation(None, None), divided(change, 2 * scale))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Add noise to each coordinate; integers stay integers."""
-        exact = calibration.on_lattice(answer)
-        sigma = _lattice_deviation(calibration)
-        return from_lattice(exact + randomness.discrete_gaussian(exact.size, sigma).reshape(exact.shape), calibration)
+        """Add noise to each coordinate. Integers stay integers."""
+        # Of this class: a subclass with a `release` of its own draws several outputs by calling that.
+        (output,) = Gaussian.release_many(self, [answer], calibration, randomness)
+        return output
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
-        """Draw the noise of all coordinates of all answers at once: each has its own, independent of the others."""
+        """Draw the independent noise of all coordinates of all answers at once."""
         sigma = _lattice_deviation(calibration)
         return with_noise(answers, calibration, lambda size: randomness.discrete_gaussian(size, sigma))
 
@@ -117,7 +118,7 @@ class Gaussian(Mechanism):
         return float(-exact.size * _log_normalizer(sigma) - squares / (2 * sigma**2))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Mean absolute value and 95 % quantile of the noise; of integer noise the quantile is rounded up."""
+        """Return the noise's mean absolute value and 95 % quantile, rounded up for integer noise."""
         sigma = math.sqrt(calibration.scale)
         expected, within = sigma * math.sqrt(2 / math.pi), 1.959964 * sigma
         if calibration.facts.integer:
@@ -125,8 +126,12 @@ class Gaussian(Mechanism):
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def variance(self, calibration: Calibration) -> float:
-        """Return the scale: discrete Gaussian noise has at most the continuous variance (Canonne et al. 2020)."""
+        """Return the scale, since discrete Gaussian noise has at most the continuous variance (Canonne et al. 2020)."""
         return float(calibration.scale)
+
+    def noise_law(self, calibration: Calibration) -> NormalLaw:
+        """Return the continuous distribution."""
+        return NormalLaw(math.sqrt(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return one discrete Gaussian event a changed coordinate, where each is known to change by at most 1.
@@ -146,7 +151,7 @@ class Gaussian(Mechanism):
 
 
 def _fine_event(calibration: Calibration, relation: Relation, sigma: float) -> FineGaussianEvent | None:
-    """Return the event of noise on a fine lattice; None where the lattice is not fine, or nothing is claimed.
+    """Return the event of noise on a fine lattice, or None where the lattice is coarse or nothing is claimed.
 
     A slack of so little needs a deviation of thousands of lattice steps.
     """

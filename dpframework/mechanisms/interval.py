@@ -46,9 +46,10 @@ class ExponentialInterval(BoundedRange):
     """Draws a point of a public interval, with density growing in a piecewise constant score."""
 
     name: ClassVar[str] = "exponential-interval"
+    chooses: ClassVar[bool] = False
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return a lattice step far below the sensitivity, of integer scores too: a length's logarithm is none."""
+        """Return a lattice step far below the sensitivity, also for integers, since log-lengths are not."""
         return super().lattice_unit(attrs.evolve(facts, integer=False))
 
     def change(self, facts: QueryFacts) -> ByRelation:
@@ -67,7 +68,7 @@ class ExponentialInterval(BoundedRange):
         return _point(scores, first + int(randomness.integers(end - first, 1)[0]))
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-density at a point of the interval: that of the lattice point at or below it."""
+        """Return the log-density at a point, by the lattice point at or below it."""
         scores = _piecewise(answer, calibration)
         low, high = float(scores.breaks[0]), float(scores.breaks[-1])
         if not low <= float(output) <= high:
@@ -82,7 +83,7 @@ class ExponentialInterval(BoundedRange):
         return log_share - math.log((edges[piece + 1] - edges[piece]) * ((high - low) / POINTS))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """State the scale: the gap to the best score depends on how wide the best piece is."""
+        """State the scale. The gap to the best score depends on the width of the best piece."""
         scale = float(calibration.scale)
         within = f"{scale * math.log(20):.3g} + {scale:.3g} ln(range / width of the best piece)"
         text = f"a score within {within} of the best (95 %)"
@@ -98,14 +99,14 @@ def _piecewise(answer: Any, calibration: Calibration) -> PiecewiseScores:
 
 
 def _edges(scores: PiecewiseScores) -> NDArray[np.int64]:
-    """Return the first lattice point at or above each break, shape (pieces + 1,): 0, ..., POINTS."""
+    """Return the first lattice point at or above each break, shape (pieces + 1,), from 0 to POINTS."""
     low, high = scores.breaks[0], scores.breaks[-1]
     steps = (scores.breaks - low) / (high - low) * POINTS
     return np.asarray(np.ceil(steps).astype(np.int64))
 
 
 def _point(scores: PiecewiseScores, position: int) -> float:
-    """Return a lattice point: a function of the public bounds and of the position alone."""
+    """Return a lattice point from the public bounds and the position alone."""
     low, high = float(scores.breaks[0]), float(scores.breaks[-1])
     return low + (high - low) * (position / POINTS)
 
@@ -113,7 +114,7 @@ def _point(scores: PiecewiseScores, position: int) -> float:
 def _weights(
     scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pieces that have lattice points; and the score of each, plus scale times the log of their number.
+    """Return the pieces that have lattice points, with their scores plus scale times the log of their number.
 
     Both are rounded to lattice steps. Scores too large for 64-bit integers are clamped, which moves no two answers
     further apart.

@@ -1,4 +1,4 @@
-"""The K-norm mechanism: several histograms of the same rows at once, with noise in the shape of one row's change.
+"""The K-norm mechanism, which releases several histograms of the same rows with noise in the shape of one row's change.
 
 Source: Hardt and Talwar 2010, section 4, on integers and for all one-way marginals of a table. Assumes that the
 declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
@@ -72,7 +72,7 @@ _SPREADS = 2.3  # standard deviations within which noise of several lies with at
 @final
 @attrs.frozen
 class KNorm(PureMechanism):
-    """Integer noise for several histograms that count the same rows, in the shape of what one row can change.
+    """Integer noise for several histograms of the same rows, in the shape of the changes that one row can make.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class KNorm(PureMechanism):
     norm: ClassVar[Norm] = Norm.HISTOGRAMS
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse what is not several histograms of all rows, and too many cells."""
+        """Refuse answers that are not several histograms of all rows, and too many cells."""
         if not facts.histograms or all(declared.norm is not Norm.HISTOGRAMS for declared in facts.sensitivities):
             return "needs the sizes of the histograms that an answer is made of, and a sensitivity in their norm"
         if not facts.integer:
@@ -104,7 +104,7 @@ class KNorm(PureMechanism):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise; where it adds up to 0, there is no claim for rows that are added or removed.
+        """Fix the noise. Noise that adds up to 0 gives no claim for rows that are added or removed.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class KNorm(PureMechanism):
         return from_lattice(exact + noise.reshape(exact.shape), calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of an output; -inf if the differences have not the sums that noise has."""
+        """Return the log-probability of an output, or -inf if the noise would not have the right sums."""
         exact = calibration.on_lattice(answer)
         points = to_lattice(output, calibration)
         if points is None or points.shape != exact.shape:
@@ -152,7 +152,7 @@ class KNorm(PureMechanism):
         return -norm / scale - _log_normalizer(space, scale)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound the noise of the cell that has most: of one histogram exactly, else by its standard deviation."""
+        """Bound the noise of the noisiest cell, exactly for one histogram and else by its standard deviation."""
         space, scale = _space(calibration)
         if len(space.sizes) == 1:
             unit, chances = _of_one(space, scale)
@@ -164,7 +164,7 @@ class KNorm(PureMechanism):
         return Preview(expected, float(within), f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def variance(self, calibration: Calibration) -> float:
-        """Return the mean over all cells (see `cell_variances` for those of each histogram)."""
+        """Return the mean variance over all cells (`cell_variances` has each histogram's)."""
         each = np.array(cell_variances(calibration))
         return float(np.average(each, weights=calibration.facts.histograms))
 
@@ -183,7 +183,7 @@ def cell_variances(calibration: Calibration) -> tuple[float, ...]:
 
 
 def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction]]:
-    """Return groups of histograms for releases of their own, with shares of the budget: the least noise overall.
+    """Divide histograms into groups for separate releases, with the shares of the budget that give least noise.
 
     One radius serves a whole release, so that a large histogram makes the noise of small ones larger. A release of
     histograms with D = sum of (s - 1) at epsilon w has a total variance close to c / w**2, with c = (D+1) (D+2) times
@@ -230,7 +230,7 @@ def _root_of_variance(dimension: int, moments: float) -> float:
 
 
 def _second_moment(size: int) -> float:
-    """Return that of an entry of a uniform point with sum 0, and a positive part of 1 at most."""
+    """Return the second moment of an entry of a uniform point with sum 0 and a positive part of at most 1."""
     return 4 * (size - 1) * (2 * size - 1) / (size**2 * (size + 1) ** 2)
 
 
@@ -241,12 +241,12 @@ def _space(calibration: Calibration) -> tuple[Balls, float]:
 
 
 def _independent(space: Balls) -> bool:
-    """Return whether the entries of the noise are: of one histogram, whose sum is free."""
+    """Return whether the entries of the noise are independent, as for one histogram whose sum is free."""
     return len(space.sizes) == 1 and not space.same_rows
 
 
 def _geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
-    """Draw the sum of independent k >= 0, each with probability proportional to exp(-k / scale): Laplace ones."""
+    """Draw the sum of independent k >= 0, each of probability proportional to exp(-k / scale), as in Laplace noise."""
     found, lacking = 0, number
     while lacking:
         drawn = randomness.discrete_laplace(2 * lacking + 8, scale)

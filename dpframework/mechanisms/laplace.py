@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
+from dpframework.mechanisms.laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.results.noisy import discrete_laplace_variance
@@ -35,13 +36,13 @@ class _LatticeLaplace(PureMechanism):
         return times(declared.change, padding(facts))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Add noise to each coordinate; integers stay integers."""
-        exact = calibration.on_lattice(answer)
-        noisy = exact + randomness.discrete_laplace(exact.size, calibration.lattice_scale).reshape(exact.shape)
-        return from_lattice(noisy, calibration)
+        """Add noise to each coordinate. Integers stay integers."""
+        # Of this class: a subclass with a `release` of its own draws several outputs by calling that.
+        (output,) = _LatticeLaplace.release_many(self, [answer], calibration, randomness)
+        return output
 
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
-        """Draw the noise of all coordinates of all answers at once: each has its own, independent of the others."""
+        """Draw the independent noise of all coordinates of all answers at once."""
         return with_noise(
             answers, calibration, lambda size: randomness.discrete_laplace(size, calibration.lattice_scale)
         )
@@ -57,7 +58,7 @@ class _LatticeLaplace(PureMechanism):
         return float(exact.size * log_normalizer - np.abs(points - exact).sum() / b)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Mean and 95 % quantile of the noise's absolute value; of integer noise k it is an integer.
+        """Return the mean and 95 % quantile of the noise's absolute value, whole for integer noise.
 
         With q = exp(-1 / scale), the mean of |k| is 2 q / (1 - q**2), and Pr[|k| > m] = 2 q**(m + 1) / (1 + q).
         """
@@ -70,8 +71,12 @@ class _LatticeLaplace(PureMechanism):
         return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
 
     def variance(self, calibration: Calibration) -> float:
-        """Return that of discrete Laplace noise, in units of the answer."""
+        """Return the variance of discrete Laplace noise, in units of the answer."""
         return discrete_laplace_variance(calibration.lattice_scale) * float(calibration.unit) ** 2
+
+    def noise_law(self, calibration: Calibration) -> LaplaceLaw:
+        """Return the continuous distribution."""
+        return LaplaceLaw(float(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return one discrete Laplace event a changed coordinate, where each is known to change by at most 1.
@@ -146,13 +151,13 @@ def with_noise(answers: Sequence[Any], calibration: Calibration, draw: Callable[
 
 
 def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:
-    """Return lattice points as numbers, in their own shape; a single number as a Python number."""
+    """Return lattice points as numbers in their own shape, or a single Python number."""
     numbers = points if calibration.unit == 1 else points * float(calibration.unit)
     return numbers.item() if numbers.ndim == 0 else numbers
 
 
 def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | None:
-    """Return an output as lattice points; None if it is not on the lattice."""
+    """Return an output as lattice points, or None if it is not on the lattice."""
     output = np.asarray(output)
     if calibration.unit == 1 and output.dtype.kind in "iu":
         return np.asarray(output.astype(np.int64))

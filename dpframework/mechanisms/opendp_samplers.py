@@ -61,7 +61,7 @@ def _noisy_max(scale: float, gumbel: bool) -> Any:
 
 
 def _invoked(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
-    """Return what a measurement draws for an array: numbers of a kind of eight bytes."""
+    """Return the draws of a measurement for an array of eight-byte numbers."""
     call = _library()
     if call is None:  # another version of the binding keeps its functions elsewhere
         return np.atleast_1d(np.asarray(measurement(array), dtype=kind))
@@ -70,7 +70,7 @@ def _invoked(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArr
 
 @functools.cache
 def _library() -> Callable[[Any, Integers], bytes] | None:
-    """Return a function that invokes a measurement on an array and returns the bytes of what it draws."""
+    """Return a function that invokes a measurement on an array and returns the bytes of its draws."""
     try:
         from opendp._lib import FfiResult, FfiSlice, lib, unwrap
 

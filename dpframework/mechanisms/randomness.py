@@ -1,4 +1,4 @@
-"""Where randomness comes from: the operating system's generator and exact samplers, or a seed for experiments.
+"""Sources of randomness, the operating system's generator with exact samplers, or a seed for experiments.
 
 A real run draws integers: noise and selections through OpenDP's exact samplers (Canonne, Kamath and Steinke 2020),
 uniform integers from ChaCha20, keyed by the operating system. A seeded run draws from the same distributions by fast
@@ -37,14 +37,14 @@ GUARD_DIGITS = 10  # decimal, beyond what tells two of the numbers that are comp
 
 
 class Noise(enum.StrEnum):
-    """The noise that a noisy maximum adds: exponential (permute-and-flip) or Gumbel (exponential mechanism)."""
+    """The noise of a noisy maximum, exponential for permute-and-flip or Gumbel for the exponential mechanism."""
 
     EXPONENTIAL = "exponential"
     GUMBEL = "gumbel"
 
 
 class Randomness(abc.ABC):
-    """A source of the draws that mechanisms make; its scales are in units of the integer lattice."""
+    """A source of the draws that mechanisms make. Its scales are in units of the integer lattice."""
 
     private: bool
 
@@ -62,7 +62,7 @@ class Randomness(abc.ABC):
 
     @abc.abstractmethod
     def integers(self, below: int | Integers, size: int) -> Integers:
-        """Draw `size` integers, each uniformly from those in [0, below): one bound for all, or one for each."""
+        """Draw `size` integers uniformly from [0, below), with one bound for all or one for each."""
 
     @abc.abstractmethod
     def words(self, size: int) -> Words:
@@ -96,7 +96,7 @@ class Randomness(abc.ABC):
             number, bits = number << WORD_BITS | int(self.words(1).item()), bits + WORD_BITS
 
     def handed(self, assumptions: Iterable[str]) -> Randomness:
-        """Return what a mechanism with these assumptions may draw from.
+        """Return the source that a mechanism with these assumptions may draw from.
 
         All but the generator, unless it assumes real arithmetic: what it draws is then exact, whatever it is.
         """
@@ -137,7 +137,7 @@ class _WithoutGenerator(Randomness):
 
 @final
 class SystemRandomness(Randomness):
-    """Cryptographic randomness; OpenDP is imported at the first draw.
+    """Cryptographic randomness. OpenDP is imported at the first draw.
 
     No two processes draw the same numbers: a fork gets a new key, and so does a copy.
     """
@@ -149,21 +149,21 @@ class SystemRandomness(Randomness):
         return SystemRandomness, ()
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
-        """See `Randomness`; OpenDP's `make_laplace` on integers."""
+        """Draw as `Randomness` says, by OpenDP's `make_laplace` on integers."""
         return opendp_samplers.noise("laplace", scale, size)
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
-        """See `Randomness`; OpenDP's `make_gaussian` on integers."""
+        """Draw as `Randomness` says, by OpenDP's `make_gaussian` on integers."""
         return opendp_samplers.noise("gaussian", scale, size)
 
     def noisy_max(self, scores: Integers, scale: float, noise: Noise) -> int:
-        """See `Randomness`; OpenDP's `make_noisy_max` on integers."""
+        """Choose as `Randomness` says, by OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
         return opendp_samplers.noisy_max(scores, scale, gumbel=noise is Noise.GUMBEL)
 
     def integers(self, below: int | Integers, size: int) -> Integers:
-        """See `Randomness`; numpy's Generator rejects the bits that would favour some integers (Lemire 2019)."""
+        """Draw as `Randomness` says. numpy's Generator rejects bits that would favour some integers (Lemire 2019)."""
         return self.generator.integers(0, below, size)
 
     def words(self, size: int) -> Words:
@@ -187,7 +187,7 @@ def _newly_keyed() -> Any:
 
 
 def _rekey() -> None:
-    """Give every generator that a fork has copied a key of its own, in place: somebody may hold it."""
+    """Give every generator that a fork has copied a new key, in place, since somebody may hold it."""
     for source in _with_generators:
         source.generator.bit_generator.state = _newly_keyed().state
 
@@ -198,7 +198,7 @@ if hasattr(os, "register_at_fork"):  # where there is no fork, nothing is copied
 
 @final
 class SeededRandomness(Randomness):
-    """Reproducible draws for experiments: not private, and every result made with it says so.
+    """Reproducible draws for experiments. They are not private, and every result made with them says so.
 
     Parameters
     ----------
@@ -232,13 +232,13 @@ class SeededRandomness(Randomness):
         return self._generator.integers(0, 2**WORD_BITS, size, dtype=np.uint64)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
-        """See `Randomness`; the difference of two geometric variables."""
+        """Draw as `Randomness` says, as the difference of two geometric variables."""
         success = -np.expm1(-1.0 / scale)
         draws = self._generator.geometric(success, size=(2, size))
         return np.asarray(draws[0] - draws[1], dtype=np.int64)
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
-        """See `Randomness`; rejection from the discrete Laplace (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
+        """Draw by rejection from the discrete Laplace (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
         laplace_scale = float(np.floor(scale)) + 1.0
         drawn = np.zeros(0, dtype=np.int64)
         while len(drawn) < size:

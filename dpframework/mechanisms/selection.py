@@ -1,4 +1,4 @@
-"""Selections: the exponential mechanism and permute-and-flip.
+"""Selections by the exponential mechanism and by permute-and-flip.
 
 Both choose the candidate with the largest noisy score, q_i + z_i with independent z_i. Their loss depends on the spread
 S of a query's sensitivity: the largest difference between the changes of two candidates' scores. A row that raises
@@ -42,10 +42,11 @@ from dpframework.queries.base import Norm, QueryFacts
 
 @attrs.frozen
 class _ByScore(PureMechanism):
-    """Prefers outputs of a higher score; how many there are makes no difference to the noise."""
+    """Prefers outputs of a higher score, with noise that does not depend on their number."""
 
     norm: ClassVar[Norm] = Norm.LINF
     needs_length: ClassVar[bool] = False
+    chooses: ClassVar[bool] = True
 
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores."""
@@ -98,17 +99,26 @@ class _NoisyMax(_ByScore):
 
     @abc.abstractmethod
     def log_probability(self, scaled: NDArray[np.float64], chosen: int) -> float:
-        """Return that of choosing a position, for scores in units of the noise's scale."""
+        """Return the log-probability of a position, for scores in units of the noise's scale."""
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound the gap between the best score and the chosen one's (McSherry and Talwar 2007, Theorem 6)."""
+        """Bound the gap between the best score and the chosen one's.
+
+        A gap of t or more is likeliest where one candidate has the best score and all others are t below it: a choice
+        is the largest noisy score, so raising the candidates that are further below, or lowering those that are not so
+        far below, can only make it likelier. The gap stated is the largest that has a probability of 5 % there.
+        """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
             return Preview(
                 math.nan, math.nan, f"noise of scale {scale:.3g} on scores; the number of candidates is not known"
             )
-        expected, within = scale * math.log(max(size, 2)), scale * math.log(20 * max(size, 1))
+        expected, within = scale * math.log(max(size, 2)), scale * self.gap(size)
         return Preview(expected, within, f"a score within {within:.3g} of the best of {size} (95 %)")
+
+    @abc.abstractmethod
+    def gap(self, size: int) -> float:
+        """Return how far one of some candidates is below the best in 5 % of choices at most, in scales of the noise."""
 
 
 @final
@@ -126,11 +136,15 @@ class Exponential(_NoisyMax, BoundedRange):
         """Return the score's share of the exponential scores, as a logarithm."""
         return float(scaled[chosen] - np.log(np.exp(scaled).sum()))
 
+    def gap(self, size: int) -> float:
+        """Solve (m - 1) w / (1 + (m - 1) w) = 1/20 for w = exp(-gap), with m candidates."""
+        return math.log(19 * (size - 1)) if size > 1 else 0.0
+
 
 @final
 @attrs.frozen
 class PermuteAndFlip(_NoisyMax):
-    """Permute-and-flip, as the largest score with exponential noise: never worse than the exponential mechanism.
+    """Permute-and-flip, as the largest score with exponential noise, never worse than the exponential mechanism.
 
     Source: McKenna and Sheldon 2020; as a noisy maximum Ding et al. 2021. Pure epsilon only.
     """
@@ -142,9 +156,24 @@ class PermuteAndFlip(_NoisyMax):
         """See `permute_and_flip_log_probability`."""
         return permute_and_flip_log_probability(scaled, chosen)
 
+    def gap(self, size: int) -> float:
+        """Solve 1 - (1 - (1 - w)**m) / (m w) = 1/20 for w = exp(-gap), with m candidates.
+
+        The fraction is the probability of the best of m candidates whose others have the weight w: the integral in
+        `permute_and_flip_log_probability`. It falls as w grows, and w = 1 / (10 (m - 1)) leaves less than 1/20.
+        """
+        if size < 2:
+            return 0.0
+        low, high = 1 / (10 * (size - 1)), 1.0
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            best = -math.expm1(size * math.log1p(-middle)) / (size * middle) if middle < 1 else 1 / size
+            low, high = (middle, high) if best >= 1 - 1 / 20 else (low, middle)
+        return -math.log(low)
+
 
 def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) -> ByRelation:
-    """Return a change, and what it takes to pay for an error of the scores that grows with the noise's scale.
+    """Return a change plus the price of an error of the scores that grows with the noise's scale.
 
     Logarithms of weights are off by some `error`, whatever the scale: scores by error times scale. The scale is some
     change over epsilon, and that change is at most twice the largest of those returned (a row that moves between parts
@@ -164,7 +193,7 @@ def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) 
 
 
 def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
-    """Return what a mechanism of bounded range costs: spread / scale, and an eighth of its square as rho."""
+    """Return the cost of a mechanism of bounded range, spread / scale, and an eighth of its square as rho."""
     pure = doubled_at_most(divided(spread, scale))
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 

@@ -1,4 +1,4 @@
-"""Above threshold: the first of several counts that is above a public threshold (the sparse vector technique).
+"""Above threshold, the sparse vector technique, which finds the first of several counts above a public threshold.
 
 Source: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, Algorithm 1 with one positive outcome. The
 threshold gets noise once, each count gets noise of its own, and the position of the first count whose noisy value
@@ -78,14 +78,14 @@ class AboveThreshold(PureMechanism):
         return ByRelation(_sum(one.add_or_remove_one, two.add_or_remove_one), _sum(one.replace_one, two.replace_one))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
-        """Return the position; noise is drawn for all counts, so that the time it takes tells nothing."""
+        """Return the position. Noise is drawn for all counts, so that the time tells nothing."""
         counts = calibration.on_lattice(answer).ravel()[:-1]
         noise = randomness.discrete_laplace(counts.size + 1, calibration.lattice_scale)
         reached = np.flatnonzero(counts + noise[1:] >= self.threshold + noise[0])
         return int(reached[0]) if reached.size else counts.size
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of a position: a sum over the threshold's noise."""
+        """Return the log-probability of a position as a sum over the threshold's noise."""
         counts = calibration.on_lattice(answer).ravel()[:-1] - self.threshold
         chosen, scale = int(output), calibration.lattice_scale
         if not 0 <= chosen <= counts.size:

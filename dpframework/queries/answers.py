@@ -15,8 +15,8 @@ from dpframework.tables.engines import Engine, Rows
 
 @final
 @attrs.frozen
-class _Shown:
-    """A function of blocks that sees some of their attributes; it travels to where the rows are."""
+class _HidingFunction:
+    """A function of blocks that sees some of their attributes, and travels to the rows."""
 
     function: Callable[[Block], Any]
     names: frozenset[str]
@@ -28,18 +28,18 @@ class _Shown:
 @final
 @attrs.frozen
 class _EngineOfQuery:
-    """What a query uses of an engine; its functions see the attributes that it declares, and no others."""
+    """The part of an engine that a query uses, where functions see its declared attributes and no others."""
 
     _engine: Engine
     _names: frozenset[str]
 
     def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
         """See `Engine.map`."""
-        return self._engine.map(rows, _Shown(function, self._names))
+        return self._engine.map(rows, _HidingFunction(function, self._names))
 
     def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
         """See `Engine.counts`."""
-        return self._engine.counts(rows, [_Shown(function, self._names) for function in functions])
+        return self._engine.counts(rows, [_HidingFunction(function, self._names) for function in functions])
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
         """See `Engine.sum`."""
@@ -60,7 +60,7 @@ class _EngineOfQuery:
 
 
 def engine_of(query: Query, engine: Engine) -> Any:
-    """Return an engine as a query may use it: one that declares no attributes may read any."""
+    """Return an engine as a query may use it. A query that declares no attributes may read any."""
     names = frozenset(query.attributes)
     return _EngineOfQuery(engine, names) if names else engine
 
@@ -68,7 +68,7 @@ def engine_of(query: Query, engine: Engine) -> Any:
 def function_of(query: Query, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
     """Return a function of blocks as a query may ask it."""
     names = frozenset(query.attributes)
-    return _Shown(function, names) if names else function
+    return _HidingFunction(function, names) if names else function
 
 
 def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any]) -> Any:
@@ -82,11 +82,12 @@ def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any
     InputError
         If the query reads an attribute that it does not declare, and as it raises.
     """
-    return query.evaluate(engine_of(query, engine), rows, **inputs)
+    (answer,) = answers_of(engine, [(query, rows, inputs)])
+    return answer
 
 
 def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
-    """Return the exact answers of several queries: `answer_of` each.
+    """Return the exact answers of several queries, as `answer_of` returns each.
 
     Where a call of the engine costs a message, the counts of all are made in one; a query with an `evaluate` of its
     own is evaluated alone.
@@ -104,7 +105,7 @@ def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, A
         if engine.sends_messages and type(query).evaluate is Query.evaluate:
             counting[k] = query.counting(engine_of(query, engine), rows, **inputs)
         else:
-            answers[k] = answer_of(query, engine, rows, inputs)
+            answers[k] = query.evaluate(engine_of(query, engine), rows, **inputs)
     sent: dict[int, Any] = dict.fromkeys(counting)
     while sent:
         functions = {}

@@ -1,4 +1,4 @@
-"""What a query is, and how it declares its sensitivity."""
+"""The base class of queries, and the ways to declare a sensitivity."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.values import as_texts
 from dpframework.tables.blocks import Block
 
 
 class Norm(enum.StrEnum):
-    """How the change of an answer is measured; L2 sensitivities are given squared, so that they stay rational.
+    """The norm of an answer's change. L2 sensitivities are given squared, so that they stay rational.
 
     `HISTOGRAMS` is for answers that are several histograms, one after another (`QueryFacts.histograms`): the largest l1
     norm of the change of one. Who declares it says, too, that each of them counts every row once, so that a change has
@@ -62,7 +63,7 @@ class Sensitivity:
     replace_one: Fraction | None = attrs.field(default=None, converter=_size_or_none)
     rise: Fraction | None = attrs.field(converter=_size_or_none, kw_only=True)
     fall: Fraction | None = attrs.field(converter=_size_or_none, kw_only=True)
-    source: str = attrs.field(kw_only=True)
+    source: str = attrs.field(kw_only=True, converter=printable)
 
     @rise.default
     def _rise(self) -> Fraction | None:
@@ -89,7 +90,7 @@ class Sensitivity:
 
     @property
     def monotonic(self) -> bool:
-        """Whether adding a row moves all coordinates the same way: it never lowers one, or never raises one."""
+        """Whether a row that is added never lowers a coordinate, or never raises one."""
         return 0 in (self.rise, self.fall)
 
     @property
@@ -109,7 +110,7 @@ class Sensitivity:
 
     @property
     def spread(self) -> ByRelation:
-        """The largest difference between the changes of two coordinates: what a selection's loss depends on.
+        """The largest difference between the changes of two coordinates, on which a selection's loss depends.
 
         Adding a row moves every coordinate by something in [-fall, rise], an interval of length rise + fall; removing
         one, by something in its mirror image. Replacing one moves them by something in [-c, c] with c the change under
@@ -133,7 +134,7 @@ def _sizes(given: Iterable[int]) -> tuple[int, ...]:
 
 @attrs.frozen
 class QueryFacts:
-    """All that a plan holds of a query: enough to check and account, nothing that can be evaluated.
+    """The facts that a plan holds about a query, enough to check and account but not to evaluate.
 
     Attributes
     ----------
@@ -157,8 +158,8 @@ class QueryFacts:
         Whether it gathers something of each row, where other queries add up counts.
     """
 
-    name: str
-    text: str
+    name: str = attrs.field(converter=printable)
+    text: str = attrs.field(converter=printable)
     attributes: tuple[str, ...] = attrs.field(converter=as_texts)
     integer: bool
     answer_length: int | None
@@ -181,7 +182,7 @@ class QueryFacts:
 
 
 def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
-    """Return what a sensitivity in the l1 norm bounds: no other norm of a change, a rise or a fall is larger."""
+    """Return the sensitivities that follow from one in the l1 norm, since every other norm of a change is smaller."""
     power = 2 if norm is Norm.SQUARED_L2 else 1
 
     def raised(bound: Fraction | None) -> Fraction | None:
@@ -222,12 +223,12 @@ class Query(abc.ABC):
 
     @property
     def text(self) -> str:
-        """What the query asks, in a few words."""
+        """A description of the query in a few words."""
         return self.name
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that it may read: others are hidden from it (see `answers`). Empty if that may be any."""
+        """The attributes that it may read. Others are hidden from it (see `answers`). Empty if it may read any."""
         return ()
 
     @property
@@ -237,12 +238,12 @@ class Query(abc.ABC):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """What it declares, one a norm; a plan with an undeclared sensitivity is refused (DP004)."""
+        """The declared sensitivities, one for each norm. A plan without one is refused (DP004)."""
         return ()
 
     @property
     def rounding(self) -> Fraction:
-        """How far floating point may put a coordinate of its answer from the true one: selections pay for that.
+        """The largest error of a coordinate from floating point, which selections pay for.
 
         Mechanisms allow a few steps of their lattice, 2**-20 of the sensitivity, in any case. Declare this where the
         error grows with the rows, as that of a sum of real numbers does.
@@ -264,7 +265,7 @@ class Query(abc.ABC):
         return ()
 
     def facts(self) -> QueryFacts:
-        """Return what a plan holds of this query."""
+        """Return the facts that a plan holds about this query."""
         return QueryFacts(
             self.name,
             self.text,
@@ -279,21 +280,21 @@ class Query(abc.ABC):
 
     @abc.abstractmethod
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return counts over one block of rows; they are added up over blocks."""
+        """Return counts over one block of rows. The counts of all blocks are added up."""
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the answer, from counts over all rows."""
         return counts
 
     def candidates(self, **inputs: Any) -> Sequence[Any]:
-        """Return what a selection chooses among, in the order of the answer's coordinates.
+        """Return the candidates of a selection, in the order of the answer's coordinates.
 
         A selection releases one of these; without any it releases a position.
         """
         return () if self.answer_length is None else range(self.answer_length)
 
     def coordinates(self, answer: Any) -> NDArray[Any]:
-        """Return an answer as the numbers whose change the declared sensitivity bounds: what verification compares.
+        """Return an answer as the numbers whose change the sensitivity bounds, for verification.
 
         By default the answer itself. A query whose answer stands for more numbers than can be listed returns some of
         them, the same ones whatever the answer.
@@ -303,7 +304,7 @@ class Query(abc.ABC):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
-        """Yield what is to be counted on `rows`, and return the exact answer (private side only).
+        """Yield the counts to be made on `rows`, and return the exact answer (private side only).
 
         Each function that is yielded is summed over all blocks, and the sum is sent back. By default `count` is, and
         `answer` of it returned. The counts of several queries may then be made in one call of the engine.
@@ -312,7 +313,7 @@ class Query(abc.ABC):
         return self.answer(counts, **inputs)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Any:
-        """Return the exact answer on `rows` (private side only); by default from counts summed by the engine."""
+        """Return the exact answer on `rows` (private side only), by default from counts that the engine sums."""
         counting = self.counting(engine, rows, **inputs)
         try:
             function = next(counting)
@@ -324,7 +325,7 @@ class Query(abc.ABC):
 
 @attrs.frozen
 class Declared(Query):
-    """A query read back from a plan file: its facts, without the function."""
+    """A query read back from a plan file, with its facts but without its function."""
 
     name = "declared"
     declared: QueryFacts
@@ -332,11 +333,11 @@ class Declared(Query):
 
     @property
     def gathers(self) -> bool:
-        """What was read."""
+        """The declaration that was read."""
         return self.declared.gathers
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Return what was read."""
+        """Return the sensitivities that were read."""
         return self.of_unit
 
     def facts(self) -> QueryFacts:

@@ -1,4 +1,4 @@
-"""Counts of rows: one number, one attribute's histogram, several attributes' joint histogram."""
+"""Counts of rows, namely their number, one attribute's histogram, or several attributes' joint histogram."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import TILE, Block
-from dpframework.tables.counting import MANY, joint_codes, tally
+from dpframework.tables.tallies import MANY, joint_codes, tally
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def _histogram_sensitivities(moved: int) -> tuple[Sensitivity, ...]:
 
 
 def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities of counts over disjoint cells; if their number is unknown, of several.
+    """Return the sensitivities of counts over disjoint cells. An unknown number of cells counts as several.
 
     A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, monotonic. Replacing
     it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
@@ -41,7 +41,7 @@ def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
 
 
 class CellCounts(Query):
-    """The numbers of rows in disjoint cells: a row lies in one cell at most, whatever the cells are.
+    """The numbers of rows in disjoint cells, whatever the cells are.
 
     A subclass counts the rows of a block, and says how many cells there are where that is known before the run.
     """
@@ -156,7 +156,7 @@ def _codes(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 
 def _binned(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows; of one with bins of its own, from the raw values."""
+    """Return an attribute's codes for a block's rows, from the raw values if the attribute has bins of its own."""
     if not isinstance(attribute, Numeric) or block.schema[attribute.name] == attribute:
         return _codes(block, attribute)
     values = block.values(attribute.name)
@@ -165,14 +165,14 @@ def _binned(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
-    """Count a block's rows by the codes of an attribute: a tile of rows at a time, and no column is copied."""
+    """Count a block's rows by the codes of an attribute, tile by tile, without copying a column."""
     if block.rows < MANY:  # no more than a call of numpy, for those who count a few rows many times
         return np.bincount(_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
     return tally((_codes(tile, attribute) for tile in block.tiles()), attribute.size)
 
 
 def _rows_of_a_tile(cells: int) -> int:
-    """Return how many rows are worth a table of so many cells."""
+    """Return the number of rows that is worth a table of `cells` cells."""
     return max(TILE, 4 * cells)
 
 
@@ -227,7 +227,7 @@ class JointHistogram(CellCounts):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `histogram_sensitivities`; as one histogram of all rows, too: its change is the l1 change."""
+        """Return `histogram_sensitivities`, and the l1 change as one histogram of all rows."""
         declared = histogram_sensitivities(self.answer_length)
         if not self.histograms:
             return declared

@@ -1,4 +1,4 @@
-"""How far rows that are added move entropies: what several plugins' scores rest on.
+"""The largest change of an entropy when rows are added, which the scores of several plugins rest on.
 
 Everything is a sum over counts, with f(x) = x log2(x) and h(n, k) = f(n + k) - f(n): for N rows, of which n_s have the
 value s and n_sy the values s and y,

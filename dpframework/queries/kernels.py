@@ -1,4 +1,4 @@
-"""Numba kernels of queries: rows that sets have in common, and scores of matches made of such numbers.
+"""Numba kernels that count the rows two sets have in common, and score matches by these counts.
 
 Import them inside functions: numba takes 0.6 s to load.
 """
@@ -63,7 +63,7 @@ def count_common(
 
 @njit(nogil=True, cache=True, inline="always")
 def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tuple[int, int, int, int, int]:
-    """Return the rows where both tests hold, the left one only, the right one only, none; and where one is unknown."""
+    """Return the rows where both tests hold, the left one only, the right one only, neither, or one is unknown."""
     n11 = counts[i, j]
     n10 = counts[i, known_right] - n11
     n01 = counts[known_left, j] - n11
@@ -77,7 +77,7 @@ def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tu
 def match_scores(
     counts: NDArray[Any], known_left: Integers, known_right: Integers, target: float, cap: float, scores: Floats
 ) -> None:
-    """Fill in the scores of all matches, shape (2, left tests, right tests): same orientation, then opposite.
+    """Fill in the scores of all matches, shape (2, left tests, right tests), same orientation before opposite.
 
     Parameters
     ----------

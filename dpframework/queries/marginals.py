@@ -1,4 +1,4 @@
-"""All one-way marginals of a table: a histogram of each of several attributes, as one answer."""
+"""All one-way marginals of a table, a histogram of each of several attributes, as one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in common of pairs of tests, one of each view: counted as bits, or in tables where attributes have many values.
+"""Count the rows that pairs of tests of two views have in common, with bits or with tables.
 
 Sets are made of the binary digits of codes: these are fewer than tests. Of two sets of rows as bits, 64 rows take an
 instruction or two. A pair of attributes has as many pairs of sets as pairs of tests, so where these are many, each row
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import Description, Equals, Literal
 from dpframework.tables.blocks import Block
-from dpframework.tables.counting import joint_codes
+from dpframework.tables.tallies import joint_codes
 
 TILE = 1 << 16  # rows: their bits for all tests stay in the cache
 MOST_KEPT = 1 << 26  # bytes of sets that are kept from one choice to the next
@@ -33,7 +33,7 @@ Integers = NDArray[np.int64]
 
 @final
 @attrs.frozen(slots=False)
-class Side:
+class ViewTests:
     """The tests of a view, and the sets of rows that are counted for it.
 
     These are the tests, then where each attribute that may be missing is known, then everyone.
@@ -82,7 +82,7 @@ class Side:
         return found
 
     def words(self, block: Block) -> NDArray[np.uint64]:
-        """Return the sets as bits of a block's rows, shape (sets, words of 64 rows); bits of no row may be set too."""
+        """Return the sets as bits of a block's rows, shape (sets, words of 64 rows). Spare bits may be set too."""
         from dpframework.queries.kernels import fill_sets
 
         words = empty_words(self.number, block.rows)
@@ -105,7 +105,7 @@ class Side:
 
 
 def empty_words(sets: int, rows: int) -> NDArray[np.uint64]:
-    """Return the bits of so many empty sets of rows, in words of 64 rows."""
+    """Return the bits of empty sets of rows, in words of 64 rows."""
     return np.zeros((sets, -(-rows // 64)), dtype=np.uint64)
 
 
@@ -124,9 +124,15 @@ def pack(masks: NDArray[Any], words: NDArray[np.uint64]) -> None:
 
 
 def common_counts(
-    block: Block, left: Side, right: Side, known: Sequence[Description], *, everyone: bool, sets: Sets | None = None
+    block: Block,
+    left: ViewTests,
+    right: ViewTests,
+    known: Sequence[Description],
+    *,
+    everyone: bool,
+    sets: Sets | None = None,
 ) -> NDArray[np.int32]:
-    """Count a block's rows in each set of either side at once: of all rows, if asked, then within each known set.
+    """Count a block's rows in each set of either side at once, among all rows if asked, then in each known set.
 
     Sets that are in `sets` are not made again; those that are made are added, if there is room.
 
@@ -163,7 +169,7 @@ def common_counts(
     return counts
 
 
-def _tiles(block: Block, left: Side, right: Side, sets: Sets | None) -> Iterator[tuple[Block, Words, Words]]:
+def _tiles(block: Block, left: ViewTests, right: ViewTests, sets: Sets | None) -> Iterator[tuple[Block, Words, Words]]:
     """Yield a block's tiles with the sets of either side."""
     held = None if sets is None else sets.get(block)
     kept = [] if sets is None else list(sets.values())  # at once: another thread may add its block's
@@ -179,12 +185,16 @@ def _tiles(block: Block, left: Side, right: Side, sets: Sets | None) -> Iterator
         sets.setdefault(block, made)
 
 
-def _shape(left: Side, right: Side, pair: tuple[int, int]) -> tuple[int, int]:
+def _shape(left: ViewTests, right: ViewTests, pair: tuple[int, int]) -> tuple[int, int]:
     return left.attributes[pair[0]].size, right.attributes[pair[1]].size
 
 
 def _add_tables(
-    block: Block, left: Side, right: Side, masks: Sequence[Masks], tables: dict[tuple[int, int], NDArray[np.int64]]
+    block: Block,
+    left: ViewTests,
+    right: ViewTests,
+    masks: Sequence[Masks],
+    tables: dict[tuple[int, int], NDArray[np.int64]],
 ) -> None:
     """Add a block's rows within each mask to the tables of pairs of attributes."""
     sides = (left, 0), (right, 1)

@@ -1,4 +1,4 @@
-r"""Which tests of two views match: scored in rows, so that one row moves a score by 1 at most, whatever the table.
+r"""Matches of tests of two views, scored in rows, so that one row moves a score by 1 at most on any table.
 
 A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is a test of either view, in one of
 two orientations: both should hold for the same rows, or one just where the other does not. Of a match, B is the number
@@ -44,7 +44,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
 from dpframework.facts.schema import Schema
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.match_counts import Sets, Side, common_counts
+from dpframework.queries.match_counts import Sets, ViewTests, common_counts
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
 
@@ -59,7 +59,7 @@ Floats = NDArray[np.float64]
 
 
 def binary_tests(attribute: Attribute) -> list[Literal]:
-    """Return the tests of an attribute, of which none is another's negation; a missing value has no test.
+    """Return the tests of an attribute, without negations of each other. A missing value has no test.
 
     Examples
     --------
@@ -100,19 +100,19 @@ class Match:
 
     @property
     def sides(self) -> tuple[Description, Description]:
-        """What holds on either side."""
+        """The description of either side."""
         return self.left, Not(self.right) if self.opposite else self.right
 
     @property
     def parts(self) -> tuple[Description, Description]:
-        """What holds for the rows of B, and what for those of N: two disjoint descriptions."""
+        """The descriptions of the rows of B and of the rows of N, which are disjoint."""
         left, right = self.sides
         return And([left, right]), And([Not(left), self.right if self.opposite else Not(self.right)])
 
 
 @attrs.frozen(eq=False)
 class _Matches(Sequence[Match]):
-    """All matches of two lists of tests, in order of their scores; made when asked for."""
+    """All matches of two lists of tests in the order of their scores, made on demand."""
 
     left: tuple[Literal, ...]
     right: tuple[Literal, ...]
@@ -175,12 +175,12 @@ class MatchScores(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Say what is scored."""
+        """The score in words."""
         return f"rows by which each pair of tests surpasses a Jaccard index of {float(self.target):g}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those of both views."""
+        """The names of the attributes of both views."""
         return tuple(dict.fromkeys(a.name for a in (*self.left, *self.right)))
 
     @functools.cached_property
@@ -213,12 +213,12 @@ class MatchScores(CandidateScores):
         return _Matches(*self.tests, self._allowed)
 
     @functools.cached_property
-    def _sides(self) -> tuple[Side, Side]:
-        left, right = (Side(side, tuple(tuple(binary_tests(a)) for a in side)) for side in (self.left, self.right))
+    def _sides(self) -> tuple[ViewTests, ViewTests]:
+        left, right = (ViewTests(side, tuple(tuple(binary_tests(a)) for a in side)) for side in (self.left, self.right))
         return left, right
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int32]:
-        """Count this block's rows by pairs of tests and of what is known: of all rows, then within each known set."""
+        """Count this block's rows by pairs of tests, among all rows and then within each known set."""
         everyone, sets = inputs.get("everyone", True), inputs.get("sets")
         return common_counts(block, *self._sides, inputs.get("known", ()), everyone=everyone, sets=sets)
 
@@ -228,7 +228,7 @@ class MatchScores(CandidateScores):
         return self._listed(self._lowered(counts[0], counts[1:], self._scored(counts[0])))
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Floats:
-        """Score all matches; what is known to the last choice on these rows is remembered, and not counted again.
+        """Score all matches. Counts for the sets of the last choice on these rows are not made again.
 
         A score is a minimum, and one more known set adds one term to it: the scores so far are enough.
         """
@@ -272,7 +272,7 @@ class MatchScores(CandidateScores):
 @final
 @attrs.frozen(eq=False)
 class _Last:
-    """What was known to the last choice on some rows, and what came of it (private).
+    """The known sets and the counts of the last choice on some rows (private).
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class _Last:
 
 
 def rows_meant(schema: Schema) -> int:
-    """Return a public number of rows to plan for: that of the schema, or its bound where that is not a loose one.
+    """Return a public number of rows to plan for, the schema's `rows` or else a bound that is not loose.
 
     A bound of a million rows tells little of a table: as one of `LOOSE` it costs a larger table some choices, where a
     smaller one would be given so many that each of them is a lottery.
@@ -307,7 +307,7 @@ def rows_meant(schema: Schema) -> int:
 
 
 def choices_carried(epsilon: Fraction, schema: Schema, candidates: int, most: int) -> int:
-    """Return how many choices of a match an epsilon carries: a function of public facts alone.
+    """Return how many choices of a match an epsilon carries, from public facts alone.
 
     A choice by the exponential mechanism at epsilon e among m matches is within ln(m) / e rows of the best, roughly.
     As many choices share the epsilon as leave each within `WITHIN` of the rows, at least one.

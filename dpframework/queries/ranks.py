@@ -43,7 +43,7 @@ def as_quantile(value: Amount) -> Fraction:
 @final
 @attrs.frozen
 class QuantileScores(CandidateScores, WithinBounds):
-    """How far each point of a public grid is from being the quantile q of an attribute: minus a number of rows.
+    """Minus the distance in rows of each point of a public grid from the quantile q of an attribute.
 
     Each value counts as the grid's nearest point. With n rows that have a value, L(y) of them below the point y and
     U(y) at or below it, y is a quantile where L(y) <= q n <= U(y), and its score is -max(0, L(y) - q n, q n - U(y)).
@@ -80,7 +80,7 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     @functools.cached_property
     def steps(self) -> int:
-        """The number of steps of the grid: one less than its points."""
+        """The number of steps of the grid, one less than its points."""
         whole = self.lower.is_integer() and self.upper.is_integer() and self.upper - self.lower <= MOST_STEPS
         return int(self.upper - self.lower) if whole else MOST_STEPS
 
@@ -116,7 +116,7 @@ class QuantileScores(CandidateScores, WithinBounds):
         return np.bincount(nearest.clip(0, self.steps), minlength=self.answer_length)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
-        """Return the scores: exact integers, divided by the quantile's denominator at the end."""
+        """Return the scores as exact integers, divided by the quantile's denominator at the end."""
         part, whole = self.quantile.numerator, self.quantile.denominator
         upto = np.cumsum(counts)
         aim = part * int(upto[-1])

@@ -36,7 +36,7 @@ class CandidateScores(Query):
 @final
 @attrs.frozen
 class Supports(CandidateScores):
-    """The support of each of some descriptions: the number of rows that it holds for.
+    """The support of each of some descriptions, which is the number of rows that it holds for.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Supports(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Adding a row raises each support by 0 or 1; a replacement changes each by at most 1.
+        """The sensitivity. A row that is added raises each support by 0 or 1, a replacement changes it by 1 at most.
 
         The l1 sensitivity is attained where a row fits all descriptions; for disjoint ones a histogram's is lower.
         """
@@ -89,7 +89,7 @@ class Supports(CandidateScores):
 
 @attrs.frozen(eq=False)
 class PiecewiseScores:
-    """A score that is constant between breaks of an interval: the answer that an interval mechanism draws from.
+    """A score that is constant between breaks of an interval, for an interval mechanism.
 
     The breaks may be private values: the density they define is over the whole public interval, and no break is
     ever released.

@@ -37,7 +37,7 @@ def _bound(value: float) -> float:
 
 @attrs.frozen
 class WithinBounds(Query):
-    """What the queries of this module share: the attribute, and the bounds that its values are clamped to."""
+    """The attribute of a query, and the bounds that its values are clamped to."""
 
     integer = False
     attribute: Numeric = attrs.field(converter=_numeric)
@@ -67,7 +67,7 @@ class WithinBounds(Query):
         return (self.attribute.name,)
 
     def present(self, block: Block) -> NDArray[np.float64]:
-        """Return this block's values, clamped; those of rows that miss one are left out."""
+        """Return this block's clamped values, without rows that miss one."""
         values = block.values(self.attribute.name)
         return np.clip(values[~np.isnan(values)], self.lower, self.upper)
 
@@ -127,7 +127,7 @@ class BoundedSum(WithinBounds):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class; squared for the squared l2 norm."""
+        """The sensitivities of the class docstring, squared for the squared l2 norm."""
         ends = [Fraction(int(step)) * Fraction(self.step) for step in self._steps(np.array([self.lower, self.upper]))]
         reached = [*ends, *([Fraction(0)] if self.attribute.missing else [])]
         rise, fall, replaced = max(ends[1], Fraction(0)), max(-ends[0], Fraction(0)), max(reached) - min(reached)
@@ -160,7 +160,7 @@ class BoundedSum(WithinBounds):
 @final
 @attrs.frozen
 class BoundDistances(WithinBounds):
-    """How far the values are from the lower bound, and how far from the upper one: two sums, in widths of the range.
+    """The sums of the values' distances from the lower and from the upper bound, in widths of the range.
 
     With t = (value - lower) / (upper - lower), clamped to [0, 1], the answer is (sum of t, sum of 1 - t). Their sum is
     the number of rows that have a value, and the first one's share of it is where the mean lies between the bounds.
@@ -198,7 +198,7 @@ class BoundDistances(WithinBounds):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class."""
+        """The sensitivities of the class docstring, squared for the squared l2 norm."""
         source = "a row adds t to one sum and 1 - t to the other, with t in [0, 1]"
         return (
             Sensitivity(Norm.L1, 1, 2, fall=0, source=source),

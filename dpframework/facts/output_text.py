@@ -1,14 +1,16 @@
-"""What several commands write: the format that a file's name stands for, and CSV that no spreadsheet calculates."""
+"""The output of several commands, by the format of a file's name, with CSV that no spreadsheet calculates."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.printable import printable
 
 T = TypeVar("T")
 
@@ -33,8 +35,17 @@ def format_by_name(path: Path, formats: Mapping[str, T]) -> T:
     return formats[path.suffix.lower()]
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV; what a spreadsheet would take for a formula begins with an apostrophe.
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]], *, quoted: bool = False) -> str:
+    """Return rows as CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Parameters
+    ----------
+    header
+        The names of the columns.
+    rows
+        One cell a column.
+    quoted
+        Whether every text stands in quotes, and not only those that need them.
 
     Examples
     --------
@@ -43,11 +54,18 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     '=1+1,-1
     """
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
+    writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL)
+    writer.writerow([_cell(name) for name in header])
     writer.writerows([_cell(value) for value in row] for row in rows)
     return stream.getvalue()
 
 
+#: What a spreadsheet takes for the beginning of a formula, also in the wide forms of East Asian texts.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+
+
 def _cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(value) else text

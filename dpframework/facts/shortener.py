@@ -1,4 +1,4 @@
-"""Shorter descriptions: what others imply is left out, and tests on one attribute are put together.
+"""Shorten descriptions by leaving out implied parts and joining tests on one attribute.
 
 A description may come from a path through a tree, or from a union of such, where a later test says more than an earlier
 one: `LDL < 145 or LDL < 160` is `LDL < 160`. What is shortened holds for the same rows, on every table of the schema.
@@ -16,7 +16,7 @@ from dpframework.facts.schema import Schema
 
 
 def shortened(description: Description, schema: Schema) -> Description:
-    """Return a description of the same rows without what the rest of it implies.
+    """Return a description of the same rows without parts that the rest implies.
 
     One that holds everywhere becomes `And(())`, one that holds nowhere `Or(())`.
 
@@ -42,7 +42,7 @@ def shortened(description: Description, schema: Schema) -> Description:
 
 
 def otherwise(test: Literal, attribute: Attribute) -> Description:
-    """Return what holds for all rows that a test on an attribute does not hold for, those with no value included.
+    """Return the description of all rows for which a test does not hold, including missing values.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Shortener:
                 self._list(attribute, codes)
 
     def _cut(self, attribute: Numeric, tests: Mapping[Below, float], codes: Mapping[Equals, int]) -> None:
-        """Make a cell of each interval between thresholds, and the last one of what is missing."""
+        """Make a cell of each interval between thresholds, and a last one of missing values."""
         cuts = attribute.interior_cuts
         bins = {test: (code - 1, code) for test, code in codes.items() if code != attribute.missing_code}
         ends = {cuts[k] for both in bins.values() for k in both if 0 <= k < len(cuts)}
@@ -117,7 +117,7 @@ class Shortener:
                 self._cells[other] = known + 1
 
     def _list(self, attribute: Attribute, codes: Mapping[Equals, int]) -> None:
-        """Make a cell of each value that is tested, and one of all others; if that is one value, it has a test too.
+        """Make a cell of each tested value and one of all others, with a test if that is one value.
 
         Missing values always have a cell of their own.
         """
@@ -136,21 +136,21 @@ class Shortener:
         self._missing[attribute.name] = sum(of_missing)
 
     def shortened(self, description: Description) -> Description:
-        """Return a description of the same rows without what the rest of it implies."""
+        """Return a description of the same rows without parts that the rest implies."""
         short = self._where(self._all, description)
         if isinstance(short, Description):
             return short
         return And(()) if short else Or(())
 
     def contradicts(self, path: Iterable[tuple[Literal, bool]]) -> bool:
-        """Tell whether tests cannot have these outcomes together: whether no row is at the end of such a path."""
+        """Tell whether tests cannot have these outcomes together, so that no row is at the end of a path."""
         left = dict(self._all)
         for test, holds in path:
             left[test.attribute] &= self._cells[test] if holds else ~self._cells[test]
         return not all(left.values())
 
     def _where(self, possible: Mapping[str, int], description: Description) -> Description | bool:
-        """Shorten for rows whose cells are possible; return whether the description holds if that is known."""
+        """Shorten for rows whose cells are possible, or return whether the description holds if that is known."""
         test = _test(description)
         if test is None:
             kind, parts = _joined(description)
@@ -162,7 +162,7 @@ class Shortener:
     def _shorter(
         self, possible: Mapping[str, int], kind: type[And | Or], parts: Iterable[Description]
     ) -> Description | bool:
-        """Shorten what is joined.
+        """Shorten a joined description.
 
         The tests among the parts leave rows open: a conjunction's those that all of them hold for, a disjunction's
         those that none does. The other parts need to be right for these rows only.

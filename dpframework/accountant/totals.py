@@ -1,9 +1,10 @@
-"""A plan with its totals: in each notion of loss that has one."""
+"""A plan with its totals in each notion of loss that has one."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -16,9 +17,13 @@ from dpframework.facts.errors import PlanRefused, first_line
 from dpframework.facts.privacy import PrivacyLoss, decimal_text
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
+from dpframework.plan.preview import planned_parts
+from dpframework.results.error_bounds import ErrorBound
 
 if TYPE_CHECKING:
-    from dpframework.plan.verified import Verified
+    from dpframework.plan.verification_records import Verified
+
+A = TypeVar("A")
 
 #: The accountants that are always there.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)
@@ -26,7 +31,7 @@ BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, R
 
 @attrs.frozen
 class _Total:
-    """What releases cost at most in one notion of loss, or why its accountant could not say."""
+    """An upper bound on the loss of some releases in one notion, or the reason why there is none."""
 
     accountant: type[Accountant[Any]]
     loss: PrivacyLoss | None = None
@@ -49,8 +54,12 @@ class AccountedPlan(Plan):
 
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:
-        """The accountants that total it, one a notion of loss; those of a study's plan include plugins'."""
+        """The accountants of the totals, one for each notion. A study's plan includes plugins' accountants."""
         return BUILT_IN
+
+    def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
+        """Return the error bounds of each result's steps, by the result's name."""
+        return {part.name: part.bounds_of_steps() for part in planned_parts(self)}
 
     def total(self) -> PrivacyLoss:
         """Return the smallest valid total.
@@ -69,15 +78,43 @@ class AccountedPlan(Plan):
         return {name: loss for _, name, loss in sorted(finite, key=lambda one: one[0])}
 
     def smallest_total(self) -> PrivacyLoss | None:
-        """Return the smallest valid total; None if there is none, where `total` refuses."""
+        """Return the smallest valid total, or None where `total` refuses."""
         return next(iter(self.totals().values()), None)
 
     def failures(self) -> dict[str, str]:
         """Return why each accountant that fails on the plan does, by its name."""
         return {name: total.failure for name, total in self._totals.items() if total.failure is not None}
 
+    def amount(self, kind: type[Accountant[A]], node: Node) -> A | None:
+        """Return the most that all releases below a node cost, composed by an accountant, each node once.
+
+        Returns
+        -------
+        A or None
+            None if the plan's delta does not admit the notion.
+        """
+        accountant = self._reader(kind)
+        if accountant is None:
+            return None
+        if self.index.find(node) is None:
+            return accountant.amount_of(node, self)
+        key = kind, id(node)
+        if key not in self._amounts:
+            self._amounts[key] = accountant.amount_of(node, self)
+        amount: A = self._amounts[key]
+        return amount
+
+    def loss(self, kind: type[Accountant[Any]], node: Node) -> PrivacyLoss | None:
+        """Return `amount` as a loss, or None without a valid claim or if the delta does not admit the notion."""
+        accountant = self._reader(kind)
+        return None if accountant is None else accountant.loss(self.amount(kind, node))
+
+    @functools.cached_property
+    def _amounts(self) -> dict[tuple[type[Accountant[Any]], int], Any]:
+        return {}
+
     def losses(self, node: Node) -> dict[str, PrivacyLoss | None]:
-        """Return what all releases below a node cost at most, in each notion of loss whose accountant works."""
+        """Return upper bounds on the loss of all releases below a node, in each notion whose accountant works."""
         working = [total.accountant for total in self._totals.values() if total.failure is None]
         totals = [self._total(accountant, node) for accountant in working]
         return {total.accountant.name: total.loss for total in totals if total is not None}
@@ -90,9 +127,10 @@ class AccountedPlan(Plan):
         PlanRefused
             If the plan has no valid total.
         """
-        made = self._budgeted(self._totals[next(iter(self._required_totals()))].accountant)
-        assert made is not None  # it has a total
-        return made
+        kind = self._totals[next(iter(self._required_totals()))].accountant
+        delta = kind.delta_for(self.budget.delta)
+        assert delta is not None  # it has a total
+        return kind(self.relation, epsilon=self.budget.epsilon, delta=delta)
 
     def _required_totals(self) -> dict[str, PrivacyLoss]:
         known = self.totals()
@@ -102,21 +140,29 @@ class AccountedPlan(Plan):
 
     @functools.cached_property
     def _totals(self) -> dict[str, _Total]:
-        """The whole plan in each notion: composed once, since a plan does not change; a run composes its own charge."""
+        """The whole plan's total in each notion, composed once, since a plan does not change."""
         return {kind.name: total for kind in self.accountants if (total := self._total(kind, self.root)) is not None}
 
-    def _budgeted(self, kind: type[Accountant[Any]]) -> Accountant[Any] | None:
-        """Return an accountant with the plan's budget; None if the plan's delta does not admit the notion."""
-        delta = kind.delta_for(self.budget.delta)
-        return None if delta is None else kind(self.relation, epsilon=self.budget.epsilon, delta=delta)
+    def _reader(self, kind: type[Accountant[A]]) -> Accountant[A] | None:
+        """Return the accountant of the plan's totals, or None if the delta does not admit the notion."""
+        if kind not in self._readers:
+            delta = kind.delta_for(self.budget.delta)
+            self._readers[kind] = (
+                None if delta is None else kind(self.relation, epsilon=self.budget.epsilon, delta=delta)
+            )
+        return self._readers[kind]
+
+    @functools.cached_property
+    def _readers(self) -> dict[type[Accountant[Any]], Accountant[Any] | None]:
+        return {}
 
     def _total(self, kind: type[Accountant[Any]], node: Node) -> _Total | None:
-        """Compose what is below a node, whatever a plugin's accountant may do; None as `_budgeted`."""
+        """Compose the releases below a node, and turn any failure of a plugin's accountant into a reason."""
         try:
-            accountant = self._budgeted(kind)
+            accountant = self._reader(kind)
             if accountant is None:
                 return None
-            loss: object = accountant.loss(accountant.amount_of(node, self))
+            loss: object = accountant.loss(self.amount(kind, node))
         except (Exception, SystemExit) as error:
             return _Total(kind, failure=f"{type(error).__name__}: {first_line(error) or 'no reason given'}")
         if loss is None:

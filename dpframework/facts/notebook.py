@@ -1,13 +1,15 @@
-"""How things show themselves in a notebook: tables and texts in plain HTML, with every text escaped."""
+"""Notebook views as tables and texts in plain HTML, with every text escaped."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
 
+from dpframework.facts.printable import printable, printable_lines
+
 
 class Shown:
-    """What a notebook shows as it is printed."""
+    """A base class whose notebook view is its printed form."""
 
     __slots__ = ()
 
@@ -24,12 +26,12 @@ def html_text(text: str) -> str:
     >>> html_text("a < b")
     '<pre>a &lt; b</pre>'
     """
-    return f"<pre>{html.escape(text)}</pre>"
+    return f"<pre>{html.escape(printable_lines(text))}</pre>"
 
 
 def html_line(text: str, tag: str = "p") -> str:
     """Return a text as one element, such as a paragraph."""
-    return f"<{tag}>{html.escape(text)}</{tag}>"
+    return f"<{tag}>{html.escape(printable(text))}</{tag}>"
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:

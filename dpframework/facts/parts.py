@@ -1,0 +1,148 @@
+"""Unfinished files and folders, beside their place, locked while their process lives, removed by the next one.
+
+The system drops a lock with the process that holds it, however that ends. So a part that nobody has locked was left by
+a process that was killed, and whoever writes to that place next removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import final
+
+try:
+    import fcntl
+except ImportError:  # such a system removes no file that another process has open
+    fcntl = None  # type: ignore[assignment]
+
+#: How many processes may write to one place at once; a further one leaves a part behind if it is killed.
+PLACES = 4
+
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@final
+class Part:
+    """An unfinished file or folder that this process has locked. Make it while interrupts wait.
+
+    Attributes
+    ----------
+    path
+        Where it is; None once it is moved to where it stays, or removed.
+    descriptor
+        Of the open file; -1 once it is closed, or where a folder has none.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path: Path | None = path
+        self.descriptor = descriptor
+
+    def end(self) -> None:
+        """Remove the part if it is still there, and release the lock. A second call does nothing."""
+        path, descriptor = self.path, self.descriptor
+        self.path, self.descriptor = None, -1
+        if path is not None:
+            _remove(path)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def new_part_file(place: Path) -> Part:
+    """Make a file beside its place.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    return _new_part(place, lambda path: os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666))
+
+
+def new_part_folder(place: Path) -> Part:
+    """Make a folder beside its place.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+
+    def make(path: Path) -> int:
+        os.mkdir(path)
+        return os.open(path, os.O_RDONLY | _FLAGS) if fcntl is not None else -1
+
+    return _new_part(place, make)
+
+
+def _new_part(place: Path, make: Callable[[Path], int]) -> Part:
+    for path in _names(place):
+        _remove_left(path)
+        try:
+            descriptor = make(path)
+        except FileExistsError:  # of a process that lives
+            continue
+        except FileNotFoundError:
+            if not path.parent.is_dir():
+                raise
+            continue  # another process took the new folder for one that was left
+        if descriptor < 0 or (_lock(descriptor) is not False and _is_at(descriptor, path)):
+            for other in _names(place):
+                if other != path:
+                    _remove_left(other)
+            return Part(path, descriptor)
+        os.close(descriptor)
+    raise FileExistsError(errno.EEXIST, "other processes write to it at the same time", str(place))
+
+
+def _names(place: Path) -> Iterator[Path]:
+    """Yield the places of a part, first some fixed names, where leftovers are found, then one of its own."""
+    for number in range(PLACES):
+        yield place.with_name(f".{place.name}.{number}.part")
+    yield place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
+
+
+def _remove_left(path: Path) -> None:
+    """Remove a part, if it was left by a process that was killed."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as closing:
+        mode = os.lstat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            return
+        if fcntl is not None:
+            descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+            closing.callback(os.close, descriptor)
+            if not (_lock(descriptor) and _is_at(descriptor, path)):
+                return
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock a part. False if another process has locked it, None where files cannot be locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_at(descriptor: int, part: Path) -> bool:
+    """Tell whether a descriptor still names the file at a place, which another process may have moved or removed."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(part))
+    except FileNotFoundError:
+        return False

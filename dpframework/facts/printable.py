@@ -1,0 +1,63 @@
+r"""Texts from strangers with escapes for characters that steer a terminal, or hide or reorder text.
+
+A label may hold any character, and so may a text that a plugin or a file brings. Printed as it is, `"\x1b[2K"` deletes
+the line before it, a carriage return writes over it, and U+202E turns the rest of a line around. `printable` shows such
+a character by its number. Every format then adds its own rule: `facts.output_text` for CSV, `reports.markdown` for
+Markdown, `reports.drawing` for Mermaid and DOT.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: What is not seen, or moves what is: controls, breaks of lines, halves of characters, and all that Unicode calls
+#: ignorable (marks of direction, of no width, of a variant). A list of our own: Python's grows with its versions, and
+#: a plan is to read the same in all of them.
+_BEYOND_CONTROLS: Final = (
+    "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_UNSEEN: Final = re.compile(f"[\x00-\x1f{_BEYOND_CONTROLS}]")
+_UNSEEN_IN_A_LINE: Final = re.compile(f"[\x00-\x09\x0b-\x1f{_BEYOND_CONTROLS}]")
+
+
+def is_printable(text: str) -> bool:
+    r"""Tell whether a text is seen as it is, on one line.
+
+    Examples
+    --------
+    >>> is_printable("blood pressure (é)"), is_printable("a\nb"), is_printable("a\u200bb")
+    (True, False, False)
+    """
+    return _UNSEEN.search(text) is None
+
+
+def printable(text: str) -> str:
+    r"""Return a text as one line on which every character is seen.
+
+    Examples
+    --------
+    >>> print(printable("a\nb\x1b[2K\u202e"))
+    a\nb\x1b[2K\u202e
+    """
+    return _UNSEEN.sub(_number, text)
+
+
+def printable_lines(text: str) -> str:
+    r"""Return a text of several lines, in which every character but the ends of its lines is seen.
+
+    Examples
+    --------
+    >>> print(printable_lines("a\r\nb"))
+    a\r
+    b
+    """
+    return _UNSEEN_IN_A_LINE.sub(_number, text)
+
+
+def _number(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    named = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}.get(code)
+    return named or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")

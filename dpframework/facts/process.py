@@ -1,0 +1,25 @@
+"""The identity of this process. A fork holds a copy of rows, budgets and runs, and may use none of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+
+#: The process's number, and how many forks lie between it and the one that was started: numbers are used again.
+ProcessMark: TypeAlias = tuple[int, int]
+
+_forks = 0
+
+
+def this_process() -> ProcessMark:
+    """Return a mark of this process that its threads share and no fork of it does."""
+    return os.getpid(), _forks
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork, nothing is copied
+    os.register_at_fork(after_in_child=_forked)
