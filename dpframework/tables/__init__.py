@@ -1,4 +1,4 @@
-"""Rows, on their owner's side: sources, encoding, inference, blocks of rows, engines."""
+"""Rows on their owner's side, with sources, encoding, inference, blocks of rows and engines."""
 
 import lazy_loader
 

@@ -3,10 +3,6 @@ from .blocks import (
     cells_of as cells_of,
 )
 from .contributions import kept_rows as kept_rows
-from .counting import (
-    counts_by_class as counts_by_class,
-    tally as tally,
-)
 from .dask_engine import Dask as Dask
 from .engines import (
     Engine as Engine,
@@ -25,10 +21,18 @@ from .inference import (
     infer_two_view_schema as infer_two_view_schema,
 )
 from .kernels import popcount as popcount
+from .new_rows import (
+    NewRows as NewRows,
+    UnknownCellWarning as UnknownCellWarning,
+)
 from .reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
 )
 from .table import Table as Table
+from .tallies import (
+    counts_by_class as counts_by_class,
+    tally as tally,
+)
 from .views import read_two_views as read_two_views

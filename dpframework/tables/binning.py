@@ -1,4 +1,4 @@
-"""Where to cut a column of numbers into bins: arithmetic for schemas made from data, which is not private."""
+"""Bins for a column of numbers, for schemas made from data, which is not private."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
 
 
 def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
-    """Return the centres, increasing, of one-dimensional k-means: the best of three runs of Lloyd's algorithm.
+    """Return the increasing centres of one-dimensional k-means, the best of three runs of Lloyd's algorithm.
 
     It starts from quantiles of the rows, from quantiles of the distinct values, and evenly over the range: always
     the same centres for the same column.

@@ -1,4 +1,4 @@
-"""Blocks of encoded rows, which counting kernels run on: on the private side only."""
+"""Blocks of encoded rows for counting kernels, on the private side only."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def packed(index: NDArray[np.int32], length: int) -> NDArray[np.int32] | PackedI
 
 @final
 class HiddenColumn:
-    """A column that a query does not declare, where its block has the column: it has a length, and nothing else."""
+    """A column that a query does not declare. It has a length and nothing else."""
 
     __slots__ = ("_length", "_name")
 
@@ -139,18 +139,18 @@ class Block:
 
     @property
     def index(self) -> NDArray[np.int32]:
-        """See the attribute; made anew for a block of all rows, so ask for it once."""
+        """The positions of the rows (see the class), made anew for a block of all rows, so ask for it once."""
         if self._index is None:
             return np.arange(self.length, dtype=np.int32)
         return self._index.index if isinstance(self._index, PackedIndex) else self._index
 
     def codes(self, name: str) -> Codes:
-        """Return the codes of an attribute for this block's rows, shape (rows,); not to be written to."""
+        """Return the read-only codes of an attribute for this block's rows, shape (rows,)."""
         column = self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
         return self._own(column)
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return the raw values of a numeric attribute for this block's rows, shape (rows,); not to be written to."""
+        """Return the read-only raw values of a numeric attribute for this block's rows, shape (rows,)."""
         if name not in self.raw:
             raise InputError(
                 f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
@@ -163,7 +163,7 @@ class Block:
         return attrs.evolve(self, index=index)
 
     def showing(self, names: Collection[str]) -> Block:
-        """Return this block with the codes and values of some attributes only: the others are there, but hidden.
+        """Return this block with the codes and values of some attributes. The others are hidden.
 
         A derived attribute is shown if it is named, or if all are that it depends on. The same block is returned for
         the same names: queries keep with it what they have counted.
@@ -182,7 +182,7 @@ class Block:
         return self._shown.setdefault(asked, block)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
-        """Yield this block in parts of so many consecutive rows, which share its arrays: one at least."""
+        """Yield this block in parts of consecutive rows that share its arrays, at least one."""
         if self.rows <= rows:
             yield self
             return
@@ -202,7 +202,7 @@ class Block:
         )
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
-        """Return this block with one more attribute: the case of each row."""
+        """Return this block with one more attribute, the case of each row."""
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
@@ -211,7 +211,7 @@ class Block:
         return attrs.evolve(self, schema=schema, derived=derived, made_of=made_of)
 
     def _own(self, column: NDArray[T]) -> NDArray[T]:
-        """Return what a column holds of this block's rows: the column itself where it is all of them, to be read."""
+        """Return a column's entries for this block's rows, or the column itself for all rows, read-only."""
         own = column.view() if self._index is None else column.take(self.index)  # twice as fast as column[index]
         own.flags.writeable = False
         return own
@@ -222,7 +222,7 @@ class Block:
 
 
 def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
-    """Return the part of each row of a block: by the attributes of the cut, never by position; -1 for no part."""
+    """Return the part of each row of a block by the attributes of the cut, never by position, -1 for no part."""
     if isinstance(by, Attribute):
         return np.asarray(block.codes(by.name))
     names = attributes_of(by)

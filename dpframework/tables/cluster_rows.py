@@ -1,4 +1,4 @@
-"""What this side of a cluster knows of rows: where the pieces of a table lie, and how some of its rows were made."""
+"""The view of a cluster's table from this side, with the places of its pieces and the origin of its rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.tables.files import Piece
-from dpframework.tables.holder import Derivation, Mask, Read, SampleOf
+from dpframework.tables.holder import Derivation, Mask, SampleOf
+from dpframework.tables.worker_answers import Read
 
 
 @attrs.define(eq=False)
 class OpenedTable:
-    """A table on the cluster: its pieces, what was found in each, and which worker holds which.
+    """A table on the cluster, with its pieces, the findings in each, and the worker that holds each.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class OpenedTable:
             told.discard(piece)
 
     def forgotten(self) -> tuple[int, ...]:
-        """Return the numbers of rows that workers may forget, and forget what is here of them."""
+        """Return the numbers of rows that workers may drop, and drop them here."""
         found = []
         while self.dropped:  # handles that go write into this very list, at any time
             number = self.dropped.pop()
@@ -92,7 +93,7 @@ class ClusterRows:
     samples: tuple[ClusterRows, ...] = ()
 
     def made(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
-        """Return handles of the parts of a cut, or of the same rows with one more attribute: so many, by number."""
+        """Return handles of the parts of a cut, or of the same rows with one more attribute."""
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
         parts = attribute is None and isinstance(by, Attribute | Cases)  # and each row is in one
@@ -109,12 +110,12 @@ class ClusterRows:
         return ClusterRows(self.table, number, lineage, samples=self._samples())._until_dropped()
 
     def _until_dropped(self) -> ClusterRows:
-        """Return this handle; when nobody has it any more, workers are told to forget its rows."""
+        """Return this handle. When nobody has it any more, workers are told to drop its rows."""
         weakref.finalize(self, self.table.dropped.append, self.number)
         return self
 
     def _samples(self) -> tuple[ClusterRows, ...]:
-        """Return the samples that what is made of these rows is made of."""
+        """Return the samples behind these rows."""
         is_one = isinstance(next(reversed(self.lineage), None), SampleOf)
         return (*self.samples, self) if is_one else self.samples
 

@@ -1,4 +1,4 @@
-"""Columns of any container as series of plain cells, so that what is read of a cell follows from the cell alone.
+"""Columns of any container as series of plain cells, so that a cell's reading follows from the cell alone.
 
 A container may hold its cells in an array of one type, or as Python objects. Objects are spelled one by one, since a
 library that converts them together chooses one type for all: one row more may change it.
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.canonical import TRUTHS
 from dpframework.facts.errors import InputError
+from dpframework.facts.limits import MOST_CELL_BYTES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +29,7 @@ _MISSING_KINDS = {"NAType", "NaTType"}  # of pandas, which need not be installed
 
 
 def quietly(action: Callable[[], T], sentence: str) -> T:
-    """Run `action`; if it fails, raise an InputError with this sentence alone.
+    """Run `action`. If it fails, raise an InputError with this sentence alone.
 
     Readers' errors quote cells. Raising outside of the handler leaves no context that could show them.
     """
@@ -90,28 +91,44 @@ def as_column(values: Any, where: str) -> Column:
     InputError
         If it is none of these.
     """
-    import narwhals as nw
     import polars as pl
 
     if isinstance(values, Column):
         return values
+    cells, categories = plain_cells(values, where)
+    found = _of_series(cells) if isinstance(cells, pl.Series) else _of_cells(cells)
+    return attrs.evolve(found, categories=True) if categories else found
+
+
+def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], bool]:
+    """Return a column's cells, as a series of one type or as Python objects, and whether they are categories.
+
+    Raises
+    ------
+    InputError
+        If it is no column; `where` begins the sentence.
+    """
+    import narwhals as nw
+    import polars as pl
+
     if isinstance(values, pl.Series):
-        return _of_series(values)
+        return (values.to_list(), False) if values.dtype == pl.Object else (values, False)
     values = nw.from_native(values, series_only=True, pass_through=True)
     if not isinstance(values, nw.Series | np.ndarray | list | tuple):
         raise InputError(f"{where}: a column must be a series, array or list, not {type(values).__name__}")
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InputError(f"{where}: a column must have one dimension")
     if isinstance(values, list | tuple):
-        return _of_cells(values)
+        return values, False
     if not _has_objects(values):
         try:
-            return _of_series(values.to_polars() if isinstance(values, nw.Series) else pl.Series(values))
+            series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
+            return (list(values), False) if series.dtype == pl.Object else (series, False)
         except (Exception, pl.exceptions.PanicException):  # it may quote a cell; each cell comes next
             pass
     if not isinstance(values, nw.Series):
-        return _of_cells(list(values))
-    return attrs.evolve(_of_cells(values.to_list()), categories=values.dtype in (nw.Categorical, nw.Enum))
+        return list(values), False
+    return values.to_list(), values.dtype in (nw.Categorical, nw.Enum)
 
 
 def _has_objects(values: Any) -> bool:
@@ -126,26 +143,33 @@ def _of_series(series: pl.Series) -> Column:
     import polars as pl
 
     dtype = series.dtype
-    if dtype == pl.Object:
-        return _of_cells(series.to_list())
     if isinstance(dtype, pl.Categorical | pl.Enum):
-        return Column(series.cast(pl.String), categories=True)
+        return attrs.evolve(_of_texts(series.cast(pl.String)), categories=True)
+    if dtype == pl.String:
+        return _of_texts(series)
     if isinstance(dtype, pl.Decimal):  # through its digits, which are rounded once, as those of a CSV file are
         return Column(series.cast(pl.String))
-    if dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null):
+    if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null):
         return Column(series)
     return Column(pl.Series([None], dtype=pl.Null).new_from_index(0, len(series)), series.is_not_null().to_numpy())
 
 
+def _of_texts(series: pl.Series) -> Column:
+    """Return a column of texts. One longer than any label is foreign, before anything copies it."""
+    sizes = series.str.len_bytes()
+    long = (sizes > MOST_CELL_BYTES).fill_null(False)
+    return Column(series.set(long, None), long.to_numpy()) if bool(long.any()) else Column(series)
+
+
 def _of_cells(cells: Sequence[Any]) -> Column:
-    """Return a column of Python objects: of their one type, or of texts that spell each."""
+    """Return a column of Python objects, in their one type or as texts."""
     import polars as pl
 
     kinds = set(map(type, cells)) - {type(None)}
     plain = {str: pl.String, bool: pl.Boolean, float: pl.Float64}
     if len(kinds) == 1 and (kind := kinds.pop()) in plain:
         try:
-            return Column(pl.Series(cells, dtype=plain[kind]))
+            return _of_series(pl.Series(cells, dtype=plain[kind]))
         except (Exception, pl.exceptions.PanicException):  # a text that UTF-8 cannot write
             pass
     foreign = np.zeros(len(cells), dtype=np.bool_)
@@ -160,14 +184,15 @@ _FOREIGN: Any = object()
 
 
 def _spelled(cell: Any) -> Any:
-    """Return the text of one Python object; None if it is missing, or _FOREIGN."""
+    """Return the text of one Python object, None if it is missing, or _FOREIGN."""
     if isinstance(cell, str):
         try:
-            cell.encode()
+            if len(cell.encode()) > MOST_CELL_BYTES:
+                return _FOREIGN
         except UnicodeEncodeError:
             return _FOREIGN
-        return str(cell)
-    if cell is None or type(cell).__name__ in _MISSING_KINDS:
+        return str.__str__(cell)  # of an enumeration's member, too, its text and not its name
+    if is_missing(cell):
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
@@ -175,6 +200,11 @@ def _spelled(cell: Any) -> Any:
         number = _as_float(cell)
         return None if math.isnan(number) else repr(number)
     return _FOREIGN
+
+
+def is_missing(cell: Any) -> bool:
+    """Tell whether a Python object stands for no value. NaN is a number here."""
+    return cell is None or type(cell).__name__ in _MISSING_KINDS
 
 
 def _as_float(number: Any) -> float:

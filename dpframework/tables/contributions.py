@@ -1,4 +1,4 @@
-"""How many rows of each privacy unit a table keeps: at most k of them, chosen by what the unit has alone.
+"""The rows that a table keeps of each privacy unit, at most k, chosen by facts of that unit alone.
 
 A row's key is a keyed hash of its unit's id and of its place among that unit's own rows; each unit keeps the k rows of
 the smallest keys, in the order of the table. So one unit more adds its own rows, at most k, and changes nothing else:
@@ -19,8 +19,7 @@ import numpy as np
 
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.columns import as_column
-from dpframework.tables.ids import ids_of, require_all
+from dpframework.tables.ids import ids_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,7 +36,7 @@ def kept_rows(
     Parameters
     ----------
     ids
-        The column that names each row's unit, as `encode_column` takes one.
+        The column that names each row's unit, as `encode_column` takes one, or its `Ids`.
     unit
         Whom to protect, by how many rows.
     policy
@@ -49,15 +48,17 @@ def kept_rows(
 
     Raises
     ------
+    InputError
+        If the column's type is none of ids.
     DoesNotFit
         If the policy is `OutOfDomain.ERROR`, and a row has no id.
     """
     import polars as pl
 
-    named = ids_of(as_column(ids, f"{source}: the ids"))
+    named = ids_of(ids, f"{source}: the column of ids")
     if policy is OutOfDomain.ERROR:
-        require_all(named, f"{source}: the id column '{unit.id}'")
-    rows = pl.DataFrame({"id": named}).with_row_index("row").filter(pl.col("id").is_not_null())
+        named.require_all(f"{source}: the id column '{unit.id}'")
+    rows = pl.DataFrame({"id": named.series}).with_row_index("row").filter(pl.col("id").is_not_null())
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("id"), of=pl.len().over("id"))
     few, many = rows.filter(pl.col("of") <= unit.rows), rows.filter(pl.col("of") > unit.rows)
     if not many.height:
@@ -69,7 +70,7 @@ def kept_rows(
 
 
 def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
-    """Return a number for each of some rows: the same for those of one unit, and another for each other unit.
+    """Return a number for each of some rows, equal for rows of one unit and different for others.
 
     The numbers count the units of these rows and say nothing else.
 
@@ -80,7 +81,9 @@ def unit_codes(ids: Any, rows: pl.Series) -> NDArray[np.uint32]:
     rows
         Positions of rows that have an id.
     """
-    return ids_of(as_column(ids, "the ids")).gather(rows).rank("dense").to_numpy().astype(np.uint32) - np.uint32(1)
+    return ids_of(ids, "the column of ids").series.gather(rows).rank("dense").to_numpy().astype(np.uint32) - np.uint32(
+        1
+    )
 
 
 def _key(key: bytes, whose: str, place: int) -> int:

@@ -1,4 +1,4 @@
-"""Counts are 64 bits wide: narrower ones wrap round, and one row more then changes them by hundreds.
+"""Counts are 64 bits wide, since narrower ones wrap round and one row more then changes them by hundreds.
 
 A count in int8 falls by 255 from one row to the next; one in float32 stops growing, or grows by two, at 2**24 rows.
 What wrapped inside a block cannot be told afterwards, so narrow counts are refused, whatever their values.

@@ -1,4 +1,4 @@
-"""CSV files, read in blocks of whole lines: memory does not grow with the file.
+"""CSV files, read in blocks of whole lines, so that memory does not grow with the file.
 
 Every type is the schema's to say, so none is guessed: cells are texts.
 """
@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.limits import MOST_COLUMNS, MOST_LINE_BYTES
 from dpframework.tables.columns import quietly
-from dpframework.tables.watching import tell_share
+from dpframework.tables.progress import tell_share
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,6 +67,8 @@ class CsvFile:
             columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""))))
         except (UnicodeDecodeError, csv.Error, StopIteration):
             raise InputError(f"{path.name}: its first line is not a line of CSV in UTF-8") from None
+        if len(columns) > MOST_COLUMNS:
+            raise InputError(f"{path.name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         return cls(path, header, columns)
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
@@ -91,6 +94,8 @@ class CsvFile:
         import polars as pl
 
         starts, fields, blank = _lines(text)
+        if int(np.diff(starts, append=len(text)).max()) > MOST_LINE_BYTES:
+            raise _too_long(self.path)
         # With one column a blank line is a missing value; with more it is no row at all.
         blank = blank & (len(self.columns) > 1)
         if bool(np.any((fields != len(self.columns)) & ~blank)):
@@ -116,7 +121,7 @@ class CsvFile:
 
 
 def _texts(path: Path) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of whole lines, without what may stand before its first line.
+    """Yield the text of a file in pieces of whole lines, without bytes before its first line.
 
     A line break within quotes is text: where quotes are not closed, a piece grows until they are.
     """
@@ -125,6 +130,8 @@ def _texts(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             for text in _pieces(gzip.GzipFile(fileobj=file) if packed else file):
+                if text is None:
+                    raise _too_long(path)
                 yield text
                 tell_share(file.tell() / max(size, 1))  # a file may have been empty when it was opened
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -133,7 +140,14 @@ def _texts(path: Path) -> Iterator[bytes]:
         raise NotOpened(f"{path.name}: cannot be read: {error.strerror}") from None
 
 
-def _pieces(stream: gzip.GzipFile | IO[bytes]) -> Iterator[bytes]:
+def _too_long(path: Path) -> InputError:
+    return InputError(
+        f"{path.name}: a line is longer than the {MOST_LINE_BYTES >> 20} MiB that it may have; check its quotes"
+    )
+
+
+def _pieces(stream: gzip.GzipFile | IO[bytes]) -> Iterator[bytes | None]:
+    """Yield whole lines, then None and nothing more if one is too long to be held."""
     rest, begun = b"", False
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
         rest += data
@@ -144,12 +158,15 @@ def _pieces(stream: gzip.GzipFile | IO[bytes]) -> Iterator[bytes]:
         if end:
             yield rest[:end]
             rest = rest[end:]
+        if len(rest) > MOST_LINE_BYTES:
+            yield None
+            return
     if rest:
         yield rest
 
 
 def _end_of_lines(text: bytes) -> int:
-    """Return where the last line that is whole ends; 0 if there is none."""
+    """Return the end of the last whole line, 0 if there is none."""
     if b'"' not in text:
         return text.rfind(b"\n") + 1
     breaks, _ = _outside(np.frombuffer(text, dtype=np.uint8), quoted=True)

@@ -1,4 +1,4 @@
-"""Rows on a cluster: Dask's workers read and keep them, functions travel there, and sums come back.
+"""Rows on a cluster, where Dask's workers read and keep them, functions travel there, and sums come back.
 
 This side holds no row. What it keeps of rows is how they were made (`holder.Derivation`): a worker makes them when it
 is first asked about them, so that one which takes over the pieces of another that was lost makes them again.
@@ -12,7 +12,7 @@ import itertools
 import os
 import secrets
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -22,17 +22,17 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.blocks import Block
-from dpframework.tables.building import Found, require_found
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
-from dpframework.tables.connecting import PATIENCE, connected
 from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
-from dpframework.tables.holder import Absent, Asked, Failed, Holder, Mask, Read, SampleOf, packages_here, versions
+from dpframework.tables.holder import CountRequest, Holder, Mask, SampleOf, packages_here, versions
+from dpframework.tables.progress import tell
 from dpframework.tables.table import Table
-from dpframework.tables.watching import tell
+from dpframework.tables.table_builder import RowFindings, require_found
+from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Read, answer_of, require_answer
 
 POLL = 0.5  # seconds after which a worker that has not answered is looked for
 MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
@@ -40,7 +40,7 @@ MOST_LOSSES = 4  # of workers during one count: what is asked of them may be wha
 
 @final
 class Dask(Engine):
-    """Rows on the workers of a Dask cluster, which read their own files: counts are all that comes back.
+    """Rows on the workers of a Dask cluster, which read their own files. Only counts come back.
 
     The client, the scheduler and the workers are the data owner's, and so is the network between them. Needs the extra
     `dask`: `pip install "dpframework[dask]"`. Close it after use, or use it in a `with` block.
@@ -48,10 +48,15 @@ class Dask(Engine):
     Parameters
     ----------
     address
-        Of the scheduler, such as "tcp://10.0.0.1:8786"; by default a cluster on this machine is started, and ended when
+        Of the scheduler, such as "tls://10.0.0.1:8786"; by default a cluster on this machine is started, and ended when
         the engine is closed.
     workers
         Without an address: the number of worker processes, by default one a processor.
+    ca, certificate, key
+        For a tls:// address: absolute paths of files in PEM, of the cluster's own certificate authority, and of a
+        certificate of this client by it with its key.
+    trust_network
+        For any other address: whether you trust everybody on the network, since nothing is encrypted or signed there.
     """
 
     name = "dask"
@@ -59,18 +64,26 @@ class Dask(Engine):
     gathers = False
     sends_messages = True
 
-    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        if address is not None and (not isinstance(address, str) or "://" not in address):
-            raise InputError(f"the address of a scheduler is a text such as 'tcp://10.0.0.1:8786', not {address!r}")
-        if workers is not None and not is_whole_number(workers):
-            raise InputError(f"a local cluster needs a positive number of workers, not {workers!r}")
-        if address is not None and workers is not None:
-            raise InputError("a cluster with an address has the workers that it has; give the address only")
-        self._address, self._workers = address, workers
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        *,
+        ca: str | None = None,
+        certificate: str | None = None,
+        key: str | None = None,
+        trust_network: bool = False,
+    ) -> None:
+        self._connection = Connection(address, workers, ca, certificate, key, trust_network)
         self._client: Any = None
         self._ending = contextlib.ExitStack()
         self._holders: dict[str, Any] = {}
         self._numbers = itertools.count()
+
+    @property
+    def address(self) -> str | None:
+        """The scheduler's address as `Engine` says, None for a cluster that is started on this machine."""
+        return self._connection.address
 
     def __enter__(self) -> Dask:
         """Return the engine."""
@@ -81,7 +94,7 @@ class Dask(Engine):
         self.close()
 
     def load(self, table: Table) -> NoReturn:
-        """Refuse: rows do not travel.
+        """Refuse, since rows do not travel.
 
         Raises
         ------
@@ -106,7 +119,7 @@ class Dask(Engine):
         table = OpenedTable(next(self._numbers), pieces, secrets.token_bytes(KEY_BYTES))
         try:
             self._place(table, range(len(pieces)))
-            found = functools.reduce(Found.__add__, (read.found for read in table.read.values()))
+            found = functools.reduce(RowFindings.__add__, (read.found for read in table.read.values()))
             require_found(files.schema, found, files.sources)
         except BaseException:
             self._forget(table)
@@ -121,7 +134,7 @@ class Dask(Engine):
     def counts_of(
         self, asked: Sequence[tuple[ClusterRows, Sequence[Callable[[Block], NDArray[Any]]]]]
     ) -> list[list[NDArray[Any]]]:
-        """See `Engine`: one message to each worker, and one back, for all rows together.
+        """Count as `Engine` says, with one message to each worker and back for all rows together.
 
         Raises
         ------
@@ -130,18 +143,22 @@ class Dask(Engine):
         """
         rows = [one for one, _ in asked]
         (table,) = {one.table for one in rows}
-        wanted = tuple(Asked(one.number, one.lineage, tuple(functions)) for one, functions in asked)
+        wanted = tuple(CountRequest(one.number, one.lineage, tuple(functions)) for one, functions in asked)
         counted = iter(self._counted(rows, wanted, table.forgotten(), table.places))
         return [list(itertools.islice(counted, len(one.functions))) for one in wanted]
 
     def _counted(
-        self, rows: Sequence[ClusterRows], wanted: tuple[Asked, ...], dropped: tuple[int, ...], pieces: Iterable[int]
+        self,
+        rows: Sequence[ClusterRows],
+        wanted: tuple[CountRequest, ...],
+        dropped: tuple[int, ...],
+        pieces: Iterable[int],
     ) -> list[NDArray[Any]]:
         """Return all sums that workers are asked for, over some pieces, one after another."""
         (table,) = {one.table for one in rows}
         asked = _pickled((wanted, dropped))
         totals: list[NDArray[Any]] = []
-        missing = set(pieces)
+        missing, number = set(pieces), sum(len(one.functions) for one in wanted)
         for _ in range(MOST_LOSSES):
             for one in rows:
                 self._tell_samples(one, missing)
@@ -152,7 +169,9 @@ class Dask(Engine):
             for address, answer in self._answers(calls):
                 if answer is None:
                     continue
-                own = _require_well(answer, "while it counted")
+                own = require_answer(answer, list, "while it counted")
+                if [one.shape for one in own] != [one.shape for one in totals or own] or len(own) != number:
+                    raise InputError(OTHERWISE)
                 totals = own if not totals else [a + b for a, b in zip(totals, own, strict=True)]
                 missing -= set(parts[address])
             if not missing:
@@ -175,11 +194,11 @@ class Dask(Engine):
         return derived
 
     def sample(self, rows: ClusterRows, drawn: Callable[[int], NDArray[np.bool_]]) -> ClusterRows:
-        """See `Engine`: it is drawn here, piece by piece in the order of the rows, and each worker is told its own."""
+        """Sample as `Engine` says, drawn here piece by piece in the order of the rows."""
         number = next(self._numbers)
         masks = {}
         for piece in sorted(rows.table.places):
-            (of_piece,) = self._counted([rows], (Asked(rows.number, rows.lineage, (rows_of,)),), (), [piece])
+            (of_piece,) = self._counted([rows], (CountRequest(rows.number, rows.lineage, (rows_of,)),), (), [piece])
             masks[piece] = Mask.of(drawn(of_piece.item()))
         made = rows.sampled(number, masks)
         self.counts(made, [])
@@ -194,14 +213,14 @@ class Dask(Engine):
             told = table.told.setdefault(step.made, set())
             for piece in sorted(set(pieces) - told):
                 mask = table.masks[step.made][piece]
-                asked = _pickled((Asked(step.source, rows.lineage[:k], ()), step.made, mask))
+                asked = _pickled((CountRequest(step.source, rows.lineage[:k], ()), step.made, mask))
                 for _, answer in self._answers({table.places[piece]: ("sample", table.number, piece, asked)}):
                     if answer is not None:
-                        _require_well(answer, "while it took a sample")
+                        require_answer(answer, int, "while it took a sample")
                         told.add(piece)
 
     def kept(self, rows: ClusterRows) -> dict[Hashable, Any]:
-        """See `Engine`: it is kept here, as sums."""
+        """Return the cache of `Engine`, which holds sums here."""
         return rows.kept
 
     def kept_around(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
@@ -209,20 +228,21 @@ class Dask(Engine):
         return rows.around
 
     def drop(self, rows: ClusterRows) -> None:
-        """See `Engine`; parts that nobody has a handle of any more are dropped without it."""
+        """Drop rows as `Engine` says. Parts without a handle are dropped without it."""
         if rows.number == rows.table.number:
             self._forget(rows.table)
         else:
             rows.table.dropped.append(rows.number)
 
     def close(self) -> None:
-        """End the connection, and the cluster if it was started here; the next table that is opened begins anew."""
+        """End the connection, and the cluster if it was started here. The next table begins a new one."""
         self._holders.clear()
         self._client = None
-        self._ending.close()
+        with self._connection.speaking():
+            self._ending.close()
 
     def _made(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
-        """Return handles of what is made of some rows."""
+        """Return handles of rows made from others."""
         return rows.made(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
     def _connect(self) -> None:
@@ -230,22 +250,27 @@ class Dask(Engine):
         if self._client is not None:
             return
         with contextlib.ExitStack() as ending:
-            self._client = connected(self._address, self._workers, ending)
+            self._client = self._connection.open(ending)
             self._ending = ending.pop_all()
+
+    def _workers(self) -> Collection[str]:
+        """Return the addresses of the workers that are there."""
+        with self._connection.speaking():
+            addresses: Collection[str] = self._client.nthreads()
+        return addresses
 
     def _live(self) -> list[str]:
         """Return the addresses of the workers that are there, once there are any."""
         until = time.monotonic() + PATIENCE
         while True:
-            found = sorted(self._client.nthreads())
-            if found:
-                return found
+            if found := self._workers():
+                return sorted(found)
             if time.monotonic() > until:
                 raise NotOpened("the Dask cluster has no workers; start some with: dask worker ADDRESS")
             time.sleep(POLL)
 
     def _place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
-        """Have pieces read by the workers that hold the fewest; those read before must be as they were.
+        """Have pieces read by the workers that hold the fewest. Pieces read before must be as they were.
 
         Raises
         ------
@@ -273,7 +298,7 @@ class Dask(Engine):
                     if answer is None:
                         given.pop(address, None)
                         continue
-                    self._keep(table, turn[address], _require_well(answer, "while it read its files"))
+                    self._keep(table, turn[address], require_answer(answer, Read, "while it read its files"))
                     table.places[turn[address]] = address
                     tell(len(table.places), len(table.pieces))
             missing = [piece for piece in missing if piece not in table.places]
@@ -282,46 +307,44 @@ class Dask(Engine):
         raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
 
     def _keep(self, table: OpenedTable, piece: int, read: Read) -> None:
-        """Keep what was found in a piece, or compare it with what was found before."""
+        """Store the findings in a piece, or compare them with earlier ones."""
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)
             raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
 
-    def _answers(self, calls: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, Any]]:
-        """Call workers at the same time, and yield what each answers: None for one that was lost."""
-        import cloudpickle
-
+    def _answers(self, calls: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, Answer | None]]:
+        """Call workers at the same time, and yield each one's answer, None for a lost one."""
         waiting = {}
         for address, (method, *given) in calls.items():
-            with contextlib.suppress(OSError, RuntimeError):
+            with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
                 waiting[address] = getattr(self._holder(address), method)(*given)
         for address in calls:
             answer = self._waited(address, waiting[address]) if address in waiting else None
-            found = None if answer is None else cloudpickle.loads(answer)
+            found = None if answer is None else answer_of(answer)
             if found is None or isinstance(found, Absent):
                 self._holders.pop(address, None)
                 found = None
             yield address, found
 
     def _waited(self, address: str, future: Any) -> bytes | None:
-        """Return what a worker answers; None if it was lost, even where Dask would wait for it."""
+        """Return a worker's answer, or None if it was lost, even where Dask would wait for it."""
         while True:
             try:
                 answer: bytes = future.result(timeout=POLL)
                 return answer
             except TimeoutError:  # before OSError, which it is one of
-                if address not in self._client.nthreads():
+                if address not in self._workers():
                     return None
             except (OSError, RuntimeError, KeyError):  # Dask's words for a worker, or an actor, that is not there
                 return None
 
     def _holder(self, address: str) -> Any:
-        """Return the actor of a worker that holds rows; a new one must run the same code as this process."""
+        """Return the actor of a worker that holds rows. A new one must run the same code as this process."""
         if address not in self._holders:
             made = self._client.submit(Holder, actor=True, workers=[address], pure=False, allow_other_workers=False)
             until = time.monotonic() + PATIENCE
             while not made.done():
-                if address not in self._client.nthreads() or time.monotonic() > until:
+                if address not in self._workers() or time.monotonic() > until:
                     raise OSError("the worker is not there")
                 time.sleep(0.01)
             holder = made.result()
@@ -337,13 +360,11 @@ class Dask(Engine):
         NotOpened
             If it does: nothing has been read there.
         """
-        import cloudpickle
-
         packages = packages_here()
         answer = self._waited(address, holder.versions(packages))
         if answer is None:
             raise OSError("the worker is not there")
-        theirs, ours = _require_well(cloudpickle.loads(answer), "while it told its versions"), versions(packages)
+        theirs, ours = require_answer(answer_of(answer), dict, "while it told its versions"), versions(packages)
         other = [what for what in ours if theirs.get(what) != ours[what]]
         if other:
             told = ", ".join(f"{what} ({theirs.get(what)}, here {ours[what]})" for what in other)
@@ -352,13 +373,13 @@ class Dask(Engine):
     def _forget(self, table: OpenedTable) -> None:
         """Have the workers forget a table."""
         for address in set(table.places.values()) & set(self._holders):
-            with contextlib.suppress(OSError, RuntimeError):
+            with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
                 self._holders[address].drop(table.number)
         table.places.clear()
 
 
 def _pickled(asked: Any) -> bytes:
-    """Return what is sent to workers.
+    """Return the bytes for workers.
 
     Raises
     ------
@@ -374,12 +395,3 @@ def _pickled(asked: Any) -> bytes:
             f"a query cannot be sent to the workers ({type(error).__name__}); define it, and what it is given, in a "
             "module, without open files or locks"
         ) from None
-
-
-def _require_well(answer: Any, when: str) -> Any:
-    """Return an answer that is no failure; raise what may be told of one."""
-    if not isinstance(answer, Failed):
-        return answer
-    if answer.error is not None:
-        raise answer.error
-    raise InputError(f"a worker failed with {answer.kind} {when}; run with engine 'memory' to see where")

@@ -78,7 +78,7 @@ class Unfit(enum.Enum):
 
 @attrs.frozen(eq=False, repr=False)
 class Cells:
-    """What the cells of one private column are, before a policy says what becomes of those that do not fit.
+    """The cells of one private column, before a policy treats those that do not fit.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ def encode_column(
 
 
 def cells_of(attribute: Attribute, column: Column) -> Cells:
-    """Return what each cell of a column is for an attribute."""
+    """Return the cells of a column as an attribute reads them."""
     match attribute:
         case Numeric():
             cells = _numbers(attribute, column)
@@ -170,12 +170,18 @@ def cells_of(attribute: Attribute, column: Column) -> Cells:
     return cells
 
 
+def outside(cells: Cells, policy: OutOfDomain) -> NDArray[np.bool_]:
+    """Return which cells have no value of the domain under a policy, as they are or become missing. Shape (rows,)."""
+    gone = cells.codes < 0
+    if policy is OutOfDomain.MISSING and cells.beyond is not None:
+        gone |= cells.beyond
+    return np.asarray(gone)
+
+
 def settled(attribute: Attribute, cells: Cells, policy: OutOfDomain) -> EncodedColumn:
     """Return codes and values after every cell that does not fit became one that does."""
     codes, values = cells.codes, cells.values
-    gone = codes < 0
-    if policy is OutOfDomain.MISSING and cells.beyond is not None:
-        gone |= cells.beyond
+    gone = outside(cells, policy)
     if bool(gone.any()):
         codes = np.where(gone, 0 if attribute.missing_code is None else attribute.missing_code, codes)
         if isinstance(attribute, Numeric) and values is not None:
@@ -194,7 +200,7 @@ def unfit(attribute: Attribute, cells: Cells) -> frozenset[Unfit]:
 
 
 def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> None:
-    """Refuse a column of which some cells are none that the schema holds; `where` begins the sentence.
+    """Refuse a column with cells that are not in the schema. `where` begins the sentence.
 
     Raises
     ------
@@ -232,7 +238,7 @@ def _numbers(attribute: Numeric, column: Column) -> Cells:
 
 
 def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.integer]:
-    """Return how many cuts are at or below each number; anything where it is NaN."""
+    """Return the number of cuts at or below each number, any number for NaN."""
     if len(cuts) > FEW_CUTS:
         return np.asarray(np.searchsorted(np.asarray(cuts), numbers, side="right"))
     codes = np.zeros(len(numbers), dtype=np.int8)

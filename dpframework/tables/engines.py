@@ -1,4 +1,4 @@
-"""Engines: where the private rows are, and how a count is summed over their blocks.
+"""Engines, which hold the private rows and sum counts over their blocks.
 
 A miner never sees an engine. An engine needs a few operations on opaque rows, so that one for a cluster can be
 added by a plugin without touching a miner: the handles that it passes around may as well be remote.
@@ -50,12 +50,17 @@ class Engine(abc.ABC):
     #: Whether a call costs a message, so that what is asked of several rows is better asked in one (see `counts_of`).
     sends_messages: ClassVar[bool] = False
 
+    @property
+    def address(self) -> str | None:
+        """The address of its counts, if that is outside of this machine. Plans show it, and approvals bind it."""
+        return None
+
     @abc.abstractmethod
     def load(self, table: Table) -> Rows:
         """Return a handle of all rows of a table."""
 
     def open(self, files: TableFiles) -> Rows:
-        """Return a handle of all rows of the table that is in some files; raise as `read_table` does."""
+        """Return a handle of all rows of the table in some files. Raise as `read_table` does."""
         return self.load(files.read(mapped=self.mapped))
 
     def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
@@ -82,7 +87,7 @@ class Engine(abc.ABC):
     def counts_of(
         self, asked: Sequence[tuple[Rows, Sequence[Callable[[Block], NDArray[Any]]]]]
     ) -> list[list[NDArray[Any]]]:
-        """Evaluate counting functions on each of several rows of one table; see `counts`. By default one by one."""
+        """Evaluate counting functions on each of several rows of one table (see `counts`), by default one by one."""
         return [self.counts(rows, functions) for rows, functions in asked]
 
     def number(self, rows: Rows) -> int:
@@ -90,14 +95,14 @@ class Engine(abc.ABC):
         return int(self.sum(rows, rows_of).item())
 
     def kept(self, rows: Rows) -> dict[Hashable, Any]:
-        """Return what queries have kept of some rows, to count the same again no more, and may add to (private).
+        """Return the cache of counts for some rows, so that no query counts twice (private).
 
         It goes when the rows go. By default nothing is kept: a new, empty dictionary each time.
         """
         return {}
 
     def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
-        """Return what is kept of the rows that these are a part of, and of its other parts (private).
+        """Return the caches of the rows that these are a part of, and of its other parts (private).
 
         What is counted of each row is then known of the last part without counting: the whole, less the others. By
         default, and where parts leave rows out, None.
@@ -105,10 +110,10 @@ class Engine(abc.ABC):
         return None
 
     def drop(self, rows: Rows) -> None:  # noqa: B027 most engines have nothing to do
-        """Forget rows, and all parts of them; the handle is not used again. By default nothing needs to be done."""
+        """Drop rows and all their parts. The handle is not used again. By default nothing needs to be done."""
 
     def close(self) -> None:  # noqa: B027 most engines have nothing to do
-        """Give back what the engine holds beside rows: processes, connections. By default there is nothing."""
+        """Give back processes and connections. By default there are none."""
 
     @abc.abstractmethod
     def split(self, rows: Rows, by: Cut) -> list[Rows]:
@@ -116,10 +121,10 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
-        """Return the same rows with one more attribute: the cell of each row."""
+        """Return the same rows with one more attribute, the cell of each row."""
 
     def sample(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
-        """Return a handle of a sample; `drawn` tells which of a number of rows are in it, anew each time.
+        """Return a handle of a sample. `drawn` tells which of a number of rows are in it, anew each time.
 
         By default it is refused: an engine whose rows are elsewhere must say how private randomness gets there.
 
@@ -144,13 +149,13 @@ class Engine(abc.ABC):
         raise InputError(f"engine '{self.name}' draws no samples of units; run the study with another engine")
 
     def sum(self, rows: Rows, count: Callable[[Block], NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate one counting function on every block and add up; see `counts`."""
+        """Evaluate one counting function on every block and add up (see `counts`)."""
         (found,) = self.counts(rows, [count])
         return found
 
 
 def counted(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
-    """Return what functions count on a block, in 64 bits."""
+    """Return the counts of functions on a block, in 64 bits."""
     return [wide(function(block)) for function in functions]
 
 
@@ -160,7 +165,7 @@ def rows_of(block: Block) -> NDArray[np.int64]:
 
 
 def _parts(by: Cut, block: Block, *, packs: bool) -> list[Block]:
-    """Return the parts of a block, each in the order of its rows; a tile of them at a time."""
+    """Return the parts of a block, each in the order of its rows, tile by tile."""
     number, length = number_of_parts(by), block.length
     own: list[list[NDArray[np.int32]]] = [[] for _ in range(number)]
     start = 0
@@ -178,7 +183,7 @@ def _parts(by: Cut, block: Block, *, packs: bool) -> list[Block]:
 
 
 def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
-    """Return where each of some cells is; by one stable sort where they are many."""
+    """Return the positions of some cells, by one stable sort where they are many."""
     if number <= FEW_PARTS:
         return [np.flatnonzero(cells == k) for k in range(number)]
     order = np.argsort(cells, kind="stable")
@@ -188,7 +193,7 @@ def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
 
 @final
 class _Rows(list[Block]):
-    """Blocks of rows, what queries have kept of them, and of what they are a part of and its other parts."""
+    """Blocks of rows with their cache, and the rows that they are a part of."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         super().__init__(blocks)
@@ -205,7 +210,7 @@ class _Blocks(Engine):
         self._blocks = blocks
 
     def load(self, table: Table) -> _Rows:
-        """Cut the table into blocks of consecutive rows; what is released does not depend on the cut."""
+        """Cut the table into blocks of consecutive rows. No release depends on the cut."""
         edges = np.linspace(0, table.rows, max(self._blocks, -(-table.rows // MOST_ROWS)) + 1).astype(int)
         return _Rows(
             Block(
@@ -222,7 +227,7 @@ class _Blocks(Engine):
         return rows.kept if isinstance(rows, _Rows) else {}
 
     def split(self, rows: Sequence[Block], by: Cut) -> list[_Rows]:
-        """See `Engine`; block by block, so that memory grows with the parts only."""
+        """Split as `Engine` says, block by block, so that memory grows with the parts only."""
         blocks = self.map(rows, functools.partial(_parts, by, packs=self.mapped))
         parts = [_Rows(part) for part in zip(*blocks, strict=True)]
         if isinstance(by, Attribute | Cases):  # each row is in a part
@@ -258,7 +263,7 @@ class _Blocks(Engine):
 
 @final
 class InMemory(_Blocks):
-    """All rows on one thread: in one block, unless there are many."""
+    """All rows on one thread, in one block unless there are many."""
 
     name = "memory"
 
@@ -272,7 +277,7 @@ class InMemory(_Blocks):
 
 @final
 class Mapped(_Blocks):
-    """For tables larger than memory: the codes are in a file without a name, which only this process can open.
+    """Tables larger than memory, with the codes in a file without a name that only this process can open.
 
     The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. What a table keeps
     in memory is a bit a row, at most, for each part that it is cut into; some queries gather more (`Query.gathers`).
@@ -285,13 +290,13 @@ class Mapped(_Blocks):
         super().__init__(blocks=1)
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate in turn: one block after another is brought into memory."""
+        """Evaluate block after block, each brought into memory in turn."""
         return [function(block) for block in rows]
 
 
 @final
 class Threads(_Blocks):
-    """A block of rows a thread; kernels that release the interpreter lock run at the same time.
+    """A block of rows for each thread. Kernels that release the interpreter lock run at the same time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files that hold a table, described before any is opened: whoever reads them may be another process, or several."""
+"""The files of a table, described before any is opened, since other processes may read them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.tables.building import Found, TableBuilder
 from dpframework.tables.places import files_of, is_url, name_of
 from dpframework.tables.reading import read_table
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table
+from dpframework.tables.table_builder import RowFindings, TableBuilder
 
 
 def _places(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def _options(given: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
 @final
 @attrs.frozen
 class TableFiles:
-    """The files of one table, and how they are read: what an engine opens that reads them itself.
+    """The files of one table and the way to read them, for an engine that reads them itself.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class TableFiles:
     options: tuple[tuple[str, str], ...] = attrs.field(default=None, converter=_options, kw_only=True, repr=False)
 
     def read(self, *, mapped: bool = False) -> Table:
-        """Read them here; raise as `read_table` does."""
+        """Read them here. Raise as `read_table` does."""
         return read_table(
             self.path,
             self.schema,
@@ -88,11 +88,11 @@ class TableFiles:
 
     @property
     def sources(self) -> dict[str, str]:
-        """What errors call the table of each attribute: as they do where it is read by one process."""
+        """The name of each attribute's table in errors, as where one process reads it."""
         return dict.fromkeys(self.schema.names, name_of(self.path, self.files()))
 
     def pieces(self, number: int) -> list[Piece]:
-        """Return parts of the table that can be read apart, in the order of its rows: each file, and parts of Parquet.
+        """Return parts of the table that can be read apart, in the order of its rows, files or parts of Parquet.
 
         Parameters
         ----------
@@ -137,8 +137,8 @@ class Piece:
     part: tuple[int, int]
     how: TableFiles
 
-    def read(self) -> tuple[Table, Found]:
-        """Return its rows, and what was found of them: nothing is refused yet that all pieces tell together only.
+    def read(self) -> tuple[Table, RowFindings]:
+        """Return its rows and the findings about them, before anything is refused.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Does a table fit a schema? The owner's question, asked of private rows apart from any run: not private.
+"""Compare a table with a schema, which answers an owner's question apart from any run and is not private.
 
 A run reads whatever the rows are, and says nothing of what it made of them. So the owner fits the schema to the data
 beforehand, and is told here how many cells do not fit, and which.
@@ -19,7 +19,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
-from dpframework.tables.ids import ids_of
+from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import sides_of
 
@@ -29,7 +29,7 @@ SHOWN = 5
 @final
 @attrs.frozen
 class Misfit:
-    """Something of a table that its schema does not hold. It shows private values: it is for the owner only.
+    """A misfit of a table with its schema. It shows private values and is for the owner only.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def check_fit(
     id: str | None = None,  # noqa: A002
     unit: PrivacyUnit = ROW,
 ) -> tuple[Misfit, ...]:
-    """Return what of a table does not fit a schema. This reads private data and is **not** private.
+    """Return the misfits of a table with a schema. This reads private data and is **not** private.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def check_fit(
 
 
 def _examined(source: Source, attributes: Sequence[Attribute], found: list[Misfit]) -> int:
-    """Add what does not fit of one source, and return its number of rows."""
+    """Add the misfits of one source, and return its number of rows."""
     present = [attribute for attribute in attributes if attribute.name in source.columns]
     found += [Misfit(a.name, f"no such column in {source.name}", 0) for a in attributes if a not in present]
     names = [attribute.name for attribute in present]
@@ -148,7 +148,7 @@ def _misfits(attribute: Attribute, column: Column) -> Iterator[Misfit]:
 
 
 def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return some of the values, each once; of another type there is nothing to show."""
+    """Return some of the values, each once, or nothing for values of another type."""
     import polars as pl
 
     values = column.series.filter(pl.Series(which)).drop_nulls().unique(maintain_order=True)
@@ -163,16 +163,24 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit]) -> in
     if unit.id not in source.columns:
         found.append(Misfit(unit.id, f"no such column in {source.name}, to tell whose a row is", 0))
         return 0
-    ids = ids_of(as_column(source.take([unit.id])[unit.id], f"{source.name}: column '{unit.id}'"))
-    if ids.null_count():
-        found.append(Misfit(unit.id, "no id, so that the row is left out", ids.null_count()))
-    return int(ids.drop_nulls().value_counts()["count"].clip(upper_bound=unit.rows).sum())
+    ids = ids_in(source, unit.id)
+    found += _without_id(ids, unit.id, "so that the row is left out")
+    return int(ids.series.drop_nulls().value_counts()["count"].clip(upper_bound=unit.rows).sum())
+
+
+def _without_id(ids: Ids, where: str, so: str) -> Iterator[Misfit]:
+    """Yield the misfit of rows without an id, with `so` for their fate."""
+    unfit = int(ids.unfit.sum())
+    if unfit:
+        yield Misfit(where, f"a value of a type that cannot be an id, {so}", unfit)
+    if ids.series.null_count() > unfit:
+        yield Misfit(where, f"no id, {so}", ids.series.null_count() - unfit)
 
 
 def _joined_rows(
     sources: tuple[Source, Source], key_name: str | None, counts: Sequence[int], found: list[Misfit]
 ) -> int:
-    """Return how many rows two views have together, and add what is wrong with their ids."""
+    """Return the number of rows that two views have together, and add misfits of their ids."""
     if key_name is None:
         if counts[0] != counts[1]:
             what = f"{counts[0]} and {counts[1]} rows, and no id that joins them"
@@ -180,11 +188,10 @@ def _joined_rows(
         return min(counts)
     kept = []
     for source in sources:
-        ids = ids_of(as_column(source.take([key_name])[key_name], f"{source.name}: column '{key_name}'"))
+        ids = ids_in(source, key_name)
         where = f"{source.name}: {key_name}"
-        if ids.null_count():
-            found.append(Misfit(where, "no id, so that the row joins nothing", ids.null_count()))
-        known = ids.drop_nulls()
+        found += _without_id(ids, where, "so that the row joins nothing")
+        known = ids.series.drop_nulls()
         twice = known.filter(known.is_duplicated())
         if len(twice):
             some = tuple(twice.unique(maintain_order=True).head(SHOWN).to_list())

@@ -1,13 +1,12 @@
-"""What a worker of a cluster does: it reads its own pieces of a table, keeps them, and counts on them.
+"""A worker of a cluster, which reads its own pieces of a table, keeps them, and counts on them.
 
 Whatever goes wrong here is caught here and told by its kind: a cluster's log shows the text of an error that escapes,
-and an error's text may quote a row. Results are sums, in integers, and pickled here, so that nothing else is sent.
+and an error's text may quote a row. Results are sums, in integers, and sent as plain data (see `worker_answers`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import io
 import platform
@@ -26,11 +25,11 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.packages import distributions, package_form
 from dpframework.tables.blocks import Block
-from dpframework.tables.building import Found
 from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
+from dpframework.tables.worker_answers import Absent, Answer, Failed, Read, packed_answer
 
 #: What both sides must have the same of, besides the packages that count: Python, and what travels between them.
 COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
@@ -39,7 +38,7 @@ _SENT = ("builtins", "dpframework")
 
 @attrs.frozen
 class Derivation:
-    """How some rows were made of others: parts of a cut, or the same rows with one more attribute.
+    """The origin of some rows, as parts of a cut or as the same rows with one more attribute.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class Derivation:
 
 @attrs.frozen
 class Mask:
-    """Which of some rows are in a sample: a bit each."""
+    """The rows of a sample, a bit each."""
 
     bits: bytes
     rows: int
@@ -78,7 +77,7 @@ class Mask:
 
 @attrs.frozen
 class SampleOf:
-    """How some rows were drawn of others: a worker is told which of its own, before it is asked about them.
+    """The origin of sampled rows. A worker is told which of its own are in it before it is asked about them.
 
     Attributes
     ----------
@@ -93,8 +92,8 @@ class SampleOf:
 
 
 @attrs.frozen
-class Asked:
-    """What a worker is asked for: counts of some rows, which it makes first if it does not have them.
+class CountRequest:
+    """A request to a worker for counts of some rows, which it makes first if it does not have them.
 
     Attributes
     ----------
@@ -111,38 +110,9 @@ class Asked:
     functions: tuple[Callable[[Block], NDArray[Any]], ...]
 
 
-@attrs.frozen
-class Read:
-    """What a worker says of a piece that it has read.
-
-    Attributes
-    ----------
-    found
-        The number of its rows, and in which ways cells do not fit.
-    digest
-        Of its codes and values, by a key that the client drew: a piece that is read again must have the same.
-    """
-
-    found: Found
-    digest: bytes
-
-
-@attrs.frozen
-class Failed:
-    """What a worker says of a failure: its kind, and the sentence of one that shows nothing of the rows."""
-
-    kind: str
-    error: InputError | None = None
-
-
-@attrs.frozen
-class Absent:
-    """A worker was asked about a piece that it does not hold: it is not the process that read it."""
-
-
 @final
 class Holder:
-    """Holds pieces of tables in a worker's memory; an actor, so its methods are called one at a time."""
+    """Holds pieces of tables in a worker's memory. It is an actor, so its methods are called one at a time."""
 
     def __init__(self) -> None:
         self._engine = Mapped()  # whatever a table lies in, parts of it take a bit a row
@@ -150,11 +120,11 @@ class Holder:
         self._gone: dict[int, set[int]] = {}  # by table: numbers of rows that nobody will ask for again
 
     def versions(self, packages: Sequence[str]) -> bytes:
-        """Return what this worker would run: versions, and the digest of each package."""
+        """Return the versions of the counting code here, and the digests of some packages."""
         return _guarded(lambda: versions(packages))
 
     def read(self, table: int, piece: int, given: bytes) -> bytes:
-        """Read a piece of a table and keep it; `given` is that `Piece`, a key, and numbers of rows that are gone."""
+        """Read a piece of a table and keep it. `given` is that `Piece`, a key, and numbers of rows to drop."""
 
         def reading() -> Read:
             import cloudpickle
@@ -170,9 +140,9 @@ class Holder:
         return _guarded(reading, telling=True)
 
     def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return the sums of what functions count over the rows of some pieces.
+        """Return the sums of functions' counts over the rows of some pieces.
 
-        What is `given` is a tuple of `Asked`, whose sums are returned one after another, and the numbers of rows that
+        `given` holds a tuple of `CountRequest`, whose sums are returned one after another, and the numbers of rows that
         nobody will ask for again.
         """
 
@@ -195,7 +165,7 @@ class Holder:
         return _guarded(counting)
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
-        """Make a sample of some rows of a piece; `given` is `Asked` of them, its number, and which rows are in it."""
+        """Make a sample of some rows of a piece. `given` is a `CountRequest`, its number, and the sampled rows."""
 
         def sampling() -> Absent | int:
             import cloudpickle
@@ -227,12 +197,12 @@ class Holder:
         for number in numbers:
             held.pop(number, None)
 
-    def _counts(self, held: dict[int, Any], asked: Asked) -> list[NDArray[Any]]:
-        """Return what functions count on some rows of a piece; without functions, the rows are made all the same."""
+    def _counts(self, held: dict[int, Any], asked: CountRequest) -> list[NDArray[Any]]:
+        """Return functions' counts on some rows of a piece. Without functions, the rows are made all the same."""
         rows = self._made(held, asked.rows, asked.lineage)
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
-    def _has(self, table: int, piece: int, asked: Asked) -> bool:
+    def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
         """Tell whether a piece is here, and each sample that the rows are made of."""
         held = self._pieces.get((table, piece))
         samples = [step.made for step in asked.lineage if isinstance(step, SampleOf)]
@@ -274,7 +244,7 @@ def packages_here() -> list[str]:
 
 
 def _integers(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return counts, if they are integers: sums of others depend on how rows lie on workers."""
+    """Return counts if they are integers, since sums of others depend on how rows lie on workers."""
     if counts.dtype.kind not in "iu":
         raise InputError("counts must be integers")
     return counts
@@ -288,22 +258,16 @@ def _digest(table: Table, key: bytes) -> bytes:
     return digest.digest()
 
 
-def _guarded(function: Callable[[], Any], *, telling: bool = False) -> bytes:
-    """Return the pickled result of a function that sees rows, or of its failure no more than the kind.
+def _guarded(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
+    """Return the result of a function that sees rows, or of its failure no more than the kind.
 
     Nothing that it prints, warns or raises is shown. With `telling`, the sentence of an error of reading is kept.
     """
-    import cloudpickle
-
     try:
         with silenced(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            return bytes(cloudpickle.dumps(function()))
+            return packed_answer(function())
     except BaseException as error:  # one that escaped would be shown in the worker's log
-        failed = functools.partial(Failed, _kind(error))
-        if telling and isinstance(error, InputError):
-            error.__traceback__ = error.__cause__ = error.__context__ = None
-            return bytes(cloudpickle.dumps(failed(error)))
-        return bytes(cloudpickle.dumps(failed()))
+        return packed_answer(Failed(_kind(error), error if telling and isinstance(error, InputError) else None))
 
 
 def _kind(error: BaseException) -> str:

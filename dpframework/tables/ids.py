@@ -1,49 +1,256 @@
-"""Ids: the columns that name rows, or whose rows they are, as texts that agree whatever file or type holds them."""
+"""Ids of rows and of people. An id follows from its cell alone, in any container.
+
+Whom a claim protects is told by ids, so two that differ must never become one, and one person must have one id in
+every container. Each cell gets a text, by one rule:
+
+- a number is its exact decimal digits, whatever its type (7, 7.0, "7", Decimal("7.00")). A float that is not whole is
+  the shortest decimal number that reads back as it;
+- a text that is written as a number is that number; another is itself, without the space around it;
+- true and false are the texts "true" and "false";
+- bytes are themselves, and no text: their digits follow a mark that no text begins with. 16 of them are a UUID;
+- a UUID is its text;
+- null, NaN, a blank text and no bytes are missing.
+
+Nothing else can be an id. A column whose own type is another one, such as a column of dates, is refused. In a column
+of Python objects such a cell counts as missing, since one person's cell must not stop a run.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, final
+from uuid import UUID
 
-from dpframework.facts.canonical import of_id
-from dpframework.facts.errors import DoesNotFit
-from dpframework.tables.columns import Column, is_textual
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.canonical import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
+from dpframework.facts.errors import DoesNotFit, InputError
+from dpframework.tables.columns import is_missing, plain_cells
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpframework.tables.sources import Source
 
-def ids_of(column: Column) -> pl.Series:
-    """Return ids as texts that agree between a CSV and a Parquet file (see `of_id`); missing ones are null."""
-    import polars as pl
-
-    series = column.series
-    if series.dtype.is_float():
-        # written out by Python: a whole number with all of its digits
-        texts = [None if number is None or math.isnan(number) else _digits(number) for number in series.to_list()]
-        series = pl.Series(texts, dtype=pl.String)
-    elif not is_textual(series):
-        return series.cast(pl.String)
-    series = series.str.strip_chars()
-    series = series.set(series == "", None)
-    odd = series.filter(
-        series.str.contains(r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$") & series.str.contains(r"[-.eE]")
-    )
-    distinct = odd.unique().drop_nulls()
-    return series.replace(distinct, pl.Series([of_id(text) for text in distinct.to_list()], dtype=pl.String))
+SPACE = (  # around a text: all that `str.strip` takes away
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+MARK = "\0"  # begins the id of what is no text that UTF-8 can write
+UUID_BYTES = 16
+ACCEPTED = "ids are numbers, texts, booleans, bytes or UUIDs"
+_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+_FRACTION = r"^-?(0|[1-9][0-9]*)\.[0-9]+$"
+_UNFIT: Any = object()
 
 
-def require_all(ids: pl.Series, what: str) -> None:
-    """Refuse ids of which some are missing; `what` they are begins the sentence.
+@final
+@attrs.frozen(eq=False, repr=False)
+class Ids:
+    """The ids of some rows.
+
+    Attributes
+    ----------
+    series
+        A text for each row, null where it has none: rows of the same text are of the same person.
+    unfit
+        Which cells hold a value that cannot be an id, and so have none; shape (rows,).
+    """
+
+    series: pl.Series
+    unfit: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Return the number of rows (private)."""
+        return len(self.series)
+
+    def __repr__(self) -> str:
+        """Show no id and no count."""
+        return "Ids(rows are private)"
+
+    def require_all(self, what: str) -> None:
+        """Refuse rows without an id. `what` names the ids and begins the sentence.
+
+        Raises
+        ------
+        DoesNotFit
+            If there are some.
+        """
+        if bool(self.unfit.any()):
+            raise DoesNotFit(f"{what} holds values that cannot be ids, such as dates or lists; {ACCEPTED}")
+        if self.series.null_count():
+            raise DoesNotFit(f"{what} has missing values; each row needs an id")
+
+
+def ids_of(values: Any, where: str) -> Ids:
+    """Return the ids that a column holds.
+
+    Parameters
+    ----------
+    values
+        One column, as `encode_column` takes it, or its `Ids`.
+    where
+        How the error's sentence begins.
 
     Raises
     ------
-    DoesNotFit
-        If some are.
+    InputError
+        If it is no column, or its type is none of ids: the sentence names the type and shows no cell.
     """
-    if ids.null_count():
-        raise DoesNotFit(f"{what} has missing values; each row needs an id")
+    import polars as pl
+
+    if isinstance(values, Ids):
+        return values
+    cells, _ = plain_cells(values, where)
+    series = cells if isinstance(cells, pl.Series) else _of_one_type(cells)
+    if series is not None:
+        return Ids(_of_series(series, where), np.zeros(len(series), dtype=np.bool_))
+    found = [_id(cell) for cell in cells]
+    unfit = np.array([one is _UNFIT for one in found], dtype=np.bool_)
+    return Ids(pl.Series([None if one is _UNFIT else one for one in found], dtype=pl.String), unfit)
 
 
-def _digits(number: float) -> str:
-    return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
+def ids_in(source: Source, name: str) -> Ids:
+    """Return the ids of all rows of a source, block by block, since blocks may hold the column in different types.
+
+    Raises
+    ------
+    InputError
+        As `ids_of`, or if the source cannot be read.
+    """
+    import polars as pl
+
+    where = f"{source.name}: column '{name}'"
+    parts = [ids_of(block[name], where) for block in source.blocks([name])]
+    return Ids(pl.concat([part.series for part in parts]), np.concatenate([part.unfit for part in parts]))
+
+
+def _of_one_type(cells: Sequence[Any]) -> pl.Series | None:
+    """Return Python objects as a series, for speed, if all are of one type that a series holds exactly, else None."""
+    import polars as pl
+
+    kinds = set(map(type, cells)) - {type(None)}
+    exact = {str: pl.String, int: pl.Int64, float: pl.Float64, bytes: pl.Binary, bool: pl.Boolean}
+    if len(kinds) == 1 and (kind := kinds.pop()) in exact:
+        try:
+            return pl.Series(cells, dtype=exact[kind])
+        except (Exception, pl.exceptions.PanicException):  # a number beyond its bits, a text that UTF-8 cannot write
+            pass
+    return None
+
+
+def _of_series(series: pl.Series, where: str) -> pl.Series:
+    """Return the ids of cells of one type, equal to `_id` of each."""
+    import polars as pl
+
+    dtype = series.dtype
+    if dtype.is_integer():
+        return series.cast(pl.String)
+    if dtype.is_float():
+        return _of_floats(series.cast(pl.Float64))
+    if isinstance(dtype, pl.Decimal):
+        return _of_texts(series.cast(pl.String))
+    if isinstance(dtype, pl.Categorical | pl.Enum) or dtype in (pl.String, pl.Null):
+        return _of_texts(series.cast(pl.String))
+    if dtype == pl.Boolean:
+        return series.cast(pl.String)
+    if dtype == pl.Binary:
+        return _of_bytes(series)
+    raise InputError(f"{where} has the type {dtype.base_type().__name__}; {ACCEPTED}")
+
+
+def _of_floats(series: pl.Series) -> pl.Series:
+    import polars as pl
+
+    numbers = series.fill_null(math.nan).to_numpy()
+    small = np.abs(numbers) < EXACT
+    whole = np.where(small, numbers, 0.5)
+    whole[small] = np.trunc(whole[small])
+    plain = whole == numbers
+    texts = pl.Series(np.where(plain, whole, 0).astype(np.int64)).cast(pl.String)
+    texts = texts.set(pl.Series(~plain), None)
+    others = pl.Series(~plain & ~np.isnan(numbers))
+    return _each(texts, series, others, id_of_float) if bool(others.any()) else texts
+
+
+def _of_texts(series: pl.Series) -> pl.Series:
+    series = series.str.strip_chars(SPACE)
+    series = series.set(series == "", None)
+    # A number in plain digits is its own id, so most texts are done. What is left is looked at one by one.
+    short = series.str.len_bytes() <= PLAIN
+    fractions = (short & series.str.contains(_FRACTION)).fill_null(False)
+    if bool(fractions.any()):
+        series = series.str.strip_chars_end("0").str.strip_chars_end(".").zip_with(fractions, series)
+    odd = (series.str.contains(r"[eE]") | ~short) & series.str.contains(_NUMBER)
+    odd = (odd | (series == "-0") | series.str.starts_with(MARK)).fill_null(False)
+    return _each(series, series, odd, _of_text) if bool(odd.any()) else series
+
+
+def _of_bytes(series: pl.Series) -> pl.Series:
+    size = series.bin.size()
+    texts = MARK + "b" + series.bin.encode("hex")
+    texts = texts.set((size == 0).fill_null(False), None)
+    sixteen = (size == UUID_BYTES).fill_null(False)
+    return _each(texts, series, sixteen, lambda cell: str(UUID(bytes=cell))) if bool(sixteen.any()) else texts
+
+
+def _each(texts: pl.Series, cells: pl.Series, which: pl.Series, id_of: Callable[[Any], str]) -> pl.Series:
+    """Return texts with some of them replaced by the ids of their cells, each distinct one made once."""
+    import polars as pl
+
+    some = cells.filter(which).to_list()
+    made = {cell: id_of(cell) for cell in set(some)}
+    return texts.scatter(which.arg_true(), pl.Series([made[cell] for cell in some], dtype=pl.String))
+
+
+def _id(cell: Any) -> Any:
+    """Return the id of one Python object, None if it is missing, or _UNFIT."""
+    if isinstance(cell, str):
+        return _of_text(str.__str__(cell)) or None
+    if is_missing(cell):
+        return None
+    if isinstance(cell, bool | np.bool_):
+        return "true" if cell else "false"
+    if isinstance(cell, int | np.integer):
+        return id_of_whole(int(cell))
+    if isinstance(cell, float | np.floating):
+        return None if np.isnan(cell) else _of_float(cell)
+    if isinstance(cell, Decimal):
+        return None if cell.is_nan() else id_of_decimal(cell)
+    if isinstance(cell, UUID):
+        return str(cell)
+    if isinstance(cell, bytes | bytearray | memoryview):
+        held = bytes(cell)
+        return str(UUID(bytes=held)) if len(held) == UUID_BYTES else f"{MARK}b{held.hex()}" if held else None
+    return _UNFIT
+
+
+def _of_text(text: str) -> str:
+    """Return the id of a text, written as its bytes if UTF-8 cannot write it or it begins with the mark."""
+    stripped = of_id(text)
+    try:
+        stripped.encode()
+    except UnicodeEncodeError:
+        pass
+    else:
+        if not stripped.startswith(MARK):
+            return stripped
+    return f"{MARK}t{stripped.encode('utf-8', 'surrogatepass').hex()}"
+
+
+def _of_float(number: Any) -> str:
+    """Return the id of a float of any precision."""
+    with np.errstate(all="ignore"):
+        nearest = float(number)
+    if nearest == number:
+        return id_of_float(nearest)
+    if number == np.trunc(number):  # of more bits than a float has
+        return id_of_whole(int(number))
+    top, bottom = number.as_integer_ratio()
+    power = bottom.bit_length() - 1  # top / 2^power = top 5^power / 10^power
+    sign, digits, _ = Decimal(top * 5**power).as_tuple()
+    return id_of_decimal(Decimal((sign, digits, -power)))

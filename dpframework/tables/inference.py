@@ -1,4 +1,4 @@
-"""Making a schema from private data: not private, and the schema says so.
+"""Make a schema from private data, which is not private, and the schema says so.
 
 Bounds, cut points and values taken from the data can give a row away, whatever noise comes later. Such a
 schema lists in `inferred` what it took, and every plan made from it carries the assumption
@@ -257,7 +257,7 @@ def _present(series: pl.Series) -> tuple[pl.Series, bool]:
 
 
 def _written_as_truths(series: pl.Series) -> bool:
-    """Tell whether all values are 0 or 1; a text like "00" is a number, but not a way to write false."""
+    """Tell whether all values are 0 or 1. A text like "00" is a number, but no way to write false."""
     if is_textual(series):
         return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
     return bool(series.cast(float).is_in([0.0, 1.0]).all())

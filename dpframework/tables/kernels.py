@@ -1,4 +1,4 @@
-"""Numba kernels that count rows of a block: in one pass over its codes, or as bits.
+"""Numba kernels that count rows of a block, in one pass over its codes or as bits.
 
 Import them inside functions: numba takes 0.6 s to load.
 """

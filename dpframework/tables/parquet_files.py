@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from dpframework.facts.errors import InputError
+from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.limits import FREE_CELLS, MOST_CELLS_PER_BYTE, MOST_COLUMNS
 from dpframework.tables.columns import quietly
+from dpframework.tables.places import is_url
 
 if TYPE_CHECKING:
     import polars as pl
 
 BLOCK_CELLS = 1 << 22
+BLOCK_BYTES = 1 << 26  # of a block's texts
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18  # of a block: a row group is opened anew for each block that it has rows of
+
+T = TypeVar("T")
+_REMEDY = "nothing was read; try again, or correct the owner's configuration"
+_REASONS = {  # by the class of polars' error, the first that fits
+    FileNotFoundError: "there is no such file",
+    PermissionError: "access is denied",
+    ConnectionRefusedError: "the host refused the connection",
+    ConnectionError: "the connection was lost",
+    TimeoutError: "the host did not answer in time",
+}
+# Of other errors of the system: 416 says that the file ends before its own footer says so, which is damage.
+_UNANSWERED = re.compile(r"error sending request|non-2xx status code: (?!416)")
 
 
 @attrs.frozen(eq=False)
@@ -50,35 +68,76 @@ class ParquetFile:
 
         Raises
         ------
+        NotOpened
+            If it is at a URL that cannot be reached: nothing of its rows was seen.
         InputError
             If it is no Parquet file.
         """
         unread = cls(place, name, (), options, part)
-        columns = quietly(lambda: tuple(unread._scan().collect_schema()), unread._broken)
+        columns = unread._read(lambda: tuple(unread._scan().collect_schema()), NotOpened, _REMEDY)
+        if len(columns) > MOST_COLUMNS:
+            raise InputError(f"{name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         return attrs.evolve(unread, columns=columns)
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
-        """Yield the columns at some positions, block by block; of a file without rows, one block without rows.
+        """Yield the columns at some positions block by block, or one block without rows for an empty file.
 
         Raises
         ------
         InputError
-            If the file is damaged; one sentence that shows no cell.
+            If the file is damaged, or its host stops to answer; one sentence that shows no cell.
         """
         import polars as pl
 
+        remedy = "some of its rows may have been read"  # so this is no `NotOpened`
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
-        rows = quietly(lambda: int(self._scan().select(pl.len()).collect().item()), self._broken)
+        rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
+        self._require_real(rows * len(names))
         most = min(max(BLOCK_CELLS // len(names), FEWEST_ROWS), MOST_ROWS)
         k, n = self.part
         first, end = rows * k // n, rows * (k + 1) // n
         for low in range(first, end, most) or [first]:
             number = min(most, end - low)
-            frame = quietly(functools.partial(_collected, asked, low, number), self._broken)
+            frame = self._read(functools.partial(_collected, asked, low, number), InputError, remedy)
             if frame.height != number:
                 raise InputError(self._broken)
-            yield [frame[name] for name in names]
+            for part in _parts(frame):
+                yield [part[name] for name in names]
+
+    def _require_real(self, cells: int) -> None:
+        """Refuse a small file that says it has very many cells."""
+        with contextlib.suppress(OSError):  # a URL has no size here
+            if cells > max(FREE_CELLS, MOST_CELLS_PER_BYTE * os.stat(self.place).st_size):
+                raise InputError(
+                    f"{self.name}: has far more cells than a file of its size can hold; write its rows anew"
+                )
+
+    def _read(self, action: Callable[[], T], kind: type[InputError], remedy: str) -> T:
+        """Run a reader of the file, and tell a failed network from a damaged file.
+
+        Raises
+        ------
+        InputError
+            With one sentence that shows no cell; of the class `kind` if the network failed.
+        """
+        failed: list[str] = []
+
+        def watched() -> T:
+            try:
+                return action()
+            except OSError as error:
+                failed.extend(_reasons(error))
+                raise
+
+        if not is_url(self.place):
+            return quietly(action, self._broken)
+        try:
+            return quietly(watched, self._broken)
+        except InputError:
+            if not failed:
+                raise
+        raise kind(f"{self.name}: cannot be read from its place: {failed[0]}; {remedy}")
 
     @property
     def _broken(self) -> str:
@@ -89,6 +148,24 @@ class ParquetFile:
 
         options = None if self.options is None else dict(self.options)
         return pl.scan_parquet(self.place, glob=False, hive_partitioning=False, storage_options=options)
+
+
+def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a block in parts whose texts take little memory, where the file may hold a long one once."""
+    import polars as pl
+    import polars.selectors as of
+
+    sizes = frame.select(of.string().str.len_bytes().cast(pl.UInt64).sum())
+    size = sum(sizes.row(0)) if sizes.width else 0
+    parts = min(max(frame.height, 1), -(-size // BLOCK_BYTES) or 1)
+    yield from frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,)
+
+
+def _reasons(error: OSError) -> Iterator[str]:
+    """Yield why a place could not be reached, or nothing if the error may come from the file's content."""
+    yield from (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
+    if _UNANSWERED.search(str(error)):
+        yield "the host cannot be reached, or does not answer"
 
 
 def _collected(frame: pl.LazyFrame, low: int, rows: int) -> pl.DataFrame:

@@ -33,12 +33,11 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     if is_url(text):
         return [text]
     path = Path(text)
-    try:
-        require_no_stream(path)
-    except InputError as error:
-        raise NotOpened(str(error)) from None
+    _require_no_stream(path)
     if path.is_dir():
         within = sorted(str(found) for found in path.rglob("*.parquet") if _is_data(found.relative_to(path)))
+        for file in within:
+            _require_no_stream(Path(file))
         if not within:
             raise NotOpened(
                 f"{path}: is a directory without Parquet files; a file of the kind {', '.join(KINDS)} or a "
@@ -53,8 +52,16 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     return [file for one in found for file in files_of(one)]
 
 
+def _require_no_stream(path: Path) -> None:
+    """Refuse a pipe, a device or a socket, which nobody may be waited for."""
+    try:
+        require_no_stream(path)
+    except InputError as error:
+        raise NotOpened(str(error)) from None
+
+
 def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> str:
-    """Return what errors call the table that lies in the files of some places.
+    """Return the name of a table in errors, by the places of its files.
 
     Examples
     --------

@@ -14,11 +14,12 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.tables.building import TableBuilder
 from dpframework.tables.columns import as_column
 from dpframework.tables.contributions import KEY_BYTES, kept_rows, unit_codes
-from dpframework.tables.sources import Source, open_source
+from dpframework.tables.ids import ids_in
+from dpframework.tables.sources import Source, columns_as_source, open_source
 from dpframework.tables.table import Table
+from dpframework.tables.table_builder import TableBuilder
 
 
 def bounded(
@@ -40,7 +41,7 @@ def bounded(
     source.require(names)
     own = secrets.token_bytes(KEY_BYTES) if key is None else key
     source = source.fixed(names)
-    ids = as_column(source.take([unit.id])[unit.id], f"{source.name}: column '{unit.id}'")
+    ids = ids_in(source, unit.id)
     rows = kept_rows(ids, unit, policy=policy, source=source.name, key=own)
     positions, first = rows.to_numpy(), 0
     for block in source.blocks(schema.names):
@@ -57,7 +58,7 @@ def bounded(
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """Return the columns to read: the attributes, and the one that names units.
+    """Return the columns to read, the attributes and the one that names units.
 
     Raises
     ------
@@ -108,10 +109,7 @@ def table_from_columns(
                 f"{source}: has no column '{name}'; give one for each attribute of the schema"
                 + (", and the ids" if name == unit.id else "")
             )
-    lengths = {len(columns[name]) for name in names}
-    if len(lengths) > 1:
-        raise InputError(f"{source}: the columns differ in length; give one value a row in each")
-    whole = Source(source, names, lambda positions: iter([[columns[names[k]] for k in positions]]))
+    whole = columns_as_source(columns, names, source)
     return bounded(schema, whole, OutOfDomain.parse(out_of_domain), unit, key)
 
 

@@ -1,4 +1,4 @@
-"""Nothing that is said about private rows is shown: warnings, and numpy's complaints about their arithmetic.
+"""Silence about private rows, for warnings and for numpy's complaints about arithmetic.
 
 A warning such as numpy's "divide by zero" may appear on one of two neighbouring tables only, and then tells them apart.
 """
@@ -19,7 +19,7 @@ _within = 0
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-    """Show no warning while the block runs, in any thread; none becomes an error either.
+    """Show no warning while the block runs, in any thread, and turn none into an error.
 
     Warning filters belong to the whole process: the first block that begins sets them, and the last one that ends
     puts them back, so that runs in several threads do not undo each other's.

@@ -1,4 +1,4 @@
-"""Where rows come from: files, folders and dataframes, opened and then read in blocks of rows."""
+"""Sources of rows, files, folders and dataframes, opened and then read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework.tables.columns import as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.places import KINDS, files_of, is_url, name_of
-from dpframework.tables.watching import tell
+from dpframework.tables.progress import tell
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Source:
-    """Rows before they are encoded: what they are called, their columns, and how to read some of them.
+    """Rows before they are encoded, with a name, columns, and a way to read some of them.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Source:
     once: bool = False
 
     def blocks(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Return what yields the columns of these names, in their order, for each block of rows: at least one.
+        """Return a function that yields the columns of these names in order, for each block of rows, at least one.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Source:
 
 
 def _whole(parts: Sequence[Any], where: str) -> pl.Series:
-    """Return one column of all of its blocks; files that hold it in several types have it as texts."""
+    """Return one column of all its blocks, as texts if files hold it in several types."""
     import polars as pl
 
     series = [as_column(part, where).series for part in parts]
@@ -136,6 +136,19 @@ def open_source(data: Any, options: Mapping[str, str] | None = None, part: tuple
     return _of_frame(data)
 
 
+def columns_as_source(columns: Mapping[str, Any], names: Sequence[str], source: str) -> Source:
+    """Return columns by name as a `Source` of some of these names.
+
+    Raises
+    ------
+    InputError
+        If they differ in length.
+    """
+    if len({len(columns[name]) for name in names}) > 1:
+        raise InputError(f"{source}: the columns differ in length; give one value a row in each")
+    return Source(source, tuple(names), lambda positions: iter([[columns[names[k]] for k in positions]]))
+
+
 def _of_frame(frame: Any) -> Source:
     import narwhals as nw
 
@@ -166,7 +179,7 @@ def _of_frame(frame: Any) -> Source:
 def _of_files(
     places: Sequence[str | os.PathLike[str]], options: Mapping[str, str] | None, part: tuple[int, int]
 ) -> Source:
-    """Return the rows of files, one file after another; each must have the columns that are asked for."""
+    """Return the rows of files, one file after another. Each must have the requested columns."""
     files = [file for place in places for file in files_of(place)]
     if not files:
         raise NotOpened("the list of files is empty; give one at least")

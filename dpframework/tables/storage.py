@@ -1,4 +1,4 @@
-"""Where the columns of a table are kept while they grow, and after: in memory, or in files that nobody else can open.
+"""Storage for the columns of a growing table, in memory or in files that nobody else can open.
 
 A file is private to this process and has no name: it is gone when the process ends, however it ends. The system keeps
 as much of it in memory as there is room for.
@@ -39,7 +39,7 @@ def growing(dtype: np.dtype[Any], *, mapped: bool) -> Growing:
 
 @final
 class _InMemory(Growing):
-    """In memory: large arrays are grown by the system in place, so that nothing is there twice."""
+    """Storage in memory, where the system grows large arrays in place, so that nothing is there twice."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         super().__init__(dtype)
@@ -87,7 +87,7 @@ class _InFile(Growing):
         self.length += len(part)
 
     def taken(self) -> NDArray[Any]:
-        """See `Growing`: the file, mapped into memory for reading."""
+        """Return the array (see `Growing`), as the file mapped into memory for reading."""
         self._file.flush()
         with self._file as file:
             if not self.length:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
+from dpframework.facts.notebook import html_line
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.facts.shown import html_line
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
@@ -22,7 +22,7 @@ from dpframework.tables.encoding import code_dtype, encode_column
 
 
 def _locked(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: kernels share the table, and none may change it."""
+    """Return a read-only view, since kernels share the table and none may change it."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -97,7 +97,7 @@ class Table:
         return attrs.evolve(self, unit_codes=numbered.astype(np.uint32))
 
     def with_values(self, names: Collection[str] | None) -> Table:
-        """Return this table with the raw values of some attributes only; None for all that it has."""
+        """Return this table with the raw values of some attributes only, or of all for None."""
         kept = self.values if names is None else {name: own for name, own in self.values.items() if name in names}
         return attrs.evolve(self, values=kept)
 
@@ -106,7 +106,7 @@ class Table:
         return f"Table({len(self.schema)} attributes; rows are private)"
 
     def _repr_html_(self) -> str:
-        """Show the schema only, in a notebook: neither a row nor their number."""
+        """Show the schema only, and neither a row nor their number."""
         return f"{html_line(repr(self))}{self.schema._repr_html_()}"
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:

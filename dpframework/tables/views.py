@@ -1,4 +1,4 @@
-"""Two-view tables: left attributes from one file, right attributes from another, their rows joined."""
+"""Two-view tables, with left attributes from one file and right ones from another, their rows joined."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.tables.building import TableBuilder
 from dpframework.tables.columns import Column, as_column
-from dpframework.tables.ids import ids_of, require_all
+from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
+from dpframework.tables.table_builder import TableBuilder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +32,7 @@ def read_two_views(
     out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
     unit: PrivacyUnit = ROW,
 ) -> Table:
-    """Read a two-view table: left attributes from one file, right attributes from another.
+    """Read a two-view table, with left attributes from one file and right ones from another.
 
     Parameters
     ----------
@@ -112,20 +112,25 @@ def joined(
     DoesNotFit
         If `strict`, and the ids do not name each row once.
     """
-    sides = []
-    for source, names in (left, right):
-        taken = source.take(list(dict.fromkeys([*names, *([] if key_name is None else [key_name])])))
-        sides.append({name: as_column(column, _where(source, name)) for name, column in taken.items()})
+    sides, keys = [], list[Ids]()
+    for given, names in (left, right):
+        all_names = list(dict.fromkeys([*names, *([] if key_name is None else [key_name])]))
+        given.require(all_names)
+        source = given.fixed(all_names)
+        sides.append({name: as_column(column, _where(source, name)) for name, column in source.take(names).items()})
+        if key_name is not None:
+            keys.append(ids_in(source, key_name))
+            if {len(column) for column in sides[-1].values()} != {len(keys[-1])}:
+                raise InputError(f"{source.name}: changed while it was read; read it again")
     files = f"{left[0].name} and {right[0].name}"
     if key_name is None:
         if len({len(column) for side in sides for column in side.values()}) > 1:
             raise InputError(f"{files}: have different numbers of rows; name the column that joins them with id")
         return {**sides[0], **sides[1]}
-    keys = [ids_of(side[key_name]) for side in sides]
     if strict:
         for (source, _), key in zip((left, right), keys, strict=True):
             _require_ids(key, f"{source.name}: the id column '{key_name}'")
-    pairs = _matched(*keys)
+    pairs = _matched(*(key.series for key in keys))
     if strict and pairs.height == 0:
         raise DoesNotFit(f"{files}: have no id in common in the column '{key_name}'")
     return {
@@ -146,9 +151,9 @@ def _matched(left: pl.Series, right: pl.Series) -> pl.DataFrame:
     return numbered[0].join(numbered[1], on="id").sort("left")
 
 
-def _require_ids(ids: pl.Series, what: str) -> None:
-    require_all(ids, what)
-    if ids.n_unique() < len(ids):
+def _require_ids(ids: Ids, what: str) -> None:
+    ids.require_all(what)
+    if ids.series.n_unique() < len(ids):
         raise DoesNotFit(f"{what} holds an id twice; each must differ")
 
 

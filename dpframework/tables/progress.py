@@ -1,4 +1,4 @@
-"""How far the reading of a table has come: in files and in bytes of a file, never in rows.
+"""The progress of reading a table in files and bytes, never in rows.
 
 Blocks have a public number of rows, so the share of a file's rows that one block is would tell how many there are.
 """
@@ -16,7 +16,7 @@ import attrs
 @final
 @attrs.define
 class _Watch:
-    """Who watches, and of what they were told last."""
+    """The observers, and the last progress each was told of."""
 
     told: Callable[[float, int], None]
     done: int = 0

@@ -1,4 +1,4 @@
-"""Counting codes fast: without classes by numpy alone, so that a study of counts need not wait for numba to load.
+"""Count codes fast, without classes by numpy alone, so that a study of counts need not load numba.
 
 Two codes of a byte each are one of 65,536 numbers. Counting those takes half as many additions, and rows in turn that
 fall in one cell wait less often for each other. Sums over either half of the table are the counts, exactly.
@@ -20,7 +20,7 @@ MANY = 1 << 15  # codes: from here on the larger table is worth its sums
 
 
 def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
-    """Return how many codes there are of each below `number`; all codes are.
+    """Return the number of codes of each value below `number`, which all codes are.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ def counts_by_class(
 
 
 def _are_small(cells: int, rows: int) -> bool:
-    """Tell whether four tables of so many cells are small beside the rows."""
+    """Tell whether four tables of `cells` cells are small beside the rows."""
     return 4 * cells <= rows
 
 
 def _to_read(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that cannot be written to: kernels are then compiled for one kind of array, not for two."""
+    """Return a read-only array, so that kernels are compiled for one kind of array only."""
     view = array.view()
     view.flags.writeable = False
     return view

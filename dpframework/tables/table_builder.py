@@ -1,4 +1,4 @@
-"""A table made from blocks of rows as they come: memory is the codes, the values that are kept, and one block."""
+"""Build a table from blocks of rows as they come. Memory holds the codes, the values to keep, and one block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframework.tables.table import Table
 
 
 def require_public_counts(schema: Schema, rows: int, source: str) -> None:
-    """Refuse a table that the schema's public facts on its rows are false of: claims may rest on them.
+    """Refuse a table that breaks the schema's public facts on its rows, since claims may rest on them.
 
     Raises
     ------
@@ -40,8 +40,8 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
 
 
 @attrs.frozen
-class Found:
-    """What was found of the rows of a table, or of a part of it (private).
+class RowFindings:
+    """The findings about the rows of a table or of a part of it (private).
 
     Attributes
     ----------
@@ -54,18 +54,18 @@ class Found:
     rows: int
     unfit: tuple[frozenset[Unfit], ...]
 
-    def __add__(self, other: Found) -> Found:
-        """Return what was found of both parts."""
-        return Found(self.rows + other.rows, tuple(a | b for a, b in zip(self.unfit, other.unfit, strict=True)))
+    def __add__(self, other: RowFindings) -> RowFindings:
+        """Return the findings about both parts."""
+        return RowFindings(self.rows + other.rows, tuple(a | b for a, b in zip(self.unfit, other.unfit, strict=True)))
 
 
 def everywhere(schema: Schema, sources: Mapping[str, str]) -> str:
-    """Return what errors call the table: its sources."""
+    """Return the name of the table in errors, which is its sources."""
     return " and ".join(dict.fromkeys(sources[name] for name in schema.names))
 
 
-def require_found(schema: Schema, found: Found, sources: Mapping[str, str]) -> None:
-    """Refuse a table whose rows break what the schema says of their number, or what no policy allows.
+def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]) -> None:
+    """Refuse a table whose rows break the schema's facts on their number, or hold values that no policy allows.
 
     Raises
     ------
@@ -114,14 +114,14 @@ class TableBuilder:
         self._rows = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Encode one more block: a column of each attribute, all of one length.
+        """Encode one more block, a column of each attribute, all of one length.
 
         Raises
         ------
         InputError
             If one is no column.
         DoesNotFit
-            If there are more rows than any table may have.
+            If there are more rows than the schema says, or than any table may have.
         """
         for k, attribute in enumerate(self._schema):
             name = attribute.name
@@ -133,11 +133,12 @@ class TableBuilder:
             if column.values is not None and name in self._values:
                 self._values[name].append(column.values)
         self._rows = next(iter(self._codes)).length
-        if self._rows > MOST_ROWS:
+        bound = self._schema.row_bound
+        if self._rows > (MOST_ROWS if bound is None else bound):  # what is said at the end, before the rest is read
             require_public_counts(self._schema, self._rows, everywhere(self._schema, self._sources))
 
     def table(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
-        """Return the table; the builder is empty afterwards.
+        """Return the table. The builder is empty afterwards.
 
         Raises
         ------
@@ -148,12 +149,12 @@ class TableBuilder:
         return self.part(unit, key)
 
     @property
-    def found(self) -> Found:
-        """What was found of the rows so far."""
-        return Found(self._rows, tuple(map(frozenset, self._unfit)))
+    def found(self) -> RowFindings:
+        """The findings about the rows so far."""
+        return RowFindings(self._rows, tuple(map(frozenset, self._unfit)))
 
     def part(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
-        """Return the rows as a part of a table, of which nothing is refused yet; the builder is empty afterwards."""
+        """Return the rows as a part of a table, before anything is refused. The builder is empty afterwards."""
         columns = tuple(codes.taken() for codes in self._codes)
         values = {name: column.taken() for name, column in self._values.items()}
         return Table(self._schema, columns, values, unit, key)

@@ -1,0 +1,148 @@
+"""Rows to predict, on the grid of a model's schema, with unknown cells marked.
+
+A table has a code for every cell, so a cell that the schema does not hold becomes its attribute's first value there
+(see `encoding`): a run must read every table. A prediction that rested on that would change with the order in which
+labels are listed. So whoever predicts reads rows by `NewRows`, and says what an unknown cell means for the model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.schema import Schema
+from dpframework.tables.blocks import Block
+from dpframework.tables.columns import as_column
+from dpframework.tables.encoding import cells_of, outside, require_fit, settled, unfit
+from dpframework.tables.engines import InMemory
+from dpframework.tables.sources import columns_as_source, open_source
+from dpframework.tables.table import Table
+
+SHOWN = 4  # attributes in a warning
+
+
+class UnknownCellWarning(UserWarning):
+    """Rows to predict have cells that are not in the schema, which a prediction leaves out."""
+
+
+@final
+@attrs.frozen(eq=False, repr=False)
+class NewRows:
+    """Rows to predict, which are not private, since they belong to whoever asks for a prediction.
+
+    Attributes
+    ----------
+    block
+        Their codes and values. That of an unknown cell means nothing.
+    unknown
+        For each attribute that has some, which rows have an unknown cell: a value that is not in the schema, or none,
+        where the schema has no cell for missing values. Shape (rows,).
+    """
+
+    block: Block
+    unknown: Mapping[str, NDArray[np.bool_]]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.block.length
+
+    def __repr__(self) -> str:
+        """Show their number."""
+        return f"NewRows({len(self)} rows)"
+
+    @classmethod
+    def read(
+        cls, rows: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR, source: str = "frame"
+    ) -> Self:
+        """Read rows by a model's schema, and warn of the number of unknown cells.
+
+        Parameters
+        ----------
+        rows
+            A table of any schema with the model's attributes, a dataframe with their columns, columns by name, or rows
+            that were read before.
+        schema
+            The attributes that the model reads.
+        out_of_domain
+            What to do with a value that the schema does not hold: "error" refuses it; "clamp" moves a number to the
+            nearest bound; "missing" does not. All others are missing, or unknown where the schema has no cell for that.
+        source
+            What errors call columns.
+
+        Raises
+        ------
+        InputError
+            If an attribute is missing, is not the model's, or has values that "error" refuses.
+
+        Examples
+        --------
+        >>> from dpframework.facts.attributes import Categorical
+        >>> schema = Schema([Categorical("city", ["Rome", "Oslo"])])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     read = NewRows.read({"city": ["Oslo", "Paris"]}, schema, out_of_domain="clamp")
+        >>> read.unknown["city"]
+        array([False,  True])
+        """
+        if isinstance(rows, Table):
+            rows = cls(InMemory().load(rows)[0], {})
+        if isinstance(rows, cls):
+            _require_attributes(rows.block.schema, schema)
+            return rows
+        columns = _columns(rows, schema, source)
+        policy = OutOfDomain.parse(out_of_domain)
+        read = [_read(attribute, columns[attribute.name], policy, source) for attribute in schema]
+        unknown = {a.name: own for a, (_, _, own) in zip(schema, read, strict=True) if own is not None}
+        _warn(unknown)
+        raw = {a.name: values for a, (_, values, _) in zip(schema, read, strict=True) if values is not None}
+        return cls(Block(schema, tuple(codes for codes, _, _ in read), raw), unknown)
+
+
+def _require_attributes(known: Schema, schema: Schema) -> None:
+    for attribute in schema:
+        if known[attribute.name] != attribute:
+            raise InputError(f"attribute '{attribute.name}' is not the one of the model; use the model's schema")
+
+
+def _columns(rows: Any, schema: Schema, source: str) -> dict[str, Any]:
+    given = columns_as_source(rows, tuple(rows), source) if isinstance(rows, Mapping) else open_source(rows)
+    return given.take(schema.names)
+
+
+def _read(
+    attribute: Attribute, column: Any, policy: OutOfDomain, source: str
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]:
+    """Return codes, values, and the unknown cells, None if there are none."""
+    where = f"{source}: attribute '{attribute.name}'"
+    cells = cells_of(attribute, as_column(column, where))
+    if policy is OutOfDomain.ERROR:
+        require_fit(attribute, unfit(attribute, cells), where)
+    unknown = outside(cells, policy)
+    encoded = settled(attribute, cells, policy)
+    if attribute.missing_code is not None or not unknown.any():
+        return encoded.codes, encoded.values, None
+    values = None if encoded.values is None else np.where(unknown, np.nan, encoded.values)
+    return encoded.codes, values, unknown
+
+
+def _warn(unknown: Mapping[str, NDArray[np.bool_]]) -> None:
+    counts = {name: int(own.sum()) for name, own in unknown.items()}
+    if not counts:
+        return
+    shown = ", ".join(f"'{name}' {number:,}" for name, number in list(counts.items())[:SHOWN])
+    more = ", ..." if len(counts) > SHOWN else ""
+    total = sum(counts.values())
+    cells = "1 cell is" if total == 1 else f"{total:,} cells are"
+    warnings.warn(
+        f"{cells} missing, or not in the schema, which has no cell for that ({shown}{more}): the prediction leaves "
+        "them out. Correct the rows, or set missing = true for these attributes and fit again",
+        UnknownCellWarning,
+        stacklevel=4,
+    )

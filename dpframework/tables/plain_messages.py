@@ -1,0 +1,71 @@
+"""Messages from a cluster that was not started here, with only a few classes unpickled that this client needs.
+
+Dask unpickles messages in several places, which all go through one function of its own. While this client speaks to a
+cluster, that function builds no other class and calls no other function. Other clients of the process are left alone:
+what is read for this one is told by a context variable, which Dask's tasks and threads inherit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import io
+import pickle
+from collections.abc import Iterator
+from typing import Any, final
+
+_ALLOWED = {
+    ("distributed.actor", "Actor"): "a handle of the object that holds the rows on a worker",
+    ("dpframework.tables.holder", "Holder"): "its class",
+    ("builtins", "bytes"): "the class of its answers",
+}
+NotPlain = pickle.UnpicklingError
+_plain_only = contextvars.ContextVar("plain_only", default=False)
+
+
+@final
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        """Return one of the few classes."""
+        if (module, name) not in _ALLOWED:
+            raise NotPlain("a message holds a class that a cluster has no reason to send")
+        return super().find_class(module, name)
+
+
+@contextlib.contextmanager
+def plain_messages() -> Iterator[None]:
+    """Let Dask unpickle nothing but a few classes in messages for calls of the block."""
+    _watch_messages()
+    token = _plain_only.set(True)
+    try:
+        yield
+    finally:
+        _plain_only.reset(token)
+
+
+@functools.cache
+def _watch_messages() -> None:
+    """Put the check before Dask's own function, once in a process."""
+    from distributed import client as of_clients
+    from distributed.protocol import pickle as of_dask
+
+    usual = of_dask.loads
+
+    def loads(content: Any, *, buffers: Any = ()) -> Any:
+        if not _plain_only.get():
+            return usual(content, buffers=buffers)
+        return _Unpickler(io.BytesIO(content), buffers=buffers).load()
+
+    of_dask.loads = of_clients.loads = loads
+
+
+@functools.cache
+def client_class() -> Any:
+    """Return a Dask client that handles no events, since it would unpickle and print a cluster's warnings."""
+    from distributed import Client
+
+    class PlainClient(Client):  # type: ignore[misc]
+        _default_event_handlers: dict[str, Any] = {}  # noqa: RUF012 as Dask has it
+
+    return PlainClient

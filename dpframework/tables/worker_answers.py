@@ -1,0 +1,163 @@
+"""The answers of a cluster's workers as plain data, which this side never unpickles.
+
+An answer is a msgpack map whose fields are checked: numbers, texts, bytes and whole arrays of integers. Whatever else
+arrives is refused, so that a worker can lie about its counts but cannot run code in the process that adds the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
+from dpframework.tables.encoding import Unfit
+from dpframework.tables.table_builder import RowFindings
+
+OTHERWISE = "a worker answered something else than it was asked for; is it another program?"
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_ERRORS = {kind.__name__: kind for kind in (InputError, NotOpened, DoesNotFit)}
+
+
+@attrs.frozen
+class Read:
+    """A worker's answer about a piece that it has read.
+
+    Attributes
+    ----------
+    found
+        The number of its rows, and in which ways cells do not fit.
+    digest
+        Of its codes and values, by a key that the client drew: a piece that is read again must have the same.
+    """
+
+    found: RowFindings
+    digest: bytes
+
+
+@attrs.frozen
+class Failed:
+    """A worker's answer about a failure, with its kind and an error that shows nothing of the rows."""
+
+    kind: str
+    error: InputError | None = None
+
+
+@attrs.frozen
+class Absent:
+    """A worker's answer that it does not hold a piece, since it is not the process that read it."""
+
+
+#: What a worker answers: counts, versions by name, or the number of a sample that it made, besides the above.
+Answer: TypeAlias = Read | Failed | Absent | list[NDArray[Any]] | Mapping[str, str] | int
+
+
+def packed_answer(answer: Answer) -> bytes:
+    """Return an answer as bytes that `answer_of` reads."""
+    import msgpack
+
+    match answer:
+        case Absent():
+            form: dict[str, Any] = {"absent": True}
+        case Failed():
+            form = {"failed": answer.kind, "error": None if answer.error is None else _error_form(answer.error)}
+        case Read():
+            unfit = [sorted(way.name for way in ways) for ways in answer.found.unfit]
+            form = {"rows": answer.found.rows, "unfit": unfit, "digest": answer.digest}
+        case int():
+            form = {"number": answer}
+        case list():
+            form = {"counts": [(one.dtype.name, one.shape, np.ascontiguousarray(one).tobytes()) for one in answer]}
+        case _:
+            form = {"versions": dict(answer)}
+    return bytes(msgpack.packb(form))
+
+
+def answer_of(content: object) -> Answer:
+    """Read the output of `packed_answer`.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
+    import msgpack
+
+    try:
+        form = msgpack.unpackb(_of(bytes, content))
+        return _READERS[frozenset(form)](form)
+    except Exception:  # whatever was sent: its text is the sender's, and is not shown
+        pass
+    raise InputError("a worker answered in a form that dpframework does not write; is it another program?")
+
+
+def require_answer(answer: Answer, kind: type, when: str) -> Any:
+    """Return an answer of the class that was asked for.
+
+    Raises
+    ------
+    InputError
+        If it is another one, or says that the worker failed: then with what may be told of that.
+    """
+    if isinstance(answer, kind):
+        return answer
+    if not isinstance(answer, Failed):
+        raise InputError(OTHERWISE)
+    if answer.error is not None:
+        raise answer.error
+    raise InputError(f"a worker failed with {answer.kind} {when}; run with engine 'memory' to see where")
+
+
+def _of(kind: type, value: Any) -> Any:
+    """Return a value of exactly this class. A truth is no number."""
+    if type(value) is not kind:
+        raise TypeError
+    return value
+
+
+def _error_form(error: InputError) -> tuple[str, str, str]:
+    known = next(name for name, kind in reversed(_ERRORS.items()) if isinstance(error, kind))
+    return known, str(error), error.kind if isinstance(error, DoesNotFit) else ""
+
+
+def _failed(form: Mapping[str, Any]) -> Failed:
+    if form["error"] is None:
+        return Failed(_of(str, form["failed"]))
+    name, text, broken = (_of(str, part) for part in form["error"])
+    kind = _ERRORS[name]
+    error = DoesNotFit(text, kind=broken) if kind is DoesNotFit else kind(text)
+    return Failed(_of(str, form["failed"]), error)
+
+
+def _read(form: Mapping[str, Any]) -> Read:
+    unfit = tuple(frozenset(Unfit[name] for name in ways) for ways in _of(list, form["unfit"]))
+    return Read(RowFindings(_of(int, form["rows"]), unfit), _of(bytes, form["digest"]))
+
+
+def _array(form: Any) -> NDArray[Any]:
+    name, shape, content = form
+    shape = tuple(_of(int, length) for length in shape)
+    if name not in _INTEGERS or min(shape, default=0) < 0:
+        raise ValueError
+    array = np.frombuffer(_of(bytes, content), dtype=name)
+    if len(array) != math.prod(shape):
+        raise ValueError
+    return array.reshape(shape).copy()  # one that may be written to
+
+
+def _versions(form: Mapping[str, Any]) -> dict[str, str]:
+    return {_of(str, name): _of(str, text) for name, text in form["versions"].items()}
+
+
+_READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
+    frozenset(("absent",)): lambda form: Absent(),
+    frozenset(("failed", "error")): _failed,
+    frozenset(("rows", "unfit", "digest")): _read,
+    frozenset(("number",)): lambda form: int(_of(int, form["number"])),
+    frozenset(("counts",)): lambda form: [_array(one) for one in _of(list, form["counts"])],
+    frozenset(("versions",)): _versions,
+}
