@@ -1,4 +1,4 @@
-"""Checks: what an auditor would ask of a plan, each with a code and a documentation page."""
+"""Checks, an auditor's questions about a plan, each with a code and a documentation page."""
 
 import lazy_loader
 

@@ -7,4 +7,9 @@ from .built_in import (
     BUILT_IN as BUILT_IN,
     findings as findings,
 )
-from .explained import ASSUMPTIONS as ASSUMPTIONS, CheckPage as CheckPage, check_page as check_page
+from .check_pages import (
+    ALLOWED_NOISE as ALLOWED_NOISE,
+    ASSUMPTIONS as ASSUMPTIONS,
+    CheckPage as CheckPage,
+    check_page as check_page,
+)

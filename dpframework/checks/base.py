@@ -1,4 +1,4 @@
-"""What a check is: it looks at a plan and says what an auditor would want to know."""
+"""The base class of checks, which look at a plan and tell an auditor their findings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
-from dpframework.facts.shown import html_table
-from dpframework.plan.nodes import Node, scopes
-from dpframework.plan.plan import Plan
+from dpframework.facts.notebook import html_table
+from dpframework.facts.printable import printable
 
 
 class Severity(enum.StrEnum):
-    """An error refuses the plan; a warning and an information do not."""
+    """The severity of a finding. An error refuses the plan, a warning and an information do not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -27,7 +26,7 @@ class Severity(enum.StrEnum):
 @final
 @attrs.frozen
 class Finding:
-    """What a check says about a plan.
+    """A finding of a check about a plan.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class Finding:
 
     code: str
     severity: Severity
-    message: str
+    message: str = attrs.field(converter=printable)
 
     def __str__(self) -> str:
         """Write one line."""
@@ -66,19 +65,13 @@ def _code(instance: Any, attribute: Any, value: str) -> None:
 @final
 @attrs.frozen
 class Check:
-    """A named rule over plans; `examine` yields (severity, message) for each thing it finds."""
+    """A named rule over plans. `examine` yields (severity, message) for each finding."""
 
     code: str = attrs.field(validator=_code)
     title: str
     examine: Callable[[AccountedPlan], Iterable[tuple[Severity, str]]]
 
     def findings(self, plan: AccountedPlan) -> Iterator[Finding]:
-        """Yield what the check finds in a plan."""
+        """Yield the check's findings about a plan."""
         for severity, message in self.examine(plan):
             yield Finding(self.code, severity, message)
-
-
-def placed_scopes(plan: Plan) -> Iterator[tuple[str, tuple[Node, ...]]]:
-    """Yield the nodes of each scope, with its path in words."""
-    for path, nodes in scopes(plan.root):
-        yield (f"'{path}'" if path else "the plan"), nodes

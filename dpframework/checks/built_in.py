@@ -1,11 +1,11 @@
-"""The checks that are always there, and what checks find in a plan."""
+"""The built-in checks, and the findings of checks about a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import budget, claims, noise, structure, verified
+from dpframework.checks import budget, claims, noise, structure, verification
 from dpframework.checks.base import Check, Finding, Severity
 
 #: The checks that are always there.
@@ -31,14 +31,16 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP019", "one name of two queries", structure.one_name_of_two_queries),
     Check("DP020", "accountant that fails", budget.accountant_fails),
     Check("DP021", "assertion about the rows", claims.asserted_rows),
-    Check("DP022", "what was verified", verified.verified_code),
+    Check("DP022", "what was verified", verification.verified_code),
     Check("DP023", "sample without a claim", claims.sample_without_claim),
+    Check("DP024", "selection noisier than a quarter of the table", noise.noisy_selection),
+    Check("DP025", "error larger than the result", noise.noisy_result),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def findings(plan: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> list[Finding]:
-    """Return what all checks find in a plan, errors first, each finding once."""
+    """Return all checks' findings about a plan, errors first, each finding once."""
     found = dict.fromkeys(finding for check in checks for finding in check.findings(plan))
     return sorted(found, key=lambda finding: (_ORDER.index(finding.severity), finding.code))

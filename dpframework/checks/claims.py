@@ -1,14 +1,15 @@
-"""Checks of claims: does each step have a valid one under the study's relation, with assumptions that it allows."""
+"""Checks of claims, which ask whether each step has a valid claim and only assumptions that the study allows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
+from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
 from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
-from dpframework.plan.nodes import samples
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
 
 INFERRED = "schema-inferred-from-data"
@@ -22,7 +23,7 @@ def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find steps without a claim under the study's relation."""
     unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
-        facts = step.query.facts()
+        facts = step.facts
         declared = facts.sensitivity(step.mechanism.norm)
         if declared is None:
             continue
@@ -48,7 +49,7 @@ def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _remedy(plan: Plan, change: ByRelation) -> str:
-    """Say what would give a query a claim that it has not under the plan's relation."""
+    """Say how a query could get the claim that it lacks under the plan's relation."""
     other = next(r for r in Relation if r is not plan.relation)
     if change.under(other) is None:
         return "use another query"
@@ -65,7 +66,7 @@ def _remedy(plan: Plan, change: ByRelation) -> str:
 def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find queries that declare no sensitivity, one of 0, or no source for it."""
     for path, step in plan.placed_steps():
-        facts = step.query.facts()
+        facts = step.facts
         if not facts.sensitivities:
             yield Severity.ERROR, f"step '{path}': {facts.text} declares no sensitivity; define Query.sensitivities"
             continue
@@ -86,7 +87,7 @@ def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find mechanisms that cannot answer their query."""
     for path, step in plan.placed_steps():
-        facts = step.query.facts()
+        facts = step.facts
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
         if problem is None and plan.unit.rows > 1 and step.mechanism.for_rows(plan.unit.rows) is None:
             problem = f"has no claim for {plan.unit}; define Mechanism.for_rows"
@@ -122,11 +123,19 @@ def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Sev
     return (Severity.WARNING, accepted) if name in plan.budget.allow else (Severity.ERROR, refused)
 
 
-def unknown_allowance(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find accepted assumptions that no step makes."""
+def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find accepted assumptions that no step makes, and accepted noise that no result has."""
+    noisy = {
+        NOISY_SELECTION: lambda bound: bound.hides_choice,
+        NOISY_RESULT: lambda bound: bound.hides_number,
+    }
+    bounds = [bound for some in plan.error_bounds().values() for bound in some] if plan.budget.allow else []
     for name in plan.budget.allow:
-        if name not in plan.assumptions:
-            known = KNOWN_ASSUMPTIONS | plan.assumptions.keys()
+        if name in noisy:
+            if not any(map(noisy[name], bounds)):
+                yield Severity.WARNING, f"the study allows '{name}', and no error that is known is that large"
+        elif name not in plan.assumptions:
+            known = KNOWN_ASSUMPTIONS | plan.assumptions.keys() | noisy.keys()
             hint = "no step needs it" if name in known else nearest(name, known)
             yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"
 
@@ -145,7 +154,7 @@ def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find what the owner asserts of the rows, and a run relies on."""
+    """Find the owner's statements about the rows that a run relies on."""
     if DATA_FITS_SCHEMA in plan.assumptions:
         yield _if_allowed(
             plan,
@@ -165,8 +174,8 @@ _ENDS = "if the table breaks this, the run ends, says so, and uses up its approv
 
 
 def sample_without_claim(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find samples where no theorem says what they cost."""
-    if plan.relation is Relation.REPLACE_ONE and samples(plan.root):
+    """Find samples whose cost no theorem gives."""
+    if plan.relation is Relation.REPLACE_ONE and plan.index.samples:
         yield (
             Severity.ERROR,
             "the plan samples rows, and under replace-one nothing is known of what a sample costs; use "

@@ -1,16 +1,22 @@
-"""Checks of noise: will what the budget buys be seen through it."""
+"""Checks of noise, which ask whether the releases can be seen through it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
+from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
+from dpframework.mechanisms.base import Calibration
 from dpframework.plan.plan import Plan
+from dpframework.results.error_bounds import BoundKind, ErrorBound, rows_text
+
+#: What a study may allow by name: its results may then be as noisy as that.
+NOISY_SELECTION, NOISY_RESULT = "noisy-selection", "noisy-result"
 
 
 def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find thresholds that are below the noise of what is compared with them."""
+    """Find thresholds below the noise of the numbers that are compared with them."""
     for path, step, calibration in plan.calibrated_steps():
         if step.threshold is None:
             continue
@@ -25,17 +31,77 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find selections whose noise is larger than the table."""
-    rows = plan.facts.row_bound
+    rows = plan.size.largest
     if rows is None:
         return
+    for path, calibration in _uniform(plan, rows):
+        yield (
+            Severity.WARNING,
+            f"step '{path}' selects among {calibration.facts.answer_length} candidates with noise of about "
+            f"{calibration.preview.expected:.3g} rows on a table of {_table(plan)}: the choice is nearly uniform; "
+            "raise its epsilon or have fewer candidates",
+        )
+
+
+def _uniform(plan: Plan, rows: int) -> Iterator[tuple[str, Calibration]]:
     for path, step, calibration in plan.calibrated_steps():
-        if not step.mechanism.selects or not calibration.facts.integer:
-            continue
         expected = calibration.preview.expected
-        if math.isfinite(expected) and expected > rows:
-            yield (
-                Severity.WARNING,
-                f"step '{path}' selects among {calibration.facts.answer_length} candidates with noise of about "
-                f"{expected:.3g} rows on a table of at most {rows}: the choice is nearly uniform; "
-                "raise its epsilon or have fewer candidates",
-            )
+        if step.mechanism.selects and calibration.facts.integer and math.isfinite(expected) and expected > rows:
+            yield path, calibration
+
+
+def _table(plan: Plan) -> str:
+    size = plan.size
+    return size.text if size.about is not None else f"at most {size.most} rows"
+
+
+def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find selections that may be worse than the best candidate by a quarter of the table."""
+    rows = plan.size.largest
+    if rows is None:
+        return
+    told = {path for path, _ in _uniform(plan, rows)}  # by `near_uniform`
+    found = [
+        (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}")
+        for name, bound in _bounds(plan)
+        if bound.hides_choice and not told.intersection(f"{name}/{path}" for path in bound.steps)
+    ]
+    yield from _unless_allowed(plan, NOISY_SELECTION, found, "raise its epsilon or have fewer candidates")
+
+
+def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find results whose error is larger than they can be expected to be themselves."""
+    found = [
+        (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}, which is more than {bound.likely_text}")
+        for name, bound in _bounds(plan)
+        if bound.hides_number
+    ]
+    yield from _unless_allowed(plan, NOISY_RESULT, found, "raise its epsilon, or ask for fewer or larger groups")
+
+
+def _off(bound: ErrorBound) -> str:
+    amount = rows_text(bound.amount or 0) if bound.unit == "rows" else f"{bound.amount:.3g}"
+    unit = f" {bound.unit}" if bound.unit else ""
+    if bound.kind is BoundKind.CHOICE:
+        return f"the choice may be worse than the best by {amount}{unit}"
+    whose = "each" if bound.kind is BoundKind.COUNTS else "it"
+    return f"{whose} may be off by {amount}{unit}"
+
+
+def _bounds(plan: AccountedPlan) -> Iterator[tuple[str, ErrorBound]]:
+    for name, bounds in plan.error_bounds().items():
+        for bound in bounds:
+            yield name, bound
+
+
+def _unless_allowed(plan: Plan, name: str, found: list[tuple[str, str]], remedy: str) -> Iterator[tuple[Severity, str]]:
+    """Yield a warning that says how to accept it, or if the study does an information, for results that are alike."""
+    alike: dict[str, list[str]] = {}
+    for result, what in found:
+        alike.setdefault(what, []).append(result)
+    for what, (first, *others) in alike.items():
+        who = f"result '{first}'" + (f" and {len(others)} more" if others else "")
+        if name in plan.budget.allow:
+            yield Severity.INFO, f"{who}: {what}; the study allows '{name}'"
+        else:
+            yield Severity.WARNING, f"{who}: {what}; {remedy}, or allow '{name}'"

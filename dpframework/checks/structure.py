@@ -1,40 +1,46 @@
-"""Checks of structure: are parts disjoint, names unique, kinds of query told apart, releases used."""
+"""Checks of structure, which ask whether parts are disjoint, names unique and releases used."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from dpframework.checks.base import Severity, placed_scopes
+from dpframework.checks.base import Severity
 from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
-from dpframework.plan.nodes import FromRelease, Named, Parallel, Post, Sequential, Step, uses_of
+from dpframework.plan.index import ScopeNodes
+from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.queries.base import Declared
 
 
+def _place(scope: ScopeNodes) -> str:
+    """Return the path of a scope in words."""
+    return f"'{scope.path}'" if scope.path else "the plan"
+
+
 def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find parallel parts that are not known to be disjoint."""
-    for place, nodes in placed_scopes(plan):
-        released = {n.name for n in nodes if isinstance(n, Step | Post)}
-        for node in nodes:
+    for scope in plan.index.scopes:
+        released = {placed.name for placed in scope.nodes if isinstance(placed.node, Step | Post)}
+        for node in (placed.node for placed in scope.nodes):
             if not isinstance(node, Parallel):
                 continue
             what = f"parallel '{node.name}'" if node.name else "a parallel"
             if node.by is None:
                 yield (
                     Severity.ERROR,
-                    f"{what} in {place} does not say what makes its parts; give by=, so that they are disjoint by "
-                    "value",
+                    f"{what} in {_place(scope)} does not say what makes its parts; give by=, so that they are disjoint "
+                    "by value",
                 )
             elif isinstance(node.by, FromRelease) and node.by.step not in released:
                 yield (
                     Severity.ERROR,
-                    f"{what} in {place} is made from step '{node.by.step}', which is not there; "
+                    f"{what} in {_place(scope)} is made from step '{node.by.step}', which is not there; "
                     f"{nearest(node.by.step, released)}",
                 )
             elif isinstance(node.by, tuple):
-                yield from _overlaps(node, what, place, plan)
+                yield from _overlaps(node, what, _place(scope), plan)
 
 
 def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -56,14 +62,13 @@ def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tup
 
 def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find names that two nodes of one scope share."""
-    for place, nodes in placed_scopes(plan):
-        own = nodes[1:] if nodes and isinstance(nodes[0], Sequential) else nodes
-        names = Counter(str(n.name) for n in own if isinstance(n, Named) and n.name)
-        for name, times in names.items():
+    for scope in plan.index.scopes:
+        own = scope.nodes[1:] if isinstance(scope.nodes[0].node, Sequential) else scope.nodes
+        for name, times in Counter(placed.name for placed in own if placed.name).items():
             if times > 1:
                 yield (
                     Severity.ERROR,
-                    f"{place} holds {times} parts named '{name}'; give each its own name, or use repeat",
+                    f"{_place(scope)} holds {times} parts named '{name}'; give each its own name, or use repeat",
                 )
 
 
@@ -87,27 +92,29 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find releases that no post-processing uses."""
-    for place, nodes in placed_scopes(plan):
-        if not any(isinstance(node, Post) for node in nodes):
+    for scope in plan.index.scopes:
+        if not any(isinstance(placed.node, Post) for placed in scope.nodes):
             continue  # a scope that marks no post-processing hands all its releases to the result
-        used = {name for node in nodes for name in uses_of(node)}
-        for node in nodes:
-            if isinstance(node, Step) and node.name not in used:
+        used = {name for placed in scope.nodes for name in placed.kind.uses(placed.node)}
+        for placed in scope.nodes:
+            if isinstance(placed.node, Step) and placed.name not in used:
                 yield (
                     Severity.WARNING,
-                    f"step '{node.name}' in {place} is released but nobody uses it; drop it and save its epsilon",
+                    f"step '{placed.name}' in {_place(scope)} is released but nobody uses it; drop it and save its "
+                    "epsilon",
                 )
 
 
 def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find uses of a release that is not in the scope."""
-    for place, nodes in placed_scopes(plan):
-        known = {n.name for n in nodes if isinstance(n, Named) and n.name}
-        for node in nodes:
-            if isinstance(node, Step | Post):
-                for name in node.uses:
-                    if name not in known:
-                        yield (
-                            Severity.ERROR,
-                            f"'{node.name}' in {place} uses '{name}', which is not there; {nearest(name, known)}",
-                        )
+    for scope in plan.index.scopes:
+        known = {placed.name for placed in scope.nodes if placed.name}
+        for placed in scope.nodes:
+            if isinstance(placed.node, Parallel):
+                continue  # `parts_not_disjoint` says it of parts that are made from a release
+            for name in placed.kind.uses(placed.node):
+                if name not in known:
+                    yield (
+                        Severity.ERROR,
+                        f"'{placed.name}' in {_place(scope)} uses '{name}', which is not there; {nearest(name, known)}",
+                    )

@@ -1,4 +1,4 @@
-"""Plans: steps and their composition, described before anything runs."""
+"""Plans, which describe steps and their composition before anything runs."""
 
 import lazy_loader
 

@@ -1,3 +1,4 @@
+from .index import PlacedNode as PlacedNode, PlanIndex as PlanIndex, scopes as scopes, within_scope as within_scope
 from .nodes import (
     Either as Either,
     FromRelease as FromRelease,
@@ -13,12 +14,11 @@ from .nodes import (
     post as post,
     repeat as repeat,
     sample as sample,
-    scopes as scopes,
     sequential as sequential,
     step as step,
     walk as walk,
-    within_scope as within_scope,
 )
+from .parts import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .plan import (
     SCHEMA_VERSION as SCHEMA_VERSION,
     Budget as Budget,
@@ -26,7 +26,7 @@ from .plan import (
     PublicFacts as PublicFacts,
 )
 from .reading import plan_from_json as plan_from_json
-from .verified import (
+from .verification_records import (
     Judged as Judged,
     Verified as Verified,
     VerifiedCode as VerifiedCode,

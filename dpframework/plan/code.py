@@ -1,4 +1,4 @@
-"""Which code a plan would run: the file of each miner, mechanism, query and engine, and the packages they are in.
+"""The code that a plan would run, with the files of its miners, mechanisms, queries and engine, and their packages.
 
 Whoever approves a plan approves what its releases do, and that is decided by code, not by names: a mechanism that adds
 no noise is called as before. The digest of a component's own file says what has changed; the digest of its whole
@@ -22,7 +22,7 @@ from dpframework.queries.base import Declared
 
 @final
 class PlannedCode(Mapping[str, Any]):
-    """What will run, as `code_of` tells: looked at when it is first asked for, since drawing a plan need not wait.
+    """The code that will run (see `code_of`), found when first asked for, since drawing a plan need not wait.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ class PlannedCode(Mapping[str, Any]):
 
 
 def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
-    """Return what will run, JSON-safe: components with the digest of their code, and the packages that they are in."""
+    """Return the code that will run, JSON-safe, with digests of components and their packages."""
     steps = (node for node in walk(root) if isinstance(node, Step))
     return code_form([*others, *(found for step in steps for found in _of(step))])
 
 
 def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
-    """Return kinds, names and classes of what will run as `code_of` does."""
+    """Return kinds, names and classes of the code that will run, in the form of `code_of`."""
     used = dict.fromkeys(components)
     described = [
         {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
@@ -74,16 +74,16 @@ def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
 def _of(step: Step) -> Iterator[tuple[str, str, type]]:
     yield "mechanism", step.mechanism.name, type(step.mechanism)
     if not isinstance(step.query, Declared):  # what is only declared has no code
-        yield "query", step.query.facts().name, type(step.query)
+        yield "query", step.facts.name, type(step.query)
 
 
 def place(cls: type) -> str:
-    """Return where a class is: module and name."""
+    """Return the module and name of a class."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Say in words what of two plans' code is different; what only one of them runs is not told."""
+    """Describe the differences between two plans' code, except components that only one of them runs."""
     told, named = [], set()
     for new in after["components"]:
         same_kind = [old for old in before["components"] if old["kind"] == new["kind"]]
@@ -110,7 +110,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 @functools.cache
 def component_digest(cls: type) -> str:
-    """Return the SHA-256, in hex, of the files that a class and its bases are defined in; else of their bytecode."""
+    """Return the SHA-256, in hex, of the files that define a class and its bases, or else of their bytecode."""
     digest = hashlib.sha256()
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] not in sys.stdlib_module_names:
@@ -130,13 +130,13 @@ def _class_digest(cls: type) -> bytes:
 
 
 def _functions(value: Any) -> list[types.FunctionType]:
-    """Return a function, or what something wraps."""
+    """Return a function, or the functions that a property or decorator wraps."""
     wrapped = (getattr(value, name, None) for name in ("fget", "__func__", "func", "__wrapped__"))
     return [function for function in (value, *wrapped) if isinstance(function, types.FunctionType)]
 
 
 def _text(value: Any) -> str:
-    """Write code and what it holds: constants, inner functions, defaults, names. Of other objects, their type only."""
+    """Write code with its constants, inner functions, defaults and names. Other objects count by their type."""
     match value:
         case types.FunctionType():
             defaults = *(value.__defaults__ or ()), *sorted((value.__kwdefaults__ or {}).items())

@@ -1,4 +1,4 @@
-"""The nodes of a plan: steps and their composition.
+"""The nodes of a plan, which are steps and their composition.
 
 A plan is described before anything runs. A step is a template: what it is given at run time comes from releases,
 and its declared sensitivity holds for every such input.
@@ -6,6 +6,7 @@ and its declared sensitivity holds for every such input.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -20,13 +21,13 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number, names_of
 from dpframework.facts.privacy import Amount, decimal_text, exact, exact_or_none
 from dpframework.mechanisms.base import Mechanism
-from dpframework.queries.base import Query
+from dpframework.queries.base import Query, QueryFacts
 
 
 @final
 @attrs.frozen
 class FromRelease:
-    """Parts made by value from what a step has released (a chosen split, the leaves of a tree).
+    """Parts made by value from the output of a step (a chosen split, the leaves of a tree).
 
     Attributes
     ----------
@@ -72,11 +73,15 @@ class Node:
         """The nodes directly below."""
         return ()
 
+    def with_children(self, children: Iterable[Node]) -> Node:
+        """Return a copy with other nodes below it."""
+        return attrs.evolve(self)
+
 
 @final
 @attrs.frozen
 class Step(Node):
-    """One planned release: a query, a mechanism, and its loss.
+    """One planned release, with its query, mechanism and loss.
 
     Attributes
     ----------
@@ -101,11 +106,16 @@ class Step(Node):
     assumptions: tuple[str, ...] = attrs.field(default=(), converter=names_of, kw_only=True)
     threshold: Fraction | None = attrs.field(default=None, converter=exact_or_none, kw_only=True)
 
+    @functools.cached_property
+    def facts(self) -> QueryFacts:
+        """The query's declared facts, asked for once, so that all readers of a plan read the same."""
+        return self.query.facts()
+
 
 @final
 @attrs.frozen
 class Post(Node):
-    """Post-processing: free, and a mark of what the releases are for."""
+    """Post-processing, which is free and names the use of releases."""
 
     name: str = attrs.field(validator=_name)
     uses: tuple[str, ...] = attrs.field(converter=names_of)
@@ -122,11 +132,32 @@ class _Composition(Node):
         """The parts."""
         return self.parts
 
+    def with_children(self, children: Iterable[Node]) -> Node:
+        """Return a copy with other parts."""
+        return attrs.evolve(self, parts=tuple(children))
+
+
+@attrs.frozen
+class _OnePart(Node):
+    """One node, released in another way than by itself."""
+
+    part: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The one part."""
+        return (self.part,)
+
+    def with_children(self, children: Iterable[Node]) -> Node:
+        """Return a copy with another part."""
+        (part,) = children
+        return attrs.evolve(self, part=part)
+
 
 @final
 @attrs.frozen
 class Sequential(_Composition):
-    """Parts released from the same rows, one after another; with a name, a scope of its own."""
+    """Parts released from the same rows one after another. With a name it is a scope of its own."""
 
     name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
 
@@ -134,7 +165,7 @@ class Sequential(_Composition):
 @final
 @attrs.frozen
 class Parallel(_Composition):
-    """Children over disjoint rows: one child for all parts, or one child a part.
+    """Children over disjoint rows, one child for all parts or one for each part.
 
     Attributes
     ----------
@@ -152,34 +183,28 @@ class Parallel(_Composition):
 
     @property
     def number(self) -> int | None:
-        """How many parts there are; None if that is known only at run time."""
+        """The number of parts, or None if it is known only at run time."""
         return None if self.by is None or isinstance(self.by, FromRelease) else number_of_parts(self.by)
 
 
 @final
 @attrs.frozen
 class Either(_Composition):
-    """One of several branches, chosen by what has been released."""
+    """One of several branches, chosen by earlier releases."""
 
 
 @final
 @attrs.frozen
-class Repeat(Node):
+class Repeat(_OnePart):
     """The same part several times on the same rows."""
 
-    part: Node
     times: int
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The one part."""
-        return (self.part,)
 
 
 @final
 @attrs.frozen
-class Sample(Node):
-    """A part on a random sample: each unit is in it with probability `rate`, by private randomness.
+class Sample(_OnePart):
+    """A part on a random sample, which takes each unit with probability `rate` by private randomness.
 
     All rows of a unit are in it, or none. (Where no ids tell whose a row is, it is each row.) The sample is drawn once
     for all releases below, and is itself never released. It is a scope of its own.
@@ -194,18 +219,8 @@ class Sample(Node):
         Tells apart several samples of one scope.
     """
 
-    part: Node
     rate: Fraction
     name: str | None = attrs.field(default=None, validator=attrs.validators.optional(_name))
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        """The one part."""
-        return (self.part,)
-
-
-#: The nodes that may have a name.
-Named: TypeAlias = Step | Post | Sequential | Parallel | Sample
 
 
 def step(
@@ -241,14 +256,14 @@ def step(
 
 
 def sequential(*parts: Node, name: str | None = None) -> Sequential:
-    """Compose parts on the same rows; `name` makes them a scope, reached by `table.scope(name)`."""
+    """Compose parts on the same rows. A `name` makes them a scope, reached by `table.scope(name)`."""
     return Sequential(_nodes("sequential", parts), name)
 
 
 def parallel(
     *parts: Node, by: Attribute | Cases | Iterable[Description] | FromRelease | None = None, name: str | None = None
 ) -> Parallel:
-    """Compose over disjoint parts: one node for every part, or as many nodes as parts.
+    """Compose over disjoint parts, with one node for every part or as many nodes as parts.
 
     Raises
     ------
@@ -308,7 +323,7 @@ def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
 
 
 def post(name: str, uses: Iterable[str]) -> Post:
-    """Mark post-processing of the named steps: it costs nothing."""
+    """Mark post-processing of the named steps, which costs nothing."""
     return Post(name, uses)
 
 
@@ -323,12 +338,7 @@ def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def distinct(node: Node) -> Node:
     """Return a copy in which every node occurs once, so that each place of a shared step is a step of its own."""
-    match node:
-        case Repeat() | Sample():
-            return attrs.evolve(node, part=distinct(node.part))
-        case Sequential() | Either() | Parallel():
-            return attrs.evolve(node, parts=tuple(distinct(part) for part in node.parts))
-    return attrs.evolve(node)
+    return node.with_children(distinct(child) for child in node.children)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -336,57 +346,3 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from walk(child)
-
-
-def samples(node: Node) -> bool:
-    """Tell whether a random sample is drawn anywhere below."""
-    return any(isinstance(below, Sample) for below in walk(node))
-
-
-def within_scope(node: Node) -> Iterator[Node]:
-    """Yield the nodes of one scope: down to, and including, named sequentials, parallels and samples, not into them."""
-    yield node
-    for child in node.children:
-        if isinstance(child, Parallel | Sample) or (isinstance(child, Sequential) and child.name is not None):
-            yield child
-        else:
-            yield from within_scope(child)
-
-
-def uses_of(node: Node) -> tuple[str, ...]:
-    """Return the names of the releases that a node is given or made from."""
-    if isinstance(node, Step | Post):
-        return node.uses
-    if isinstance(node, Parallel) and isinstance(node.by, FromRelease):
-        return (node.by.step,)
-    return ()
-
-
-def uses(node: Node) -> Iterator[tuple[Node, Node]]:
-    """Yield each release with a node that it is given to, below a node; a pair may come more than once."""
-    for scope in walk(node):
-        if not isinstance(scope, Sequential):
-            continue
-        inside = tuple(within_scope(scope))
-        named = {str(n.name): n for n in inside if isinstance(n, Named) and n.name}
-        for user in inside:
-            for name in uses_of(user):
-                if name in named and named[name] is not user:
-                    yield named[name], user
-
-
-def scopes(node: Node, path: str = "") -> Iterator[tuple[str, tuple[Node, ...]]]:
-    """Yield (path, nodes) of every scope of a plan, from the top."""
-    alone = isinstance(node, Parallel | Sample)
-    own = (node,) if alone else tuple(within_scope(node))
-    yield path, own
-    for inner in own if alone else own[1:]:
-        if isinstance(inner, Parallel):
-            label = inner.name or "parts"
-            for k, child in enumerate(inner.parts):
-                suffix = "" if len(inner.parts) == 1 else f" {k + 1}"
-                yield from scopes(child, f"{path}/{label}{suffix}".lstrip("/"))
-        elif isinstance(inner, Sample):
-            yield from scopes(inner.part, f"{path}/{inner.name or 'sample'}".lstrip("/"))
-        elif isinstance(inner, Sequential) and inner.name is not None:
-            yield from scopes(inner, f"{path}/{inner.name}".lstrip("/"))

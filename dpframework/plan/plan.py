@@ -1,4 +1,4 @@
-"""A plan: nodes bound to a neighbouring relation and a schema, with every step's noise and loss fixed."""
+"""A plan binds nodes to a neighbouring relation and a schema, and fixes every step's noise and loss."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from typing import Any
 import attrs
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.limits import MOST_PLAN_DEPTH
+from dpframework.facts.outputs import FileKind
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
-from dpframework.facts.values import as_texts
+from dpframework.facts.values import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import Node, Parallel, Sample, Step, distinct, scopes, walk
-from dpframework.plan.writing import node_to_dict
+from dpframework.plan.index import PlanIndex
+from dpframework.plan.kinds import write_node
+from dpframework.plan.nodes import Node, Step, distinct
+from dpframework.results.error_bounds import TableSize
 
 #: The assumption of an owner who would rather be stopped than have rows read that the schema does not hold.
 DATA_FITS_SCHEMA = "data-fits-schema"
@@ -27,10 +31,13 @@ DATA_FITS_SCHEMA = "data-fits-schema"
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 3
 
+#: The files that hold what `Plan.to_json` returns.
+PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
+
 
 @attrs.frozen
 class PublicFacts:
-    """What a plan remembers of the schema it was made from."""
+    """The facts of the schema that a plan was made from."""
 
     fingerprint: str
     rows: int | None
@@ -50,9 +57,13 @@ def _delta(value: Any) -> Fraction:
     return delta
 
 
+def _about(rows: int | None) -> int | None:
+    return None if rows is None else positive_count(rows, "rows")
+
+
 @attrs.frozen
 class Budget:
-    """What a study may spend, and which assumptions it accepts by name.
+    """The budget of a study, and the assumptions that it accepts by name.
 
     Attributes
     ----------
@@ -75,9 +86,21 @@ def hash_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _root(node: Node) -> Node:
+    """Return a plan's nodes, each once. Refuse a nesting that is too deep for whatever looks at them."""
+    level = [node]
+    for _ in range(MOST_PLAN_DEPTH + 1):
+        level = list({id(child): child for one in level for child in one.children}.values())
+        if not level:
+            return distinct(node)
+    raise InputError(
+        f"the plan has more than {MOST_PLAN_DEPTH} compositions within each other; give a part fewer levels"
+    )
+
+
 @attrs.frozen(eq=False)
 class Plan:
-    """Every release of a study or miner, bound to a relation: static, and public.
+    """Every release of a study or miner under a relation, fixed and public before the run.
 
     Attributes
     ----------
@@ -100,9 +123,16 @@ class Plan:
         Which code it would run (see `code_of`): names do not say what a mechanism does.
     unit
         Whom its losses protect: neighbours differ by one such unit.
+    data
+        Where its table is, as a study file and the owner's configuration say: approved with the plan.
+    engine
+        The address of the engine that evaluates its counts; None in this process, or on this machine.
+    about_rows
+        About how many rows there are, if somebody says so besides the schema. Only error bounds depend on it: it is no
+        part of what the plan claims.
     """
 
-    root: Node = attrs.field(converter=distinct)
+    root: Node = attrs.field(converter=_root)
     relation: Relation
     facts: PublicFacts
     budget: Budget
@@ -111,17 +141,37 @@ class Plan:
     out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, kw_only=True)
     code: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
     unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
+    data: tuple[str, ...] = attrs.field(default=(), converter=as_texts, kw_only=True)
+    engine: str | None = attrs.field(default=None, kw_only=True)
+
+    about_rows: int | None = attrs.field(default=None, kw_only=True, converter=_about)
+
+    @functools.cached_property
+    def index(self) -> PlanIndex:
+        """All nodes with their places, made once, for totals, checks, drawings and reports."""
+        return PlanIndex(self.root, self)
+
+    @property
+    def size(self) -> TableSize:
+        """The public facts about the number of rows."""
+        schema, facts = self.schema, self.facts
+        about = self.about_rows
+        if about is None and schema is not None:
+            about = schema.about_rows
+        if about is not None:
+            return TableSize(about, most=facts.row_bound)
+        return TableSize(facts.rows, exact=facts.rows is not None, most=facts.row_bound)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step once, from the top, left to right."""
-        return (node for node in walk(self.root) if isinstance(node, Step))
+        return (placed.node for placed in self.index.nodes if isinstance(placed.node, Step))
 
     def placed_steps(self) -> Iterator[tuple[str, Step]]:
-        """Yield each step with its path."""
-        for path, nodes in scopes(self.root):
-            for node in nodes:
-                if isinstance(node, Step):
-                    yield f"{path}/{node.name}".lstrip("/"), node
+        """Yield each step with its path, scope by scope, the order in which saved results number them."""
+        for scope in self.index.scopes:
+            for placed in scope.nodes:
+                if isinstance(placed.node, Step):
+                    yield placed.path, placed.node
 
     def calibrated_steps(self) -> Iterator[tuple[str, Step, Calibration]]:
         """Yield each step that has a valid claim, with its path, its noise and its losses."""
@@ -131,19 +181,21 @@ class Plan:
                 yield path, step, calibration
 
     def calibration(self, step: Step) -> Calibration | None:
-        """Return a step's noise and losses; None where it has no valid claim under this relation."""
-        key = id(step)
-        if key not in self._calibrations:
-            self._calibrations[key] = step, self._calibrated(step)
-        return self._calibrations[key][1]
+        """Return a step's noise and losses, or None where it has no valid claim under this relation.
 
-    def _calibrated(self, step: Step) -> Calibration | None:
+        A step that is not in the plan is calibrated as if it were released from the whole table.
+        """
+        placed = self.index.find(step)
+        return self.calibrate(step, in_parts=False) if placed is None else placed.calibration
+
+    def calibrate(self, step: Step, *, in_parts: bool) -> Calibration | None:
         """Fix a step's noise, for one unit.
 
-        What a query declares for several rows of one unit holds where all of them are asked, not in parts: there the
-        rows may spread, and each part must cost no more than their share (see `docs/composition.md`).
+        A query may declare a smaller change for several rows of one unit. This holds where all of them are asked, and
+        not in parts. There the rows may spread, and each part must cost no more than its share (see
+        `docs/composition.md`).
         """
-        facts, mechanism, in_parts = step.query.facts(), step.mechanism, self.in_parts(step)
+        facts, mechanism = step.facts, step.mechanism
         by = self.unit_change
         declared = () if by.rows == 1 or in_parts else tuple(step.query.for_rows(by.rows))
         if declared:
@@ -152,36 +204,26 @@ class Plan:
                 return mechanism.calibrate(of_unit, self.relation, by=UnitChange(1, by.resizes))
         return mechanism.calibrate(facts, self.relation, in_parts=in_parts, by=by)
 
+    def in_parts(self, step: Step) -> bool:
+        """Tell whether a step of the plan is released from parts of the table, where a unit may have some rows only.
+
+        A sample of rows that are drawn one by one is such a part.
+        """
+        placed = self.index.place(step)
+        return placed.in_parts or (placed.on_sample and self.unit.asserted)
+
     @property
     def unit_change(self) -> UnitChange:
-        """What one unit does to the rows.
+        """The largest change that one unit makes to the rows.
 
         Under replace-one the number of units is public. Where each is a row, so is the number of rows; else only where
         the schema has it.
         """
         return UnitChange(self.unit.rows, resizes=not self.unit.is_row and self.facts.rows is None)
 
-    @functools.cached_property
-    def _in_parts(self) -> frozenset[int]:
-        """The steps, by identity, that are released from parts of the table, over which a unit's rows may spread.
-
-        A sample of rows that are drawn one by one is such a part.
-        """
-        parting = (Parallel, Sample) if self.unit.asserted else (Parallel,)
-        parts = (node for node in walk(self.root) if isinstance(node, parting))
-        return frozenset(id(step) for part in parts for step in walk(part) if isinstance(step, Step))
-
-    def in_parts(self, step: Step) -> bool:
-        """Tell whether a step of the plan is released from parts of the table, where a unit may have some rows only."""
-        return id(step) in self._in_parts
-
-    @functools.cached_property
-    def _calibrations(self) -> dict[int, tuple[Step, Calibration | None]]:
-        return {}  # by identity; the steps are kept, so that no other one takes over an identity
-
     @property
     def assumptions(self) -> dict[str, tuple[str, ...]]:
-        """Each assumption with the steps that need it (none for those of the whole plan)."""
+        """Each assumption with the steps that need it (none for assumptions of the whole plan)."""
         needed: dict[str, tuple[str, ...]] = {}
         for step in self.steps():
             for assumption in dict.fromkeys((*step.mechanism.assumptions, *step.assumptions)):
@@ -197,7 +239,7 @@ class Plan:
         return {name: tuple(dict.fromkeys(steps)) for name, steps in needed.items()}
 
     def content(self) -> dict[str, Any]:
-        """Return all that the plan claims, JSON-safe: what its hash covers."""
+        """Return all claims of the plan, JSON-safe, which its hash covers."""
         total = self.out_of_domain is OutOfDomain.CLAMP  # what is not said: so that older plans keep their hashes
         return {
             "schema_version": SCHEMA_VERSION,
@@ -210,14 +252,16 @@ class Plan:
                 "delta": str(self.budget.delta),
                 "allow": list(self.budget.allow),
             },
+            **({"data": list(self.data)} if self.data else {}),
+            **({} if self.engine is None else {"engine": self.engine}),
             "miners": dict(self.miners),
             "code": dict(self.code),
-            "root": node_to_dict(self.root, self.calibration, self.unit.rows),
+            "root": write_node(self.root, self.calibration, self.unit.rows),
         }
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the plan's content: approvals and ledgers refer to it."""
+        """The SHA-256 of the plan's content, which approvals and ledgers refer to."""
         return hash_of(self.content())
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""What was verified is remembered: a file of which code was tried, when, and how near the search came to its claims.
+"""A file of verification records, which name the verified code with its date and tightness.
 
 The file binds a result to the code that it is about, by the digests of `code`. It proves nothing about who wrote it:
 whoever can write the file can write anything into it. Keep it where the reader of it trusts the writer.
@@ -19,12 +19,17 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.formats import require_form
+from dpframework.facts.json_text import parsed_json
+from dpframework.facts.outputs import FileKind
 from dpframework.facts.privacy import Relation
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 
 #: The version of the file.
 VERIFIED_VERSION = 1
+
+#: The files that `Verified.record` writes.
+VERIFIED_FILE = FileKind.of_pattern("a record", r'^\{\s*"verified_version": ')
 #: The kinds of code that are verified.
 KINDS = ("miner", "mechanism")
 
@@ -32,7 +37,7 @@ KINDS = ("miner", "mechanism")
 @final
 @attrs.frozen
 class VerifiedCode:
-    """What was found of one miner's or mechanism's code under one relation.
+    """The verification record of one miner's or mechanism's code under one relation.
 
     Attributes
     ----------
@@ -65,7 +70,7 @@ class VerifiedCode:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What a later record of the same replaces."""
+        """The key under which a later record replaces this one."""
         return (self.component["kind"], self.component["name"], self.relation.value, self.subject)
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,12 +80,12 @@ class VerifiedCode:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> VerifiedCode:
-        """Read what `to_dict` wrote."""
+        """Read the output of `to_dict`."""
         lists = {"packages": tuple(form["packages"]), "examples": tuple(form["examples"])}
         return cls(**{**form, **lists, "relation": Relation(form["relation"])})
 
     def __str__(self) -> str:
-        """Write what was found, and when."""
+        """Write the findings and their date."""
         reached = "" if self.tightness is None else f", the search reached {100 * self.tightness:.0f} % of the claim"
         return f"verified on {self.time} under {self.relation} ({self.subject}){reached}"
 
@@ -88,7 +93,7 @@ class VerifiedCode:
 @final
 @attrs.frozen
 class Verified:
-    """A file of what was verified.
+    """A file of verification records.
 
     Attributes
     ----------
@@ -112,7 +117,7 @@ class Verified:
         """
         text = read_text(Path(path), "a file that 'dpframework verify --record' writes")
         try:
-            form = json.loads(text)
+            form = parsed_json(text)
             version = form.get("verified_version") if isinstance(form, Mapping) else None
             if version != VERIFIED_VERSION:
                 raise InputError(
@@ -124,12 +129,10 @@ class Verified:
             records = tuple(VerifiedCode.from_dict(one) for one in form["records"])
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-        except (ValueError, RecursionError):
-            raise InputError(f"{path}: is not JSON") from None
         return cls(records, hashlib.sha256(text.encode()).hexdigest())
 
     def record(self, path: str | os.PathLike[str], found: Iterable[VerifiedCode]) -> None:
-        """Write the records and further ones to a file; of two about the same, the further one.
+        """Write the records and further ones to a file. A further one replaces one with the same key.
 
         Raises
         ------
@@ -138,7 +141,8 @@ class Verified:
         """
         kept = {one.key: one for one in (*self.records, *found)}
         records = [kept[key].to_dict() for key in sorted(kept)]
-        write_whole(Path(path), json.dumps({"verified_version": VERIFIED_VERSION, "records": records}, indent=2) + "\n")
+        form = {"verified_version": VERIFIED_VERSION, "records": records}
+        write_whole(Path(path), json.dumps(form, indent=2) + "\n", VERIFIED_FILE)
 
 
 @final
@@ -170,7 +174,7 @@ class Judged:
         return self.passed and self.record is not None and (self.record.tightness or 0.0) >= tightness
 
     def __str__(self) -> str:
-        """Write what is known of it."""
+        """Write the verdict on this code."""
         if self.record is None:
             return f"{self.what}: not verified: {self.reason}"
         return f"{self.what}: {self.record}" + ("" if self.passed else ": A CLAIM DOES NOT HOLD")
@@ -200,7 +204,7 @@ def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
 
 
 def _changes(record: VerifiedCode, plan: Plan) -> list[str]:
-    """Say what of the plan's code is other than what a record is about."""
+    """Describe how the plan's code differs from a record's."""
     before = {"components": [record.component], "packages": record.packages}
     same = [one for one in plan.code["components"] if one["kind"] == record.component["kind"]]
     return changes(

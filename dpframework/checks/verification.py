@@ -1,4 +1,4 @@
-"""The check of what is known from verification, where a file of it is given."""
+"""The check of verification records, if a file of them is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Say of each miner and mechanism whether this very code was verified."""
     if plan.verified is None:
         return
-    from dpframework.plan.verified import judged
+    from dpframework.plan.verification_records import judged
 
     for one in judged(plan, plan.verified):
         failed = one.record is not None and not one.passed

@@ -1,4 +1,4 @@
-"""The pages about the checks, which come with the package: what a check finds, why that matters and how to fix it."""
+"""The pages about the checks, which come with the package and explain a finding, its reason and its remedy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import final
 import attrs
 
 from dpframework.checks.claims import INFERRED
+from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA
 
@@ -45,6 +46,22 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+#: Noise that a study may allow by name: what it accepts, and the check that asks for it.
+ALLOWED_NOISE: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        NOISY_SELECTION: (
+            "A selection may be worse than the best candidate by a quarter of the table or more. That is as private as "
+            "any other, and may be good enough where many choices are made.",
+            "DP024",
+        ),
+        NOISY_RESULT: (
+            "A result's error may be larger than the result can be expected to be. That is as private as any other, "
+            "and may be good enough where only large groups are read.",
+            "DP025",
+        ),
+    }
+)
+
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _SECTION = re.compile(r"^\*\*([^*]+)\.\*\*\s*", re.MULTILINE)
 
@@ -52,7 +69,7 @@ _SECTION = re.compile(r"^\*\*([^*]+)\.\*\*\s*", re.MULTILINE)
 @final
 @attrs.frozen
 class CheckPage:
-    """What a page says of a check.
+    """The documentation page of a check.
 
     Attributes
     ----------
@@ -66,7 +83,7 @@ class CheckPage:
     text: str
 
     def section(self, name: str) -> str:
-        """Return the paragraph that begins with a name, such as "Why it matters", without marks; empty if none does."""
+        """Return the paragraph that begins with a name, such as "Why it matters", without marks, or nothing."""
         for found in _SECTION.finditer(self.text):
             if found[1] == name:
                 return " ".join(self.text[found.end() :].split("\n\n")[0].split()).replace("`", "").replace("*", "")
@@ -74,7 +91,7 @@ class CheckPage:
 
 
 def check_page(code: str) -> CheckPage | None:
-    """Return the page about a built-in check; None of a plugin's.
+    """Return the page about a built-in check, or None for a plugin's.
 
     Examples
     --------

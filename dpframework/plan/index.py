@@ -1,0 +1,297 @@
+"""The index of a plan, an array of its nodes with their places, made once and read by everyone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import attrs
+
+from dpframework.facts.cuts import attributes_of
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.base import Calibration
+from dpframework.plan.kinds import NodeKind, kind_of, name_of
+from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step
+
+if TYPE_CHECKING:
+    from dpframework.plan.plan import Plan
+
+#: The names of attributes; None if it may be any.
+Reads: TypeAlias = "tuple[str, ...] | None"
+
+
+@final
+@attrs.frozen(eq=False)
+class PlacedNode:
+    """A node with its place in a plan.
+
+    Attributes
+    ----------
+    number
+        Its number in the plan: nodes are counted from the top, left to right, from 0.
+    node
+        The node itself.
+    kind
+        Its row in the table of kinds.
+    parent
+        The number of the node that it is a part of; None for the root.
+    position
+        Its position among the parts of its parent.
+    end
+        The number after the last node below it: the nodes below are those from `number + 1` to `end - 1`.
+    scope
+        The path of the scope that it is in; empty for the plan's own.
+    uses
+        The numbers of the nodes whose releases it is given or made from, in order.
+    in_parts
+        Whether its rows are one part of several, over which the rows of a unit may spread.
+    on_sample
+        Whether its rows are a random sample.
+    plan
+        The plan; None for nodes that are not in one yet.
+    """
+
+    number: int
+    node: Node
+    kind: NodeKind = attrs.field(repr=lambda kind: kind.name)
+    parent: int | None
+    position: int
+    end: int
+    scope: str
+    uses: tuple[int, ...]
+    in_parts: bool
+    on_sample: bool
+    plan: Plan | None = attrs.field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The node's name, empty if it has none."""
+        return name_of(self.node)
+
+    @property
+    def path(self) -> str:
+        """Its name after the scopes around it, or the scope that a node without a name is in."""
+        return "/".join(filter(None, (self.scope, self.name)))
+
+    @functools.cached_property
+    def label(self) -> str:
+        """A few words that describe it."""
+        return self.kind.label(self.node)
+
+    @functools.cached_property
+    def calibration(self) -> Calibration | None:
+        """The noise and losses of a step, None for other nodes and without a valid claim."""
+        if self.plan is None or not isinstance(self.node, Step):
+            return None
+        return self.plan.calibrate(self.node, in_parts=self.plan.in_parts(self.node))
+
+    @property
+    def declared_reads(self) -> Reads:
+        """The attributes that the node itself reads or cuts by, None if it may be any.
+
+        An attribute that the schema does not have is one that a miner derives, which may depend on any.
+        """
+        from dpframework.queries.counts import Count  # totals do not wait for the code that counts rows
+
+        match self.node:
+            case Step():
+                return () if self.node.facts == Count().facts() else self._known(self.node.facts.attributes)
+            case Parallel(by=by):
+                if by is None:
+                    return None
+                return self._known(by.attributes if isinstance(by, FromRelease) else attributes_of(by))
+        return ()
+
+    def _known(self, names: tuple[str, ...]) -> Reads:
+        schema: Schema | None = None if self.plan is None else self.plan.schema
+        return names if names and (schema is None or all(name in schema for name in names)) else None
+
+
+@final
+@attrs.frozen
+class ScopeNodes:
+    """The nodes of one scope of a plan, whose names a run looks up together.
+
+    A named sequential, a parallel and a sample are in the scope around them; their parts are in scopes of their own. A
+    named sequential is also the first node of its own scope.
+
+    Attributes
+    ----------
+    path
+        Where it is; empty for the plan's own.
+    nodes
+        Its nodes, from the top.
+    """
+
+    path: str
+    nodes: tuple[PlacedNode, ...]
+
+
+def join_reads(*some: Reads) -> Reads:
+    """Return the names of all of some attributes."""
+    if None in some:
+        return None
+    return tuple(dict.fromkeys(name for names in some for name in names or ()))
+
+
+@final
+class PlanIndex:
+    """The nodes of a plan in an array, from the top, left to right, with the scopes that they are in.
+
+    Attributes
+    ----------
+    nodes
+        Every node.
+    scopes
+        Every scope, from the top.
+    """
+
+    def __init__(self, root: Node, plan: Plan | None = None) -> None:
+        builder = _Builder(plan)
+        builder.place_scope(root, "", None, 0, in_parts=False, on_sample=False)
+        self.nodes: tuple[PlacedNode, ...] = builder.placed()
+        self.scopes = tuple(ScopeNodes(path, tuple(self.nodes[n] for n in own)) for path, own in builder.scopes)
+        self._numbers = {id(placed.node): placed.number for placed in reversed(self.nodes)}
+
+    def find(self, node: Node) -> PlacedNode | None:
+        """Return a node's place by the node's identity, or None if it is not in the plan."""
+        number = self._numbers.get(id(node))
+        return None if number is None else self.nodes[number]
+
+    def place(self, node: Node) -> PlacedNode:
+        """Return the place of a node of the plan, by its identity."""
+        return self.nodes[self._numbers[id(node)]]
+
+    def below(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
+        """Return all nodes below one, from the top."""
+        return self.nodes[placed.number + 1 : placed.end]
+
+    def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
+        """Return the nodes directly below one."""
+        found, number = [], placed.number + 1
+        while number < placed.end:
+            found.append(self.nodes[number])
+            number = self.nodes[number].end
+        return tuple(found)
+
+    def steps_of(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
+        """Return the steps that a node is, or that are below it."""
+        return tuple(one for one in self.nodes[placed.number : placed.end] if isinstance(one.node, Step))
+
+    @functools.cached_property
+    def steps(self) -> tuple[PlacedNode, ...]:
+        """The steps."""
+        return self.steps_of(self.nodes[0])
+
+    @functools.cached_property
+    def samples(self) -> bool:
+        """Whether a random sample is drawn."""
+        return any(isinstance(placed.node, Sample) for placed in self.nodes)
+
+    def within(self, node: Node) -> tuple[PlacedNode, ...]:
+        """Return the nodes of the scope that begins at a node, or the node alone if it begins none."""
+        return self._scopes_by_top.get(id(node)) or (self.place(node),)
+
+    @functools.cached_property
+    def _scopes_by_top(self) -> dict[int, tuple[PlacedNode, ...]]:
+        return {id(scope.nodes[0].node): scope.nodes for scope in reversed(self.scopes)}
+
+    @functools.cached_property
+    def reads(self) -> tuple[Reads, ...]:
+        """The attributes that the releases of each node may depend on, by its number, None if it may be any.
+
+        For a step they are those that its query may read, and those that tell its rows from the others: the attributes
+        that cut the table into the parts that it is released from. A cut that is made from a release may be by any
+        attribute, unless the plan names them. For a composition they are those of all its steps.
+        """
+        rows: list[Reads] = []  # for each node, the attributes that tell the rows of its parts from all others
+        for placed in self.nodes:
+            around: Reads = () if placed.parent is None else rows[placed.parent]
+            rows.append(join_reads(around, placed.declared_reads))
+        found: list[Reads] = list(rows)
+        for placed in reversed(self.nodes):
+            if not isinstance(placed.node, Step):
+                found[placed.number] = join_reads(*(found[child.number] for child in self.children(placed)))
+        return tuple(found)
+
+
+class _Builder:
+    """Numbers nodes, and finds the scope of each and the releases that it is given."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        self.plan = plan
+        self.scopes: list[tuple[str, list[int]]] = []
+        self._facts: list[dict[str, Any]] = []
+        self._sequentials: list[list[int]] = []
+
+    def place_scope(self, node: Node, path: str, parent: int | None, position: int, **rows: bool) -> None:
+        """Place the node at the top of a scope, and all below it."""
+        own: list[int] = []
+        self.scopes.append((path, own))
+        self._place(node, path, own, (), parent, position, **rows)
+
+    def _place(
+        self,
+        node: Node,
+        path: str,
+        own: list[int],
+        around: tuple[list[int], ...],
+        parent: int | None,
+        position: int,
+        **rows: bool,
+    ) -> None:
+        """Place a node of a scope, which lies in some sequentials of it, and all below the node."""
+        number, kind, name = len(self._facts), kind_of(node), name_of(node)
+        facts = {"node": node, "kind": kind, "parent": parent, "position": position, "scope": path, **rows}
+        self._facts.append(facts)
+        opens = bool(name and own and not kind.rows and not kind.leaf)
+        own.append(number)
+        for inside in around:
+            inside.append(number)
+        inner = f"{path}/{name or kind.rows}".lstrip("/")
+        if opens:
+            path, own, around = inner, [number], ()
+            self.scopes.append((path, own))
+        if isinstance(node, Sequential):
+            around = (*around, [number])
+            self._sequentials.append(around[-1])
+        for k, child in enumerate(node.children):
+            if kind.rows:
+                numbered = inner if len(node.children) == 1 else f"{inner} {k + 1}"
+                sampled = isinstance(node, Sample)
+                cut = {"in_parts": rows["in_parts"] or not sampled, "on_sample": rows["on_sample"] or sampled}
+                self.place_scope(child, numbered, number, k, **cut)
+            else:
+                self._place(child, path, own, around, number, k, **rows)
+        facts["end"] = len(self._facts)
+
+    def placed(self) -> tuple[PlacedNode, ...]:
+        """Return all nodes with their places."""
+        uses: dict[int, set[int]] = {}
+        for source, user in self._uses():
+            uses.setdefault(user, set()).add(source)
+        return tuple(
+            PlacedNode(number=k, uses=tuple(sorted(uses.get(k, ()))), plan=self.plan, **facts)
+            for k, facts in enumerate(self._facts)
+        )
+
+    def _uses(self) -> Iterator[tuple[int, int]]:
+        """Yield each release with a node that uses it, both in one scope, below one sequential."""
+        for inside in self._sequentials:
+            named = {name: k for k in inside if (name := name_of(self._facts[k]["node"]))}
+            for user in inside:
+                for name in self._facts[user]["kind"].uses(self._facts[user]["node"]):
+                    if named.get(name, user) != user:
+                        yield named[name], user
+
+
+def scopes(node: Node) -> Iterator[tuple[str, tuple[Node, ...]]]:
+    """Yield (path, nodes) of every scope of planned releases, from the top (see `ScopeNodes`)."""
+    for scope in PlanIndex(node).scopes:
+        yield scope.path, tuple(placed.node for placed in scope.nodes)
+
+
+def within_scope(node: Node) -> tuple[Node, ...]:
+    """Return the nodes of the scope that begins at a node (see `ScopeNodes`)."""
+    return tuple(placed.node for placed in PlanIndex(node).scopes[0].nodes)

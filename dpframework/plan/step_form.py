@@ -1,0 +1,131 @@
+"""The JSON of steps and of cuts, for queries, mechanisms and the parts of a table in a plan file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import attrs
+
+from dpframework.facts.attributes import Attribute, attribute_from_dict
+from dpframework.facts.descriptions import Cases, Description, description_from_dict
+from dpframework.facts.errors import InputError, nearest
+from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.plan.nodes import FromRelease, Parts, Step
+from dpframework.queries.base import Declared, QueryFacts, Sensitivity
+
+
+def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:
+    """Return a step's JSON form, with its noise, for privacy units of at most `rows` rows."""
+    return {
+        "name": step.name,
+        "query": _write_query(step, rows),
+        "mechanism": _write_mechanism(step.mechanism),
+        "uses": list(step.uses),
+        "assumptions": list(step.assumptions),
+        "threshold": _write_ratio(step.threshold),
+        "losses": _write_losses(calibration),
+    }
+
+
+def _write_query(step: Step, rows: int) -> dict[str, Any]:
+    facts = step.facts
+    for_rows = step.query.for_rows(rows) if rows > 1 else ()
+    return {
+        "name": facts.name,
+        "text": facts.text,
+        "attributes": list(facts.attributes),
+        "integer": facts.integer,
+        "answer_length": facts.answer_length,
+        "sensitivities": [_write_sensitivity(s) for s in facts.sensitivities],
+        **({"rounding": str(facts.rounding)} if facts.rounding else {}),
+        **({"histograms": list(facts.histograms)} if facts.histograms else {}),
+        **({"gathers": True} if facts.gathers else {}),
+        **({"for_rows": [_write_sensitivity(s) for s in for_rows]} if for_rows else {}),
+    }
+
+
+def _write_sensitivity(declared: Sensitivity) -> dict[str, Any]:
+    return {
+        "norm": declared.norm.value,
+        "add_or_remove_one": _write_ratio(declared.add_or_remove_one),
+        "replace_one": _write_ratio(declared.replace_one),
+        "rise": _write_ratio(declared.rise),
+        "fall": _write_ratio(declared.fall),
+        "source": declared.source,
+    }
+
+
+def _write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    values = attrs.asdict(mechanism)
+    return {"name": mechanism.name, **{k: str(v) if isinstance(v, Fraction) else v for k, v in values.items()}}
+
+
+def _write_losses(calibration: Calibration | None) -> dict[str, Any] | None:
+    if calibration is None:
+        return None
+    return {
+        "scale": str(calibration.scale),
+        "epsilon": calibration.losses.pure.to_dict(),
+        "rho": calibration.losses.zcdp.to_dict(),
+    }
+
+
+def _write_ratio(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
+    """Return the step that `write_step` wrote. Its query is `Declared`, which cannot be asked.
+
+    Raises
+    ------
+    InputError
+        If no known mechanism has the name that the form gives.
+    """
+    query = dict(form["query"])
+    query["sensitivities"] = [Sensitivity(**declared) for declared in query["sensitivities"]]
+    for_rows = tuple(Sensitivity(**declared) for declared in query.pop("for_rows", ()))
+    parameters = dict(form["mechanism"])
+    name = parameters.pop("name")
+    if name not in mechanisms:
+        raise InputError(
+            f"the plan uses the mechanism '{name}', which no installed plugin brings; {nearest(name, mechanisms)}"
+        )
+    return Step(
+        form["name"],
+        Declared(QueryFacts(**query), for_rows),
+        mechanisms[name](**parameters),
+        uses=form["uses"],
+        assumptions=form["assumptions"],
+        threshold=form["threshold"],
+    )
+
+
+def write_cut(by: Parts | None) -> Any:
+    """Return the JSON form of a parallel's cut."""
+    match by:
+        case None:
+            return None
+        case Attribute():
+            return {"attribute": by.to_dict()}
+        case FromRelease():
+            return {"released": by.step, **({"attributes": list(by.attributes)} if by.attributes else {})}
+        case Cases():
+            return by.to_dict()
+    return {"descriptions": [d.to_dict() for d in by]}
+
+
+def read_cut(form: Any) -> Parts | None:
+    """Return the cut that `write_cut` wrote."""
+    if form is None:
+        return None
+    if "attribute" in form:
+        return attribute_from_dict(form["attribute"], 0)
+    if "released" in form:
+        return FromRelease(form["released"], attributes=form.get("attributes", ()))
+    if "cases" in form:
+        return Cases(description_from_dict(d) for d in form["cases"])
+    descriptions: tuple[Description, ...] = tuple(description_from_dict(d) for d in form["descriptions"])
+    return descriptions
