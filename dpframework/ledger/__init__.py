@@ -1,4 +1,4 @@
-"""The ledger: the durable record of what was planned, approved and spent on a data set; never data."""
+"""The ledger, the durable record of the plans, approvals and charges of a data set. It holds no data."""
 
 import lazy_loader
 

@@ -10,12 +10,15 @@ from .chain import (
     Head as Head,
     LedgerTampered as LedgerTampered,
 )
-from .ledger import (
-    Ledger as Ledger,
+from .data_sets import (
+    DataSet as DataSet,
     opening as opening,
 )
-from .records import (
-    DataSet as DataSet,
-    Records as Records,
-)
+from .ledger import Ledger as Ledger
+from .pin import Pin as Pin
+from .records import Records as Records
 from .run import LedgerRun as LedgerRun
+from .signers import (
+    Signers as Signers,
+    read_signers as read_signers,
+)

@@ -1,15 +1,13 @@
-"""What was approved on a data set, and the runs that were opened under it, as a ledger's entries tell."""
+"""The approvals of a data set, and the runs that were opened under them."""
 
 from __future__ import annotations
 
-import os
 from typing import Any, final
 
 import attrs
 
 from dpframework.accountant import PlanCharge
 from dpframework.ledger.binding import Binding
-from dpframework.ledger.signatures import verified as verified_signature
 
 
 @final
@@ -39,8 +37,8 @@ class Approval:
         Which data it is for; None for any.
     signature
         An SSH signature of it; None if it is unsigned.
-    text
-        What the signature is of.
+    signed_by
+        The signer of the ledger whose signature that is; None in a ledger without signers, which verifies none.
     """
 
     plan: str
@@ -53,7 +51,7 @@ class Approval:
     verified: str | None = attrs.field(default=None, kw_only=True)
     data: Binding | None = attrs.field(default=None, kw_only=True)
     signature: str | None = attrs.field(default=None, kw_only=True)
-    text: str = attrs.field(default="", kw_only=True, repr=False)
+    signed_by: str | None = attrs.field(default=None, kw_only=True)
 
     @property
     def left(self) -> int:
@@ -64,31 +62,24 @@ class Approval:
     def sentence(self) -> str:
         """Who approved it and when, and whether that still holds."""
         left = "taken back by " + self.revoked if self.revoked is not None else f"{self.left} of {self.runs} runs left"
-        signed = "unsigned" if self.signature is None else "signed"
-        return f"approved by {self.by} on {self.time}, {signed} ({left})"
+        return f"approved by {self.by} on {self.time}, {self.signed} ({left})"
+
+    @property
+    def signed(self) -> str:
+        """Whether it is signed, and by whom."""
+        if self.signature is None:
+            return "unsigned"
+        return "signed, not verified" if self.signed_by is None else f"signed by {self.signed_by}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
-        return {**attrs.asdict(self, filter=attrs.filters.exclude("text")), "left": self.left}
-
-    def signer(self, signers: str | os.PathLike[str] | None = None) -> str:
-        """Return in words who signed it, verified; that it is unsigned if it is.
-
-        Raises
-        ------
-        SignatureError
-            If the signature is not of this approval, or of nobody who is allowed.
-        """
-        if self.signature is None:
-            return "unsigned"
-        whose = verified_signature(self.signature, self.text, signers)
-        return f"signed by {whose}" + ("" if signers is not None else ", which nobody vouches for here")
+        return {**attrs.asdict(self), "left": self.left}
 
 
 @final
 @attrs.define(eq=False)
 class RecordedRun:
-    """A run and what was recorded of it.
+    """A run, with its entries.
 
     Attributes
     ----------

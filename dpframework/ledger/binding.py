@@ -1,4 +1,4 @@
-"""Which data an approval is for: a salted digest of its files, which the data's owner has made.
+"""The data that an approval is for, by a salted digest that the data's owner makes of its files.
 
 It is the owner's knowledge, and no release: whoever has the ledger and guesses all bytes of the files sees that the
 guess is right. Nothing else can be read off it.

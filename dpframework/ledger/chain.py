@@ -18,6 +18,8 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.json_text import parsed_json
+from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explained
 
 APPLICATION = 0x4450464C  # "DPFL", in SQLite's header: what the file is
@@ -43,14 +45,20 @@ BEGIN SELECT RAISE(ABORT, 'an entry is only appended'); END""",
 )
 
 
+def _described(sql: str) -> tuple[str, str, str, str]:
+    """Return SQLite's own description of one of our tables, by type, name, table and text."""
+    _, kind, name, *_ = sql.split()
+    return kind.lower(), name, "entry", sql
+
+
 class LedgerTampered(PlanRefused):
-    """A ledger that is not as it was written (exit code 1): nothing is charged to it."""
+    """A ledger whose entries were changed (exit code 1). Nothing is charged to it."""
 
 
 @final
 @attrs.frozen
 class Head:
-    """The last entry of a chain, by its number and hash: who has noted it sees whether the chain was cut or redone."""
+    """The last entry of a chain, by number and hash. Whoever notes it can see whether the chain was cut or redone."""
 
     number: int = 0
     hash: str = "0" * 64
@@ -66,7 +74,7 @@ START = Head()
 @final
 @attrs.frozen
 class Entry:
-    """One entry: when it was made, what it records, and the two hashes that chain it."""
+    """One entry, with its time, its content, and the two hashes that chain it."""
 
     number: int
     time: str
@@ -82,21 +90,21 @@ class Entry:
 
 
 def canonical(form: Any) -> str:
-    """Write JSON in one way only: keys sorted, no spaces, ASCII."""
+    """Write JSON in one way only, with sorted keys, no spaces and ASCII."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def chained(previous: str, number: int, time: str, kind: str, content: str) -> str:
-    """Return an entry's hash: SHA-256, in hex, of the JSON array of the hash before it and its four columns."""
+    """Return an entry's hash, the SHA-256 in hex of the JSON array of the hash before it and its four columns."""
     return hashlib.sha256(canonical([previous, number, time, kind, content]).encode()).hexdigest()
 
 
 @final
 class Transaction:
-    """One look at a chain, or one change of it: nobody else writes before it ends."""
+    """One look at a chain or one change of it, while nobody else writes."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection, self._path = connection, path
+    def __init__(self, connection: sqlite3.Connection, path: Path, pin: Pin | None) -> None:
+        self._connection, self._path, self._pin = connection, path, pin
         self.head = START
 
     def read(self, after: Head = START) -> list[Entry]:
@@ -105,7 +113,7 @@ class Transaction:
         Raises
         ------
         LedgerTampered
-            If an entry was changed, moved or removed, or the head is no longer in the chain.
+            If an entry was changed, moved or removed, the head is no longer in the chain, or the pin's is not.
         """
         rows = self._connection.execute(
             "SELECT number, time, kind, content, previous, hash FROM entry WHERE number >= ? ORDER BY number",
@@ -120,6 +128,10 @@ class Transaction:
         for row in rows:
             entries.append(self._checked(row))
             self.head = entries[-1].head
+        # Later looks begin at a head that an earlier one has compared with the pin.
+        broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
+        if broken is not None:
+            raise LedgerTampered(f"{self._path}: {broken}")
         return entries
 
     def _checked(self, row: tuple[Any, ...]) -> Entry:
@@ -136,13 +148,17 @@ class Transaction:
         ):
             raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
         try:
-            held = json.loads(content)
-        except (ValueError, RecursionError):
-            raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes") from None
+            held = parsed_json(content)
+            # One text for one content: a space or another order would let two readers see two ledgers of one hash.
+            ours = canonical(held) == content
+        except (InputError, ValueError):
+            ours = False
+        if not ours:
+            raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
         return Entry(number, time, kind, held, previous, claimed)
 
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
-        """Add an entry after the head, which `read` has moved to the end; on the disk once the transaction ends."""
+        """Add an entry after the head, to which `read` has moved. It is on the disk once the transaction ends."""
         number, previous = self.head.number + 1, self.head.hash
         time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = canonical(content)
@@ -154,18 +170,6 @@ class Transaction:
         self.head = entry.head
         return entry
 
-    def require_untouched(self) -> None:
-        """Refuse a file whose table, or what protects it, is not as it was made.
-
-        Raises
-        ------
-        LedgerTampered
-            If it was changed.
-        """
-        made = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-        if sorted(sql for (sql,) in made) != sorted(_OBJECTS):
-            raise LedgerTampered(f"{self._path}: the table of entries, or a trigger that protects it, was changed")
-
 
 @final
 class Chain:
@@ -175,44 +179,60 @@ class Chain:
     ----------
     path
         An existing file that `Chain.create` made.
+    pin
+        What its owner has noted of it: each look compares it, and each change brings it up to date.
 
     Raises
     ------
     InputError
         If there is no such file, it is something else, or another dpframework's.
+    LedgerTampered
+        If its tables or triggers are not as they were made.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], pin: Pin | None = None) -> None:
+        self.path, self.pin = Path(path), pin
         if not self.path.exists():
             raise InputError(f"{self.path}: there is no such ledger; 'dpframework ledger open' makes one")
-        with self._begun("BEGIN") as connection:
-            self._require_ours(connection)
+        with self.reading():
+            pass
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], first: Mapping[str, Any]) -> Chain:
+    def create(cls, path: str | os.PathLike[str], first: Mapping[str, Any], pin: Pin | None = None) -> Chain:
         """Make the file with a first entry, if there is none yet.
 
         Raises
         ------
         InputError
             If it cannot be written, or is something else.
+        LedgerTampered
+            If there is none, and the pin notes one.
         """
         path = Path(path)
+        if pin is not None and pin.holds_a_ledger and not path.exists():
+            raise LedgerTampered(f"{path}: is gone, and {pin.path} notes a ledger; give a new ledger a new pin")
         if not path.absolute().parent.is_dir():
             raise InputError(f"{path}: its parent folder does not exist; make it first")
         new = cls.__new__(cls)
-        new.path = path
+        new.path, new.pin = path, pin
         with new._begun("BEGIN IMMEDIATE", create=True) as connection:
             # In one transaction: a file that was begun and never finished is empty, and is made here again.
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for text in (*_OBJECTS, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(text)
-                Transaction(connection, path).append("ledger", {"format": FORMAT, **first})
+                Transaction(connection, path, None).append("ledger", {"format": FORMAT, **first})
             new._require_ours(connection)
+        if pin is not None:
+            with new.reading() as transaction:
+                entries = transaction.read()
+            pin.note(entries[0].hash, entries[-1].head)
         return new
 
     def _require_ours(self, connection: sqlite3.Connection) -> None:
+        """Refuse another file, and one whose table or triggers are not as they were made.
+
+        A view in place of the table, or a trigger more, could hide entries, or drop those that a run makes.
+        """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
@@ -221,22 +241,31 @@ class Chain:
             raise InputError(
                 f"{self.path}: ledger format {version} cannot be read; this dpframework reads format {FORMAT}"
             )
+        found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+        if sorted(found, key=repr) != sorted(map(_described, _OBJECTS), key=repr):
+            raise LedgerTampered(f"{self.path}: the table of entries, or a trigger that protects it, was changed")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Yield a look at the chain: all of one moment."""
+        """Yield a look at the chain at one moment."""
         with self._begun("BEGIN") as connection:
-            yield Transaction(connection, self.path)
+            self._require_ours(connection)
+            yield Transaction(connection, self.path, self.pin)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """Yield a change that nobody else can get in between; durable once the block ends well, else undone."""
+        """Yield a change that nobody can interrupt, durable once the block ends well, else undone."""
         with self._begun("BEGIN IMMEDIATE") as connection:
-            yield Transaction(connection, self.path)
+            self._require_ours(connection)
+            transaction = Transaction(connection, self.path, self.pin)
+            yield transaction
+            (identity,) = connection.execute("SELECT hash FROM entry WHERE number = 1").fetchone()
+        if self.pin is not None:  # after the change: a pin that is behind says less, one that is ahead says wrong
+            self.pin.note(identity, transaction.head)
 
     @contextlib.contextmanager
     def _begun(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a connection of its own within one transaction: none is left open to be forked or forgotten."""
+        """Yield a new connection within one transaction, so that none is left open to be forked or forgotten."""
         with (
             explained(self.path, "ledger"),
             contextlib.closing(connect(self.path, create=create)) as connection,

@@ -1,8 +1,8 @@
-"""The gate of a run that a journal keeps: each output is kept before it is seen."""
+"""The gate of a run with a journal, which stores each output before it is seen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,7 +12,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.ledger.values import fingerprint
-from dpframework.run.gate import Asked, Gate
+from dpframework.run.gate import ChargedRelease, Gate
 from dpframework.run.scope import Charge
 from dpframework.tables.engines import Rows
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen(eq=False)
 class Traced:
-    """Private rows, with a public trace of how they were made from the whole table: which parts of which cuts."""
+    """Private rows, with the public trace of cuts that made them from the whole table."""
 
     rows: Rows
     trace: str
@@ -44,31 +44,37 @@ class JournaledGate(Gate):
 
     run: LedgerRun = attrs.field(kw_only=True)
 
-    def release(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
-        """Make one release at a time."""
-        plain, trace = _untraced(rows)
-        with self.run.lock:
-            self.run.origin = fingerprint(trace, inputs)
-            return super().release(charge, plain, inputs)
-
-    def release_many(self, asked: Sequence[Asked]) -> list[Any]:
-        """Make releases whose answers are found together; each is charged, drawn and kept before the next is charged.
+    def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
+        """Make releases whose answers are found together. Each is charged, drawn and stored before the next.
 
         So a run that is killed between two of them goes on with the second. (The plan's whole cost was charged before.)
+        A release that is made alone is charged before its query is asked.
         """
+        plain = [attrs.evolve(one, rows=_untraced(one.rows)[0]) for one in asked]
         with self.run.lock:
+            if len(asked) == 1:
+                return [self._release_next(asked[0], lambda: self.answer(plain[0]))]
             with self.run.asking(asked[0].charge.path):
-                answers = self.answers([attrs.evolve(one, rows=_untraced(one.rows)[0]) for one in asked])
-            return [self._release(one, answer) for one, answer in zip(asked, answers, strict=True)]
+                answers = self.answers(plain)
+            return [
+                self._release_next(one, lambda answer=answer: answer)  # type: ignore[misc]
+                for one, answer in zip(asked, answers, strict=True)
+            ]
 
-    def _release(self, one: Asked, answer: Any) -> Any:
+    def _release_next(self, one: ChargedRelease, answer: Callable[[], Any]) -> Any:
+        """Charge one release, then make it."""
         self.run.origin = fingerprint(_untraced(one.rows)[1], one.inputs)
         self._charged(one.charge)
-        return self._made(one.charge, one.inputs, answer)
+        return self._release(one, answer())
 
-    def draw(self, charge: Charge, answer: Any) -> Any:
+    def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
         """Return the output that is kept, or draw one and keep it."""
-        return self.run.made(charge.path, lambda: super(JournaledGate, self).draw(charge, answer))
+
+        def new() -> Any:
+            (output,) = super(JournaledGate, self).draw(charge, answers)
+            return output
+
+        return [self.run.made(charge.path, new)]
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Split, and trace each part."""
@@ -77,7 +83,7 @@ class JournaledGate(Gate):
         return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
-        """Sample, and trace; a run that is resumed draws its samples anew (see `composition.sampled`)."""
+        """Sample, and trace it. A resumed run draws its samples anew (see `composition.sampled`)."""
         plain, trace = _untraced(rows)
         return Traced(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 

@@ -1,21 +1,23 @@
-"""The journal of an unfinished run: its releases, kept until its results are written, so that it can be resumed.
+"""The journal of an unfinished run, which stores releases until the results are written, so that it can be resumed.
 
-A file beside the results, not part of the ledger, which holds no outputs.
+A file beside the results, not part of the ledger, which holds no outputs. Each row is sealed with a key that only the
+user who makes the run can read (see `ledger.key`): a row that anybody else has written or changed is refused.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import hmac
+import os
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
 
 import attrs
 
 from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.json_text import parsed_json
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.sqlite import connect, explained, meaning
 from dpframework.ledger.values import from_json, to_json
@@ -24,26 +26,28 @@ from dpframework.tables.contributions import KEY_BYTES
 WHAT = "journal of a run"
 
 
-def written(output: Any) -> str:
+def written(output: Any, classes: Iterable[type[Any]] = ()) -> str:
     """Return an output as the text that a journal keeps (see `to_json`)."""
-    return canonical(to_json(output))
+    return canonical(to_json(output, classes))
 
 
-def digest_of(columns: Sequence[Any]) -> str:
-    """Return the SHA-256, in hex, of a row's columns: a disk or a hand that changed one is seen."""
-    return hashlib.sha256(canonical(list(map(str, columns))).encode()).hexdigest()
+def seal(key: bytes, *columns: Any) -> str:
+    """Return the HMAC-SHA256, in hex, of a row's columns, which shows any change."""
+    return hmac.new(
+        key, canonical([[type(column).__name__, str(column)] for column in columns]).encode(), "sha256"
+    ).hexdigest()
 
 
 def damaged(path: Path) -> InputError:
     """Return the error of a journal that is not as it was written."""
     return InputError(
-        f"{path}: is damaged; the run stays charged and unfinished: put this file back from a backup, or remove it and "
-        "have another run approved"
+        f"{path}: is damaged, of another ledger, or another user wrote it; the run stays charged and unfinished: put "
+        "this file back from a backup, or remove it and have another run approved"
     )
 
 
 def remove(path: Path) -> None:
-    """Remove a journal that is closed, and what SQLite leaves beside one that it found after a kill."""
+    """Remove a closed journal, and the files that SQLite leaves beside one after a kill."""
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
@@ -62,8 +66,8 @@ class Owner:
 
 @final
 @attrs.frozen
-class Kept:
-    """A release that was made: its place in the plan, what it was made from, and its output."""
+class StoredRelease:
+    """A stored release, with its place in the plan, its rows' trace, and its output."""
 
     path: str
     origin: str
@@ -78,6 +82,8 @@ class Journal:
     ----------
     path
         Where it is; it is made if it does not exist.
+    key
+        What its rows are sealed with (see `journal_key`).
 
     Raises
     ------
@@ -85,13 +91,14 @@ class Journal:
         If another process has it, it cannot be written, or it is something else.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key: bytes) -> None:
         self.path = path
+        self._key = key
         try:
             self._connection = connect(path, create=True, patience=0)
             try:
                 self._begin()
-            except sqlite3.Error:
+            except BaseException:
                 self._connection.close()  # else the error's traceback would hold the lock
                 raise
         except sqlite3.Error as error:
@@ -113,7 +120,7 @@ class Journal:
 
     @property
     def owner(self) -> Owner | None:
-        """Whose it is; None before `claim`."""
+        """The run that the journal belongs to, None before `claim`."""
         with explained(self.path, WHAT):
             rows = self._connection.execute("SELECT ledger, data_set, plan, run, key, digest FROM owner").fetchall()
         if not rows:
@@ -122,19 +129,22 @@ class Journal:
             return None
         if len(rows) > 1:
             raise damaged(self.path)
-        ledger, data_set, plan, run, key = self._whole(rows[0])
-        if not (isinstance(key, str) and re.fullmatch(f"[0-9a-f]{{{2 * KEY_BYTES}}}", key)):
+        *columns, digest = rows[0]
+        self._require_sealed(digest, "owner", *columns)
+        if not (isinstance(columns[-1], str) and re.fullmatch(f"[0-9a-f]{{{2 * KEY_BYTES}}}", columns[-1])):
             raise damaged(self.path)
+        ledger, data_set, plan, run, key = columns
         return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
 
     def claim(self, owner: Owner) -> None:
         """Write down whose releases it will hold."""
         with explained(self.path, WHAT):
             columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
-            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
+            digest = seal(self._key, "owner", *columns)
+            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest))
 
-    def keep(self, number: int, path: str, origin: str, output: str) -> None:
-        """Keep an output, as `written`; it is on the disk when this returns.
+    def keep(self, run: str, number: int, path: str, origin: str, output: str) -> None:
+        """Store an output, as `written`. It is on the disk when this returns.
 
         Raises
         ------
@@ -143,25 +153,33 @@ class Journal:
         """
         with explained(self.path, WHAT):
             columns = (number, path, origin, output)
-            self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*columns, digest_of(columns)))
+            # With the run: a row of another journal, sealed with the same key, does not fit.
+            digest = seal(self._key, "release", run, *columns)
+            self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*columns, digest))
 
-    def releases(self) -> Mapping[int, Kept]:
-        """Return what is kept, by number.
+    def releases(self, run: str, classes: Iterable[type[Any]] = ()) -> Mapping[int, StoredRelease]:
+        """Return the stored releases by number.
+
+        Parameters
+        ----------
+        run
+            Its id.
+        classes
+            Those that the outputs may be made of: what the mechanisms of its plan declare.
 
         Raises
         ------
         InputError
             If it cannot be read.
         """
-        try:
-            kept = map(self._whole, self._held())
-            return {number: Kept(path, origin, from_json(json.loads(text))) for number, path, origin, text in kept}
-        except DPFrameworkError:
-            raise
-        except Exception as error:  # whatever a plugin's class, or its absence, raises
-            raise InputError(
-                f"{self.path}: an output cannot be read ({type(error).__name__}); are the run's plugins installed?"
-            ) from None
+        found = {}
+        for number, path, origin, output, digest in self._held():
+            self._require_sealed(digest, "release", run, number, path, origin, output)
+            try:
+                found[number] = StoredRelease(path, origin, from_json(parsed_json(output), classes))
+            except DPFrameworkError as error:
+                raise InputError(f"{self.path}: an output cannot be read: it {error}") from None
+        return found
 
     def _held(self) -> list[tuple[Any, ...]]:
         with explained(self.path, WHAT):
@@ -169,12 +187,11 @@ class Journal:
             query = "SELECT number, path, origin, output, digest FROM release ORDER BY number"
             return self._connection.execute(query).fetchall()
 
-    def _whole(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the columns of a row, if they are as they were written."""
-        *columns, digest = row
-        if digest != digest_of(columns):
+    def _require_sealed(self, digest: Any, *columns: Any) -> None:
+        """Refuse a row that is not as it was written by whoever has the key."""
+        # str: SQLite may hold a number where a text was; its seal is another one
+        if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
             raise damaged(self.path)
-        return tuple(columns)
 
     def close(self) -> None:
         """Give the lock back."""
@@ -182,5 +199,9 @@ class Journal:
 
     def remove(self) -> None:
         """Remove the file."""
-        self.close()
-        remove(self.path)
+        if os.name == "posix":  # while it is locked: nobody else can have begun to use it
+            remove(self.path)
+            self.close()
+        else:
+            self.close()
+            remove(self.path)

@@ -1,37 +1,29 @@
-"""The ledger: what was planned, approved and spent on a data set, in one file."""
+"""The ledger, one file of the plans, approvals and charges of data sets."""
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import attrs
 
-from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
-from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
+from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.binding import Binding
-from dpframework.ledger.chain import Chain, Entry, Head, LedgerTampered, Transaction
-from dpframework.ledger.records import DataSet, Records
+from dpframework.ledger.chain import Chain, Head, LedgerTampered, Transaction
+from dpframework.ledger.data_sets import DataSet, one_line, opening
+from dpframework.ledger.decisions import append_decision
+from dpframework.ledger.pin import Pin
+from dpframework.ledger.records import Records
 from dpframework.ledger.run import LedgerRun
-from dpframework.ledger.signatures import SignatureError, sign, signed_text
-from dpframework.plan.plan import Budget, Plan, hash_of
-from dpframework.plan.reading import plan_from_json
-from dpframework.study.registry import registry
+from dpframework.ledger.signatures import SignatureError
+from dpframework.ledger.verification import verified
 from dpframework.study.study_plan import StudyPlan
-
-
-def _text(value: str, what: str) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise InputError(f"{what} is {value!r}; a text of one line is needed")
-    return value
 
 
 def _files(data: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -40,47 +32,16 @@ def _files(data: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return [Path(file) for file in data]
 
 
-def opening(
-    name: str,
-    *,
-    epsilon: Amount,
-    delta: Amount,
-    relation: Relation | str,
-    verified: Amount | None,
-    unit: str | None,
-    rows_per_unit: int,
-    schema: Schema | None = None,
-) -> dict[str, Any]:
-    """Return what is recorded of a data set that is opened (see `Ledger.open`).
-
-    Raises
-    ------
-    InputError
-        If a number, a name or the relation cannot be used.
-    """
-    cap, protected = Budget(epsilon, delta), PrivacyUnit(unit, rows_per_unit)
-    tightness = None if verified is None else exact(verified, "the tightness")
-    if tightness is not None and tightness > 1:
-        raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
-    return {
-        "data_set": _text(name, "the data set's name"),
-        "relation": Relation.parse(relation).value,
-        "epsilon": str(cap.epsilon),
-        "delta": str(cap.delta),
-        "schema": None if schema is None else schema.fingerprint,
-        **({} if tightness is None else {"verified": str(tightness)}),
-        **({} if protected.is_row else {"unit": protected.to_dict()}),
-    }
-
-
 @final
 class Ledger:
-    """A file of data sets with their caps, the plans approved for them, and what runs were charged; never data.
+    """A file of data sets with their caps, approved plans and charges of runs. It holds no data.
 
     Parameters
     ----------
     path
         A file that `Ledger.create` made.
+    pin
+        What its owner has noted of it: see `Pin`. By default nothing, and nobody sees that the ledger was put back.
 
     Raises
     ------
@@ -96,20 +57,39 @@ class Ledger:
     2
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._chain = Chain(path)
+    def __init__(self, path: str | os.PathLike[str], pin: Pin | None = None) -> None:
+        self._chain = Chain(path, pin)
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Make a ledger; one that exists is opened.
+    def create(
+        cls, path: str | os.PathLike[str], *, signers: Mapping[str, str] | None = None, pin: Pin | None = None
+    ) -> Ledger:
+        """Make a ledger, or open an existing one.
+
+        Parameters
+        ----------
+        path
+            The file.
+        signers
+            Whose signatures its decisions need: public keys by name (see `read_signers`). By default nobody's.
+        pin
+            What its owner notes of it.
 
         Raises
         ------
         InputError
-            If the file cannot be written, or is something else.
+            If the file cannot be written, is something else, or is a ledger that was made before with other signers.
         """
         ledger = cls.__new__(cls)
-        ledger._chain = Chain.create(path, {"id": secrets.token_hex(16)})
+        first = {} if signers is None else {"signers": dict(signers)}
+        ledger._chain = Chain.create(path, {"id": secrets.token_hex(16), **first}, pin)
+        if signers is not None:
+            own = ledger.records().signers
+            if own is None or dict(own.keys) != dict(signers):  # it was there before
+                raise InputError(
+                    f"{path}: is a ledger {'without signers' if own is None else f'whose signers are {own}'}, and they "
+                    "stand in its first entry; give a new file, or change them with 'dpframework ledger signers'"
+                )
         return ledger
 
     @property
@@ -128,6 +108,7 @@ class Ledger:
         verified: Amount | None = None,
         unit: str | None = None,
         rows_per_unit: int = 1,
+        key: str | os.PathLike[str] | None = None,
     ) -> None:
         """Open a data set with a cap that all its runs must fit together.
 
@@ -148,11 +129,13 @@ class Ledger:
         unit, rows_per_unit
             Whom the cap protects (see `Study`), by default one row; plans for another privacy unit are refused: what
             they cost cannot be added up.
+        key
+            The file of an SSH key to sign with, if the ledger has signers.
 
         Raises
         ------
         InputError
-            If the name is taken, or a number, a name or the relation cannot be used.
+            If the name is taken, a number, a name or the relation cannot be used, or a signature is needed.
         """
         content = opening(
             name,
@@ -165,9 +148,10 @@ class Ledger:
             rows_per_unit=rows_per_unit,
         )
         with self._chain.writing() as transaction:
-            if name in self._books(transaction).data_sets:
+            records = self._books(transaction)
+            if name in records.data_sets:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
-            transaction.append("data set", content)
+            append_decision(transaction, records, "data set", content, key)
 
     def approve(
         self,
@@ -180,7 +164,7 @@ class Ledger:
         data: Iterable[str | os.PathLike[str]] = (),
         key: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Approve runs of one plan: of exactly this content, by its hash.
+        """Approve runs of one plan with exactly this content, by its hash.
 
         Parameters
         ----------
@@ -198,7 +182,8 @@ class Ledger:
             The data files that the runs must be on, as the study names them: a salted digest of their bytes is kept
             (see `Binding`). By default any.
         key
-            The file of an SSH key to sign with: private, or public and held by an agent. By default it is unsigned.
+            The file of an SSH key to sign with: private, or public and held by an agent. By default it is unsigned,
+            which a ledger with signers refuses.
 
         Raises
         ------
@@ -210,8 +195,8 @@ class Ledger:
         """
         if not is_whole_number(runs):
             raise InputError(f"runs is {runs!r}; a positive whole number is needed")
-        approval = {"data_set": name, "plan": plan.hash, "by": _text(by, "by"), "runs": runs}
-        approval["note"] = _text(note, "the note") if note else ""
+        approval = {"data_set": name, "plan": plan.hash, "by": one_line(by, "by"), "runs": runs}
+        approval["note"] = one_line(note, "the note") if note else ""
         if plan.verified is not None:
             approval["verified"] = plan.verified.digest
         bound = _files(data)
@@ -225,12 +210,10 @@ class Ledger:
             data_set.require_verified(plan)
             if plan.hash not in data_set.plans:
                 transaction.append("plan", {"data_set": name, "plan": {**plan.content(), "hash": plan.hash}})
-            if key is not None:
-                content["signature"] = sign(key, signed_text(records.id, transaction.head.hash, content))
-            transaction.append("approval", content)
+            append_decision(transaction, records, "approval", content, key)
 
-    def revoke(self, name: str, plan: str, *, by: str) -> None:
-        """Take the approvals of a plan back: no run of it is opened, resumed, or makes another release.
+    def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> None:
+        """Withdraw the approvals of a plan. No run of it is opened or resumed, or makes another release.
 
         Parameters
         ----------
@@ -240,20 +223,62 @@ class Ledger:
             The plan's hash, or its beginning.
         by
             Who takes them back.
+        key
+            The file of an SSH key to sign with, if the ledger has signers.
 
         Raises
         ------
         InputError
-            If no approved plan, or more than one, has such a hash.
+            If no approved plan, or more than one, has such a hash, or a signature is needed.
         """
-        by = _text(by, "by")
+        by = one_line(by, "by")
         with self._chain.writing() as transaction:
-            data_set = self._books(transaction).data_set(name)
+            records = self._books(transaction)
+            data_set = records.data_set(name)
             given = {a.plan for a in data_set.approvals if a.revoked is None and a.plan.startswith(plan)}
             if len(given) != 1:
                 number = "no" if not given else "more than one"
                 raise InputError(f"data set '{name}': {number} approved plan has a hash that begins with '{plan}'")
-            transaction.append("revocation", {"data_set": name, "plan": given.pop(), "by": by})
+            content = {"data_set": name, "plan": given.pop(), "by": by}
+            append_decision(transaction, records, "revocation", content, key)
+
+    def change_signers(
+        self,
+        *,
+        by: str,
+        key: str | os.PathLike[str],
+        add: Mapping[str, str] | None = None,
+        remove: Iterable[str] = (),
+    ) -> None:
+        """Add signers, remove some, or both at once. What a signer signed before stays valid.
+
+        Parameters
+        ----------
+        by
+            Who decides it.
+        key
+            The file of the SSH key of somebody who is a signer.
+        add
+            Public keys by name (see `read_signers`).
+        remove
+            Names.
+
+        Raises
+        ------
+        InputError
+            If the ledger has no signers, the key is nobody's of them, or the change cannot be made.
+        """
+        added, removed = dict(add or {}), sorted(remove)
+        content = {"add": added, "remove": removed, "by": one_line(by, "by")}
+        with self._chain.writing() as transaction:
+            records = self._books(transaction)
+            if records.signers is None:
+                raise InputError(
+                    f"{self.path}: has no signers, and they stand in the first entry; 'dpframework ledger open "
+                    "--signers' makes a new ledger that has them"
+                )
+            records.signers.changed(added, removed)
+            append_decision(transaction, records, "signers", content, key)
 
     def _books(self, transaction: Transaction) -> Records:
         return Records(self.path, transaction.read())
@@ -297,12 +322,13 @@ class Ledger:
         return made
 
     def verify(self, head: str | None = None, *, runs: Mapping[str, str] | None = None) -> Head:
-        """Recompute every hash, and whether each run was approved and fitted; return the head.
+        """Recompute every hash, check that each run was approved and fitted, and return the head.
 
         Parameters
         ----------
         head
-            The hash of a head that was noted earlier, which must still be in the chain.
+            The hash of a head that was noted earlier, which must still be in the chain. The hash of the first entry is
+            the ledger's identity, and may stand here too.
         runs
             Runs that must be in the ledger: for each run's id the head that its results hold.
 
@@ -313,73 +339,32 @@ class Ledger:
         """
         with self._chain.reading() as transaction:
             entries = transaction.read()
-            transaction.require_untouched()
-        records = Records(self.path)
-        for entry in entries:
-            records.require_form(entry)
-            try:
-                self._require_possible(records, entry)
-            except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
-                reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
-                raise records.not_made(entry, reason) from None
-            records.add(entry)
-        if not entries or entries[0].kind != "ledger":
-            raise LedgerTampered(f"{self.path}: the first entry is missing")
-        if head is not None and head not in {entry.hash for entry in entries}:
-            raise LedgerTampered(
-                f"{self.path}: no entry has the hash {head}; the ledger was cut, written anew, or is another one"
-            )
-        known = {entry.hash for entry in entries}
-        for run, noted in (runs or {}).items():
-            if not records.has_run(run):
-                raise LedgerTampered(f"{self.path}: run {run} is gone; the ledger was put back, or is another one")
-            if noted not in known:
-                raise LedgerTampered(
-                    f"{self.path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
-                )
-        return entries[-1].head
+        found = verified(self.path, entries, head, runs or {})
+        if self._chain.pin is not None:
+            self._chain.pin.note(entries[0].hash, found)
+        return found
 
     def signatures(self, signers: str | os.PathLike[str] | None = None) -> list[str]:
-        """Verify the signature of every approval; return a line each, the unsigned ones too.
+        """Verify the signature of every approval, and return a line for each, also for unsigned ones.
 
         Parameters
         ----------
         signers
-            A file of allowed signers, which says whose a key is. By default any key will do.
+            A file of allowed signers, which says whose a key is. Then each decision must be signed by one of them. By
+            default any key will do that the ledger names, or any at all if it names none.
 
         Raises
         ------
         LedgerTampered
-            If a signature is not of its approval, or of nobody who is allowed.
+            If a signature is missing, is not of its entry, or of nobody who is allowed.
         """
+        records = self.records()
         lines = []
-        for data_set in self.records().data_sets.values():
-            for approval in data_set.approvals:
-                what = f"'{data_set.name}', plan {approval.plan[:12]}, approved by {approval.by} on {approval.time}"
-                try:
-                    lines.append(f"{what}: {approval.signer(signers)}")
-                except SignatureError as error:
-                    raise LedgerTampered(f"{self.path}: {what}: {error}") from None
+        for decision in records.decisions:
+            if records.signers is None and decision.entry.kind != "approval":
+                continue
+            try:
+                lines.append(f"{decision}: {decision.signer(records.signers, signers)}")
+            except SignatureError as error:
+                raise LedgerTampered(f"{self.path}: {decision}: {error}") from None
         return lines
-
-    def _require_possible(self, records: Records, entry: Entry) -> None:
-        content = entry.content
-        if entry.kind == "plan":
-            claims = {key: value for key, value in content["plan"].items() if key != "hash"}
-            if hash_of(claims) != content["plan"]["hash"]:
-                raise PlanRefused("the plan does not fit its hash")
-        records.require_possible(entry)
-        if entry.kind == "run":
-            self._require_same_amount(records.data_set(content["data_set"]), content)
-
-    def _require_same_amount(self, data_set: DataSet, content: Mapping[str, Any]) -> None:
-        """Refuse a charge that is not what the accountant makes of the plan, where its plan can be read here."""
-        mechanisms = [brought.component for brought in registry().mechanisms.values()]
-        try:
-            plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
-        except InputError:  # of a plugin that is not installed, or of another version
-            return
-        amount = PlanCharge.from_dict(content["amount"])
-        due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
-        if (due.pure, due.rdp if amount.order else None) != (amount.pure, amount.rdp):
-            raise PlanRefused("what was charged is not the total of its plan")

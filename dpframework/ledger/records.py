@@ -1,26 +1,24 @@
-"""What a ledger's entries add up to: data sets with their caps, approvals, and runs with what they were charged."""
+"""The state of a ledger after all its entries, with data sets, caps, approvals and charged runs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-import attrs
-
-from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
+from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
-from dpframework.facts.privacy import NOTHING, PrivacyLoss, Relation, decimal_text
-from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.privacy import NOTHING, Relation
+from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.binding import Binding
 from dpframework.ledger.chain import START, Entry, LedgerTampered
-from dpframework.ledger.signatures import signed_text
-from dpframework.plan.code import changes
-from dpframework.plan.plan import Plan
-from dpframework.plan.verified import Verified, judged
+from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.decisions import DECISIONS, Decision
+from dpframework.ledger.signatures import SignatureError, signed_text
+from dpframework.ledger.signers import Signers
 
 KINDS = (
     "ledger",
@@ -28,6 +26,7 @@ KINDS = (
     "plan",
     "approval",
     "revocation",
+    "signers",
     "run",
     "refusal",
     "charge",
@@ -43,210 +42,8 @@ def refused(why: str) -> str:
 
 
 @final
-@attrs.define(eq=False)
-class DataSet:
-    """A data set: its cap, and all that was approved and charged.
-
-    Attributes
-    ----------
-    name
-        What it is called in the ledger.
-    relation
-        The neighbouring relation that its cap holds for.
-    epsilon, delta
-        The cap: the most that all runs may cost together.
-    schema
-        The fingerprint of the only schema that plans may be made from; None for any.
-    time
-        When it was opened.
-    verified
-        The least tightness at which the code of a plan must have been verified; None if it need not be.
-    unit
-        Whom the cap protects.
-    plans
-        The approved plans, as JSON-safe content, by their hashes.
-    approvals
-        In order.
-    runs
-        By their ids, in order.
-    budget
-        The cap with what all runs were charged: never by a plugin's accountant, since a charge must mean the same
-        wherever the ledger is read.
-    """
-
-    name: str
-    relation: Relation
-    epsilon: Fraction
-    delta: Fraction
-    schema: str | None
-    time: str
-    verified: Fraction | None = None
-    unit: PrivacyUnit = ROW
-    plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
-    approvals: list[Approval] = attrs.field(factory=list)
-    runs: dict[str, RecordedRun] = attrs.field(factory=dict)
-    budget: AdaptiveBudget = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        """Begin with nothing charged."""
-        self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta)
-
-    @property
-    def spent(self) -> PrivacyLoss:
-        """What the runs cost at most, together: by the smaller of the totals that the cap is kept by."""
-        loss = self.budget.loss()
-        assert loss is not None  # an amount without a finite total is never charged
-        return loss
-
-    @property
-    def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent."""
-        return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
-
-    def require_fit(self, plan: Plan) -> PlanCharge:
-        """Return what a run of a plan is charged, if it fits what is left of the cap.
-
-        Raises
-        ------
-        PlanRefused
-            If it does not fit, or is of another relation, privacy unit or schema, or has no finite total here.
-        """
-        if plan.relation is not self.relation:
-            raise PlanRefused(
-                f"the plan holds under {plan.relation}, the cap of data set '{self.name}' under {self.relation}"
-            )
-        if plan.unit != self.unit:
-            raise PlanRefused(f"the plan protects {plan.unit}, the cap of data set '{self.name}' protects {self.unit}")
-        if self.schema not in (None, plan.facts.fingerprint):
-            raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
-        amount = self.budget.plan_charge(plan)
-        self.require_room(amount)
-        return amount
-
-    def require_room(self, amount: PlanCharge) -> None:
-        """Refuse an amount that does not fit what is left of the cap."""
-        together = self.budget.after(amount).loss()
-        if together is None or together.epsilon is None:
-            named = "any accounting that a cap is kept by" if self.delta else "pure accounting"
-            raise PlanRefused(
-                f"data set '{self.name}': the plan has no finite total in {named}"
-                + ("" if self.delta else "; a cap with a delta allows for zCDP")
-            )
-        if together.epsilon > self.epsilon:
-            raise PlanRefused(
-                f"data set '{self.name}': over the cap: with this plan the total is {decimal_text(together.epsilon)}, "
-                f"the cap is {decimal_text(self.epsilon)}"
-            )
-
-    def require_verified(self, plan: AccountedPlan) -> None:
-        """Refuse a plan of which some miner's or mechanism's code was not verified, if the data set asks for it.
-
-        Raises
-        ------
-        PlanRefused
-            If it was not, or not at the tightness that is asked for.
-        """
-        if self.verified is None:
-            return
-        found = judged(plan, plan.verified or Verified())
-        missed = [str(one) for one in found if not one.reaches(float(self.verified))]
-        if missed:
-            raise PlanRefused(
-                f"data set '{self.name}': all code of a plan must have been verified, at a tightness of "
-                f"{float(self.verified):g} or more: {'; '.join(missed)}; record it by "
-                "'dpframework verify --record FILE' and approve with --verified FILE"
-            )
-
-    def require_approved(self, plan: Plan, files: Sequence[bytes] = ()) -> Approval:
-        """Return the approval that a run of a plan is opened under; say so where only the code is another.
-
-        Parameters
-        ----------
-        plan
-            The plan.
-        files
-            The SHA-256 digests of the files that the run is on, for approvals that are for some data only.
-
-        Raises
-        ------
-        PlanRefused
-            As `approval_of`.
-        """
-        if not any(approval.plan == plan.hash for approval in self.approvals):
-            claims = _without_code(plan.content())
-            same = [approved for approved in self.plans.values() if _without_code(approved) == claims]
-            if same:
-                told = "; ".join(changes(same[-1]["code"], plan.code)) or "it names other code"
-                raise PlanRefused(
-                    f"data set '{self.name}': plan {same[-1]['hash'][:12]} is approved, but not with this code: "
-                    f"{told}; run it with the code that was approved, or have this plan approved"
-                )
-        left = [approval for approval in self.approvals if approval.plan == plan.hash and approval.left]
-        for approval in left:
-            if approval.data is None or approval.data.holds(files):
-                return approval
-        if left:
-            remedy = (
-                "run it on the approved data, or have it approved for this" if files else "say which files it is on"
-            )
-            raise PlanRefused(
-                f"data set '{self.name}': plan {plan.hash[:12]} is approved, but for other data: {remedy}"
-            )
-        return self.approval_of(plan.hash)
-
-    def binds(self, plan: str) -> bool:
-        """Tell whether an approval of a plan is for some data only."""
-        return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
-
-    def approval_of(self, plan: str, data: str | None = None) -> Approval:
-        """Return the approval that a run of a plan was opened under: one for data of a digest, if that is given.
-
-        Raises
-        ------
-        PlanRefused
-            If there is none, or it is used up or taken back.
-        """
-        given = [approval for approval in self.approvals if approval.plan == plan]
-        for approval in given:
-            if approval.left and (None if approval.data is None else approval.data.digest) == data:
-                return approval
-        what = f"data set '{self.name}': plan {plan[:12]}"
-        if not given:
-            raise PlanRefused(f"{what} is not approved; 'dpframework ledger approve' approves it, by its hash")
-        if given[-1].revoked is not None:
-            raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} took the approval back")
-        runs = sum(approval.runs for approval in given)
-        raise PlanRefused(
-            f"{what} was approved for {runs} {'run' if runs == 1 else 'runs'}, which {'was' if runs == 1 else 'were'} "
-            "opened before; another one needs an approval of its own"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        spent = self.spent
-        return {
-            "data_set": self.name,
-            "relation": self.relation.value,
-            "unit": self.unit.to_dict(),
-            "order": None if self.budget.order is None else str(self.budget.order),
-            "schema": self.schema,
-            "verified": None if self.verified is None else str(self.verified),
-            "opened": self.time,
-            "cap": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
-            "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
-            "left": {"epsilon": str(self.left)},
-            "approvals": [approval.to_dict() for approval in self.approvals],
-            "runs": [run.to_dict() for run in self.runs.values()],
-        }
-
-
-def _without_code(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in content.items() if key not in ("code", "hash")}
-
-
-@final
 class Records:
-    """The data sets of a ledger, as its entries tell, and the head of its chain: the last of those entries.
+    """The data sets of a ledger, and the head of its chain, which is the last entry.
 
     Parameters
     ----------
@@ -259,11 +56,20 @@ class Records:
     def __init__(self, source: str | os.PathLike[str], entries: Iterable[Entry] = ()) -> None:
         self.id = ""
         self.head = START
+        self.signers: Signers | None = None
+        self.decisions: list[Decision] = []
         self.data_sets: dict[str, DataSet] = {}
         self._source = source
         self._runs: dict[str, tuple[DataSet, RecordedRun]] = {}
         for entry in entries:
             self.add(entry)
+
+    @property
+    def authority(self) -> str:
+        """Whose signatures decisions need, in a sentence."""
+        if self.signers is None:
+            return "this ledger has no signers: whoever can write its file can open data sets and approve plans"
+        return f"caps, approvals and revocations are signed; the signers are {self.signers}"
 
     def data_set(self, name: str) -> DataSet:
         """Return a data set.
@@ -282,7 +88,7 @@ class Records:
         return run in self._runs
 
     def require_possible(self, entry: Entry) -> None:
-        """Refuse an entry that dpframework would not have made now: a run that was not approved, or did not fit.
+        """Refuse an entry that dpframework would not make now, such as a run without approval or room.
 
         Raises
         ------
@@ -316,13 +122,16 @@ class Records:
         Raises
         ------
         LedgerTampered
-            If its content is not what its kind holds.
+            If its content is not what its kind holds, or it needs a signature by a signer and has none.
         InputError
             If its kind is unknown.
         """
         self.require_form(entry)
+        if (entry.kind == "ledger") != (entry.number == 1):
+            raise self.not_made(entry, "the first entry says which ledger it is, and no other one does")
+        by = self._signed_by(entry) if entry.kind in DECISIONS else None
         try:
-            self._add(entry)
+            self._add(entry, by)
         except InputError as error:
             raise self.not_made(entry, str(error)) from None
         except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError, PlanRefused):
@@ -332,12 +141,17 @@ class Records:
         """Return the error that an entry is none that dpframework makes."""
         return LedgerTampered(f"{self._source}: entry {entry.number} is not one that dpframework makes: {why}")
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: Entry, by: str | None) -> None:
         content = entry.content
         self.head = entry.head
         match entry.kind:
             case "ledger":
                 self.id = content["id"]
+                self.signers = Signers(content["signers"]) if "signers" in content else None
+            case "signers":
+                if self.signers is None:
+                    raise ValueError("a ledger has signers from its first entry on, or never")
+                self.signers = self.signers.changed(content["add"], content["remove"])
             case "data set":
                 if content["data_set"] in self.data_sets:
                     raise ValueError("a data set is opened once")
@@ -363,7 +177,7 @@ class Records:
                     verified=content.get("verified"),
                     data=Binding(**content["data"]) if "data" in content else None,
                     signature=content.get("signature"),
-                    text=signed_text(self.id, entry.previous, content),
+                    signed_by=by,
                 )
                 self.data_sets[content["data_set"]].approvals.append(approval)
             case "revocation":
@@ -383,6 +197,21 @@ class Records:
                 self._runs[content["run"]][1].resumed += 1
             case "end":
                 self._runs[content["run"]][1].end = content["how"]
+
+    def _signed_by(self, entry: Entry) -> str | None:
+        """Return the verified signer of a decision, or None where the ledger has no signers."""
+        signature = entry.content.get("signature")
+        text = signed_text(self.id, entry.previous, entry.kind, entry.content)
+        self.decisions.append(Decision(entry, signature, text))
+        if self.signers is None:
+            return None
+        what = f"{self._source}: entry {entry.number} ({entry.kind})"
+        if signature is None:
+            raise LedgerTampered(f"{what} is not signed, and this ledger needs a signature by {self.signers}")
+        try:
+            return self.signers.whose(signature, text)
+        except SignatureError as error:
+            raise LedgerTampered(f"{what}: {error}") from None
 
     def _open(self, entry: Entry, amount: PlanCharge | None) -> None:
         content = entry.content

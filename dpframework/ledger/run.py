@@ -1,4 +1,4 @@
-"""A run in a ledger: charged before its releases are drawn, and resumed where it was killed.
+"""A run in a ledger, charged before its releases are drawn, and resumed after a kill.
 
 The order of writes, each on the disk before the next begins: the journal gets the run's id; the ledger charges the
 plan's whole total; then, release by release, the ledger records its charge, it is drawn, the journal keeps its
@@ -8,6 +8,7 @@ output, and only then do the miner and the observers see it; at last the ledger 
 from __future__ import annotations
 
 import contextlib
+import functools
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,17 +16,23 @@ from pathlib import Path
 from typing import Any, final
 
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
+from dpframework.facts.interrupts import interrupted_later
+from dpframework.facts.process import this_process
 from dpframework.ledger.approvals import RecordedRun
 from dpframework.ledger.binding import data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
+from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
-from dpframework.ledger.journal import Journal, Kept, Owner, remove, written
-from dpframework.ledger.records import DataSet, Records, refused as _refused
+from dpframework.ledger.journal import Journal, Owner, StoredRelease, remove, written
+from dpframework.ledger.key import journal_key
+from dpframework.ledger.leftovers import remove_journal_of
+from dpframework.ledger.records import Records, refused as _refused
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
-from dpframework.run.scope import Charge
+from dpframework.run.scope import Charge, require_own
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import Engine
 from dpframework.version import __version__
@@ -33,7 +40,7 @@ from dpframework.version import __version__
 
 @final
 class LedgerRun(Observer):
-    """One run of a study that is charged to a data set's cap; `Ledger.run` makes it, `Study.run` takes it.
+    """One run of a study that is charged to a data set's cap. `Ledger.run` makes it, `Study.run` takes it.
 
     Attributes
     ----------
@@ -68,9 +75,10 @@ class LedgerRun(Observer):
         self._failed = False
         self._drawing = False
         self._charged: list[str] = []  # the paths in the ledger
-        self._kept: dict[int, Kept] = {}  # the outputs in the journal
+        self._kept: dict[int, StoredRelease] = {}  # the outputs in the journal
         self._number = 0  # of the release that is being made
         self._head = START
+        self._process = this_process()
 
     @property
     def resumable(self) -> bool:
@@ -84,12 +92,12 @@ class LedgerRun(Observer):
 
     @property
     def head(self) -> str:
-        """The hash of the last entry that it has made: whoever keeps it sees whether the ledger was put back."""
+        """The hash of the run's last entry, by which its holder can see whether an older ledger was put in place."""
         return self._head.hash
 
     @contextlib.contextmanager
     def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
-        """Refuse a plan that may not be run; record how the block ends, in which `open` charges it.
+        """Refuse a plan that may not be run, and record how the block ends, in which `open` charges it.
 
         A block that is interrupted, or in which the ledger or the journal fails, leaves the run unfinished.
 
@@ -107,7 +115,7 @@ class LedgerRun(Observer):
         self._plan = plan
         try:
             if self._at is not None and self._at.exists():
-                self._journal = Journal(self._at)
+                self._open_journal(self._at, make=False)
             with self._chain.reading() as transaction:
                 binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
             if binds:  # outside a transaction: large files take long
@@ -117,22 +125,48 @@ class LedgerRun(Observer):
             yield
         except Exception as error:
             # A miner that failed would fail again; what is around it may work the next time.
-            if self.unfinished and not self._failed and not getattr(error, "interrupted", False):
+            stopped = self.unfinished and not self._failed and not getattr(error, "interrupted", False)
+            if stopped and self._here:
                 self._end("stopped")
             raise
         else:
             if self.unfinished:
                 self._end("finished")
         finally:
-            if self._journal is not None and self._disposable:
+            try:
+                self._leave_journal()
+            finally:  # once more: Ctrl-C may have come before the first call kept it back
+                self._leave_journal()
+
+    @property
+    def _here(self) -> bool:
+        """Whether this process makes the run. A fork has a copy of it, and must not write for it, or close anything."""
+        return this_process() == self._process
+
+    def _open_journal(self, at: Path, *, make: bool) -> None:
+        """Open the journal. An interrupt waits until the run can close it."""
+        key = journal_key(self._chain, make=make)
+        with interrupted_later():
+            self._journal = Journal(at, key)
+
+    def _leave_journal(self) -> None:
+        if self._journal is None or not self._here:
+            return
+        with interrupted_later():
+            if self._disposable:
                 self._journal.remove()
-            elif self._journal is not None:
+            else:
                 self._journal.close()
 
     def discard(self) -> None:
-        """Remove the journal of a run that has ended: its results are kept elsewhere."""
-        if self._at is not None and self._ended:
+        """Remove the journal of a run that has ended, since its results are stored elsewhere."""
+        if self._at is not None and self._ended and self._here:
             remove(self._at)
+
+    def discard_of(self, run: str) -> None:
+        """Remove the journal if it belongs to that run and the run has ended, since its results are elsewhere."""
+        if self._at is not None:
+            remove_journal_of(self._chain, self._name, self._at, run)
 
     def open(self) -> None:
         """Charge the plan's whole total, or take the run up again where it was.
@@ -143,8 +177,10 @@ class LedgerRun(Observer):
             As `recording`, if that changed since.
         """
         assert self._plan is not None
+        require_own(self._process)
         if self._at is not None and self._journal is None:
-            self._journal, self._disposable = Journal(self._at), True
+            self._disposable = True
+            self._open_journal(self._at, make=True)
         with self._chain.writing() as transaction:
             data_set, recorded = self._look(transaction)
             if recorded is None:
@@ -168,7 +204,7 @@ class LedgerRun(Observer):
         self.unfinished = not self._ended
 
     def refused(self, why: str) -> None:
-        """Record that reading the table ended the run: it uses up its approval, so that nobody can ask again.
+        """Record that reading the table ended the run. It uses up its approval, so that nobody can ask again.
 
         Whether rows can be read, or fit what their owner says of them, follows from the rows. No epsilon covers it, so
         none is charged.
@@ -179,6 +215,7 @@ class LedgerRun(Observer):
             As `recording`, if that changed since.
         """
         assert self._plan is not None
+        require_own(self._process)
         with self._chain.writing() as transaction:
             _, recorded = self._look(transaction)
             if recorded is None:
@@ -189,7 +226,7 @@ class LedgerRun(Observer):
         self._ended = True
 
     def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
-        """Read the ledger: refuse what may not be run; return the data set, and the run that is resumed, if one is."""
+        """Read the ledger, refuse a run that may not go on, and return the data set and the run to resume, if any."""
         assert self._plan is not None
         records = Records(self._chain.path, transaction.read())
         data_set, self._ledger = records.data_set(self._name), records.id
@@ -201,7 +238,7 @@ class LedgerRun(Observer):
             if recorded is not None:
                 self._take_up(recorded, self._journal)
                 return data_set, recorded
-            if self._journal.releases():
+            if self._journal.releases(self.id, self._classes):
                 raise PlanRefused(
                     f"{self._at}: holds releases of run {self.id}, which this ledger does not; it is an older copy"
                 )
@@ -226,14 +263,14 @@ class LedgerRun(Observer):
                 )
 
     def _take_up(self, recorded: RecordedRun, journal: Journal) -> None:
-        """Compare what the ledger and the journal hold of an unfinished run."""
+        """Compare the ledger's and the journal's view of an unfinished run."""
         if recorded.revoked is not None:
             raise PlanRefused(f"run {self.id} cannot be resumed; {recorded.revoked} took its approval back")
         binding = recorded.approval.data
         if binding is not None and not binding.holds(self._files):
             raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
         self._ended = recorded.end is not None
-        self._charged, self._kept = list(recorded.charges), dict(journal.releases())
+        self._charged, self._kept = list(recorded.charges), dict(journal.releases(self.id, self._classes))
         self.before = len(self._kept)
         # Releases are made one at a time: only the last charge may lack its output.
         paths = [kept.path for kept in self._kept.values()]
@@ -243,6 +280,13 @@ class LedgerRun(Observer):
                 f"run {self.id} cannot be resumed: the ledger holds {len(self._charged)} of its charges and "
                 f"{self._at} {len(paths)} of its outputs; one of the two is not as the run left it"
             )
+
+    @functools.cached_property
+    def _classes(self) -> frozenset[type[Any]]:
+        """The classes that the outputs of the plan's mechanisms are made of."""
+        assert self._plan is not None
+        steps = {type(node.mechanism) for node in walk(self._plan.root) if isinstance(node, Step)}
+        return frozenset(kind for mechanism in steps for kind in mechanism.outputs)
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that its releases go through."""
@@ -259,6 +303,7 @@ class LedgerRun(Observer):
         InputError
             If the ledger cannot be written.
         """
+        require_own(self._process)
         self._require_well(charge.path)
         with self.lock, self._failing():
             number = self._number + 1
@@ -286,11 +331,14 @@ class LedgerRun(Observer):
         self._head = head
 
     def _news(self, transaction: Transaction) -> list[Entry]:
-        """Return what was recorded on the data set since this run last did, if nobody else took the run up."""
+        """Return the entries of the data set since this run's last one, if nobody else took the run up."""
+        require_own(self._process)
         news = transaction.read(self._head)
-        if any(entry.kind == "resumption" and entry.content["run"] == self.id for entry in news):
+        if any(entry.content.get("run") == self.id for entry in news):
             self._failed = True
-            raise ReleaseRefused(f"run {self.id} was taken up by another process")
+            raise ReleaseRefused(
+                f"run {self.id} was taken up by another process, which has written to the ledger for it"
+            )
         return [entry for entry in news if entry.content.get("data_set") == self._name]
 
     def _other(self, path: str) -> str:
@@ -305,7 +353,7 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def asking(self, first: str) -> Iterator[None]:
-        """Evaluate the queries of several releases: if one fails the run makes no more, as after its own charge.
+        """Evaluate the queries of several releases. If one fails, the run makes no more releases.
 
         Raises
         ------
@@ -318,19 +366,20 @@ class LedgerRun(Observer):
         self._drawing = False
 
     def made(self, path: str, draw: Callable[[], Any]) -> Any:
-        """Return the output of the release that was charged last: the one that is kept, or a new one, kept first."""
+        """Return the output of the last charged release, the stored one, or a new one that is stored first."""
         kept = self._kept.get(self._number)
         output = draw() if kept is None else kept.output
+        require_own(self._process)  # after the draw, which may have forked
         if kept is None and self._journal is not None:
-            text = written(output)
+            text = written(output, self._classes)
             with self._failing():
-                self._journal.keep(self._number, path, self.origin, text)
+                self._journal.keep(self.id, self._number, path, self.origin, text)
         self._drawing = False
         return output
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Note that what stops the run is the ledger or the journal, not the miner."""
+        """Note that the ledger or the journal stops the run, and not the miner."""
         if self._failed:
             raise ReleaseRefused(f"run {self.id} has stopped and makes no more releases")
         try:

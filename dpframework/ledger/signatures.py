@@ -1,9 +1,9 @@
-"""Signatures of approvals, made and verified by OpenSSH's own tool, without a network.
+"""Signatures of a ledger's entries, made and verified by OpenSSH's own tool, without a network.
 
 An approval is an entry that anybody who can write the ledger's file can make. A signature binds it to a key: it covers
-what is approved, for which ledger, and the entry that it follows, so that it fits no other place. `ssh-keygen -Y` makes
-it, with a private key or one that an agent holds, and verifies it (OpenSSH 8.2 or later). A file of allowed signers
-says whose a key is: a line holds a name and a public key (see `man ssh-keygen`, ALLOWED SIGNERS).
+the entry's kind and content, the ledger, and the entry that it follows, so that it fits no other place. `ssh-keygen -Y`
+makes it, with a private key or one that an agent holds, and verifies it (OpenSSH 8.2 or later). A file of allowed
+signers says whose a key is: a line holds a name and a public key (see `man ssh-keygen`, ALLOWED SIGNERS).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TOOL = "ssh-keygen"
 
 
 class SignatureError(Exception):
-    """A signature that is not of what it stands at, or of nobody who is allowed."""
+    """A signature of another text, or of somebody who is not allowed to sign."""
 
 
-def signed_text(ledger: str, previous: str, content: Mapping[str, Any]) -> str:
-    """Return what is signed of an approval: the ledger's id, the hash of the entry before it, and its content."""
-    approval = {key: value for key, value in content.items() if key != "signature"}
-    return canonical({"ledger": ledger, "after": previous, "approval": approval})
+def signed_text(ledger: str, previous: str, kind: str, content: Mapping[str, Any]) -> str:
+    """Return the text that a signature covers, the ledger's id, the hash of the entry before it, and the content."""
+    signed = {key: value for key, value in content.items() if key != "signature"}
+    return canonical({"ledger": ledger, "after": previous, kind: signed})
 
 
 def sign(key: str | os.PathLike[str], text: str) -> str:
@@ -52,7 +52,7 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
 
 
 def verified(signature: str, text: str, signers: str | os.PathLike[str] | None = None) -> str:
-    """Verify a signature; return whose it is: a name of the allowed signers, or the key's fingerprint without them.
+    """Verify a signature, and return the signer's name among the allowed ones, or else the key's fingerprint.
 
     Raises
     ------

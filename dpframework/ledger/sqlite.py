@@ -1,4 +1,4 @@
-"""What the ledger and the journal of a run share as SQLite files: durable commits, and errors as sentences."""
+"""SQLite files of the ledger and of journals, with durable commits and errors as sentences."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
     )
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA trusted_schema = OFF")  # a file's own views and triggers call no function that acts
     except UnicodeDecodeError:  # of SQLite's own sentence, which quotes what is damaged
         connection.close()
         damaged = sqlite3.DatabaseError("its list of tables is damaged")

@@ -1,13 +1,17 @@
-"""Released values as JSON that reads back exactly: types, shapes and every bit of a float."""
+"""Released values as JSON that reads back exactly, with types, shapes and every bit of a float.
+
+A class is looked up by its name among those that the mechanisms of a plan declare (`Mechanism.outputs`). Nothing that
+a file names is imported.
+"""
 
 from __future__ import annotations
 
 import base64
-import builtins
 import enum
 import hashlib
-import importlib
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -17,16 +21,20 @@ import numpy as np
 from dpframework.facts.errors import InputError
 from dpframework.ledger.chain import canonical
 
+#: The types of an array's numbers or texts, as NumPy writes them: never objects, and never records.
+_DTYPE = re.compile(r"[<>|=][biufcSU][0-9]{1,9}")
+_FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
+
 
 def fingerprint(*values: Any) -> str:
-    """Return the SHA-256, in hex, of public values; what cannot be written counts by its type alone."""
+    """Return the SHA-256, in hex, of public values. Values that cannot be written count by their type."""
     return hashlib.sha256(canonical(_written(values, lambda value: {"of": _place(type(value))})).encode()).hexdigest()
 
 
-def to_json(value: Any) -> Any:
-    """Write a value as JSON-safe content that `from_json` reads back exactly.
+def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
+    """Write a value as JSON-safe content that `from_json` reads back exactly, with the same classes.
 
-    Numbers, texts, arrays, fractions, enumerations, collections, and attrs objects of these.
+    Numbers, texts, arrays, fractions, collections, and attrs objects and enumerations of the classes.
 
     Raises
     ------
@@ -38,19 +46,25 @@ def to_json(value: Any) -> Any:
     >>> from_json(to_json((1, 0.1, np.arange(3))))
     (1, 0.1, array([0, 1, 2]))
     """
-    return _written(value, _refused)
+    return _written(value, _refused, frozenset(classes))
 
 
 def _refused(value: Any) -> Any:
-    raise InputError(f"an output of type {type(value).__name__} cannot be kept for resuming; use an attrs class")
+    raise InputError(
+        f"an output of type {type(value).__name__} cannot be kept for resuming; a mechanism lists in `outputs` the "
+        "attrs classes and enumerations that its outputs are made of"
+    )
 
 
-def _written(value: Any, otherwise: Callable[[Any], Any]) -> Any:
+def _written(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
+    """Write a value, and its objects if they are of some classes, or of any class if none are given."""
+
     def each(values: Any) -> list[Any]:
-        return [_written(v, otherwise) for v in values]
+        return [_written(v, otherwise, classes) for v in values]
 
+    known = classes is None or type(value) in classes
     match value:
-        case enum.Enum():
+        case enum.Enum() if known:
             return {"enum": _place(type(value)), "name": value.name}
         case np.ndarray() | np.generic() if value.dtype.kind in "biufcSU" and value.dtype.itemsize:
             # Not what np.asarray returns of a scalar: they are told apart by their shape, None or ().
@@ -71,48 +85,82 @@ def _written(value: Any, otherwise: Callable[[Any], Any]) -> Any:
             return {type(value).__name__: sorted(each(value), key=canonical)}
         case dict() if type(value) is dict:
             return {"dict": [each(item) for item in value.items()]}
-        case _ if attrs.has(type(value)):
+        case _ if known and attrs.has(type(value)):
             fields = [field for field in attrs.fields(type(value)) if field.init]
             return {"attrs": _place(type(value)), "fields": {f.alias: each([getattr(value, f.name)]) for f in fields}}
     return otherwise(value)
 
 
-def from_json(form: Any) -> Any:
-    """Read what `to_json` wrote."""
+def from_json(form: Any, classes: Iterable[type[Any]] = ()) -> Any:
+    """Read the output of `to_json`.
+
+    Parameters
+    ----------
+    form
+        Plain values (see `parsed_json`).
+    classes
+        The attrs classes and enumerations that may be made; no other one is.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    known = {_place(kind): kind for kind in classes}
+    try:
+        return _read(form, known)
+    except InputError:
+        raise
+    except Exception as error:  # a class may refuse its fields in any way
+        raise InputError(f"holds a value that cannot be read ({type(error).__name__})") from None
+
+
+def _read(form: Any, known: Mapping[str, type[Any]]) -> Any:
+    def each(values: list[Any]) -> list[Any]:
+        return [_read(value, known) for value in values]
+
     if isinstance(form, list):
-        return [from_json(value) for value in form]
+        return each(form)
     if not isinstance(form, Mapping):
         return form
     match form:
-        case {"array": text, "dtype": dtype, "shape": shape}:
-            array = np.frombuffer(base64.b64decode(text), dtype=dtype)
-            return array[0] if shape is None else array.reshape(shape).copy()
-        case {"float": text}:
+        case {"array": str(text), "dtype": str(dtype), "shape": None | list() as shape}:
+            return _array(text, dtype, shape)
+        case {"float": str(text)}:
             return float.fromhex(text)
-        case {"fraction": text}:
+        case {"fraction": str(text)} if _FRACTION.fullmatch(text):
             return Fraction(text)
-        case {"tuple": values}:
-            return tuple(from_json(values))
-        case {"set": values} | {"frozenset": values}:
-            return getattr(builtins, next(iter(form)))(from_json(values))
-        case {"dict": items}:
-            return dict(from_json(items))
-        case {"enum": place, "name": name}:
-            return _at(place)[name]
-        case {"attrs": place, "fields": fields}:
-            return _at(place)(**{alias: from_json(value)[0] for alias, value in fields.items()})
+        case {"tuple": list(values)}:
+            return tuple(each(values))
+        case {"set": list(values)}:
+            return set(each(values))
+        case {"frozenset": list(values)}:
+            return frozenset(each(values))
+        case {"dict": list(items)}:
+            return dict(each(items))
+        case {"enum": str(place), "name": str(name)}:
+            return _class(place, known, enum.Enum)[name]
+        case {"attrs": str(place), "fields": dict(fields)}:
+            made = {alias: _read(value, known) for alias, (value,) in fields.items()}
+            return _class(place, known, object)(**made)
     raise InputError("holds a value that this dpframework does not know")
+
+
+def _array(text: str, dtype: str, shape: list[Any] | None) -> Any:
+    if not _DTYPE.fullmatch(dtype) or not all(type(length) is int and length >= 0 for length in shape or ()):
+        raise InputError("holds an array of a type or shape that this dpframework does not know")
+    array = np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype)
+    if len(array) != (1 if shape is None else math.prod(shape)):
+        raise InputError("holds an array of another length than its shape")
+    return array[0] if shape is None else array.reshape(shape).copy()
 
 
 def _place(kind: type[Any]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _at(place: str) -> Any:
-    module, _, name = place.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    if not (isinstance(found, type) and (attrs.has(found) or issubclass(found, enum.Enum))):
-        raise InputError(f"holds a value of '{place}', which is no attrs class")
-    return found
+def _class(place: str, known: Mapping[str, type[Any]], base: type[Any]) -> Any:
+    kind = known.get(place)
+    if kind is None or not issubclass(kind, base):
+        raise InputError(f"holds a value of '{place:.100}', which no mechanism of the plan puts out")
+    return kind

@@ -1,0 +1,267 @@
+"""A data set in a ledger, with its cap, its approved plans and the charges of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.ledger.approvals import Approval, RecordedRun
+from dpframework.plan.code import changes
+from dpframework.plan.plan import Budget, Plan
+from dpframework.plan.verification_records import Verified, judged
+
+
+def one_line(value: str, what: str) -> str:
+    """Return a text that people read in a list. Refuse an empty one, and one of several lines.
+
+    Raises
+    ------
+    InputError
+        If it is; names it by `what`.
+    """
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InputError(f"{what} is {value!r}; a text of one line is needed")
+    return value
+
+
+def opening(
+    name: str,
+    *,
+    epsilon: Amount,
+    delta: Amount,
+    relation: Relation | str,
+    verified: Amount | None,
+    unit: str | None,
+    rows_per_unit: int,
+    schema: Schema | None = None,
+) -> dict[str, Any]:
+    """Return the entry for a data set that is opened (see `Ledger.open`).
+
+    Raises
+    ------
+    InputError
+        If a number, a name or the relation cannot be used.
+    """
+    cap, protected = Budget(epsilon, delta), PrivacyUnit(unit, rows_per_unit)
+    tightness = None if verified is None else exact(verified, "the tightness")
+    if tightness is not None and tightness > 1:
+        raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
+    return {
+        "data_set": one_line(name, "the data set's name"),
+        "relation": Relation.parse(relation).value,
+        "epsilon": str(cap.epsilon),
+        "delta": str(cap.delta),
+        "schema": None if schema is None else schema.fingerprint,
+        **({} if tightness is None else {"verified": str(tightness)}),
+        **({} if protected.is_row else {"unit": protected.to_dict()}),
+    }
+
+
+@final
+@attrs.define(eq=False)
+class DataSet:
+    """A data set, with its cap, its approvals and its charges.
+
+    Attributes
+    ----------
+    name
+        What it is called in the ledger.
+    relation
+        The neighbouring relation that its cap holds for.
+    epsilon, delta
+        The cap: the most that all runs may cost together.
+    schema
+        The fingerprint of the only schema that plans may be made from; None for any.
+    time
+        When it was opened.
+    verified
+        The least tightness at which the code of a plan must have been verified; None if it need not be.
+    unit
+        Whom the cap protects.
+    plans
+        The approved plans, as JSON-safe content, by their hashes.
+    approvals
+        In order.
+    runs
+        By their ids, in order.
+    budget
+        The cap with what all runs were charged: never by a plugin's accountant, since a charge must mean the same
+        wherever the ledger is read.
+    """
+
+    name: str
+    relation: Relation
+    epsilon: Fraction
+    delta: Fraction
+    schema: str | None
+    time: str
+    verified: Fraction | None = None
+    unit: PrivacyUnit = ROW
+    plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    approvals: list[Approval] = attrs.field(factory=list)
+    runs: dict[str, RecordedRun] = attrs.field(factory=dict)
+    budget: AdaptiveBudget = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin with nothing charged."""
+        self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta)
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """An upper bound on the cost of all runs, the smaller of the totals that the cap is kept by."""
+        loss = self.budget.loss()
+        assert loss is not None  # an amount without a finite total is never charged
+        return loss
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon of the cap that is not spent."""
+        return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
+
+    def require_fit(self, plan: Plan) -> PlanCharge:
+        """Return the charge of a run of a plan, if it fits the rest of the cap.
+
+        Raises
+        ------
+        PlanRefused
+            If it does not fit, or is of another relation, privacy unit or schema, or has no finite total here.
+        """
+        if plan.relation is not self.relation:
+            raise PlanRefused(
+                f"the plan holds under {plan.relation}, the cap of data set '{self.name}' under {self.relation}"
+            )
+        if plan.unit != self.unit:
+            raise PlanRefused(f"the plan protects {plan.unit}, the cap of data set '{self.name}' protects {self.unit}")
+        if self.schema not in (None, plan.facts.fingerprint):
+            raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
+        amount = self.budget.plan_charge(plan)
+        self.require_room(amount)
+        return amount
+
+    def require_room(self, amount: PlanCharge) -> None:
+        """Refuse an amount that does not fit the rest of the cap."""
+        together = self.budget.after(amount).loss()
+        if together is None or together.epsilon is None:
+            named = "any accounting that a cap is kept by" if self.delta else "pure accounting"
+            raise PlanRefused(
+                f"data set '{self.name}': the plan has no finite total in {named}"
+                + ("" if self.delta else "; a cap with a delta allows for zCDP")
+            )
+        if together.epsilon > self.epsilon:
+            raise PlanRefused(
+                f"data set '{self.name}': over the cap: with this plan the total is {decimal_text(together.epsilon)}, "
+                f"the cap is {decimal_text(self.epsilon)}"
+            )
+
+    def require_verified(self, plan: AccountedPlan) -> None:
+        """Refuse a plan of which some miner's or mechanism's code was not verified, if the data set asks for it.
+
+        Raises
+        ------
+        PlanRefused
+            If it was not, or not at the tightness that is asked for.
+        """
+        if self.verified is None:
+            return
+        found = judged(plan, plan.verified or Verified())
+        missed = [str(one) for one in found if not one.reaches(float(self.verified))]
+        if missed:
+            raise PlanRefused(
+                f"data set '{self.name}': all code of a plan must have been verified, at a tightness of "
+                f"{float(self.verified):g} or more: {'; '.join(missed)}; record it by "
+                "'dpframework verify --record FILE' and approve with --verified FILE"
+            )
+
+    def require_approved(self, plan: Plan, files: Sequence[bytes] = ()) -> Approval:
+        """Return the approval for a run of a plan, or say if only the code differs from an approved one.
+
+        Parameters
+        ----------
+        plan
+            The plan.
+        files
+            The SHA-256 digests of the files that the run is on, for approvals that are for some data only.
+
+        Raises
+        ------
+        PlanRefused
+            As `approval_of`.
+        """
+        if not any(approval.plan == plan.hash for approval in self.approvals):
+            claims = _without_code(plan.content())
+            same = [approved for approved in self.plans.values() if _without_code(approved) == claims]
+            if same:
+                told = "; ".join(changes(same[-1]["code"], plan.code)) or "it names other code"
+                raise PlanRefused(
+                    f"data set '{self.name}': plan {same[-1]['hash'][:12]} is approved, but not with this code: "
+                    f"{told}; run it with the code that was approved, or have this plan approved"
+                )
+        left = [approval for approval in self.approvals if approval.plan == plan.hash and approval.left]
+        for approval in left:
+            if approval.data is None or approval.data.holds(files):
+                return approval
+        if left:
+            remedy = (
+                "run it on the approved data, or have it approved for this" if files else "say which files it is on"
+            )
+            raise PlanRefused(
+                f"data set '{self.name}': plan {plan.hash[:12]} is approved, but for other data: {remedy}"
+            )
+        return self.approval_of(plan.hash)
+
+    def binds(self, plan: str) -> bool:
+        """Tell whether an approval of a plan is for some data only."""
+        return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
+
+    def approval_of(self, plan: str, data: str | None = None) -> Approval:
+        """Return the approval under which a run of a plan was opened, for the data of a digest if one is given.
+
+        Raises
+        ------
+        PlanRefused
+            If there is none, or it is used up or taken back.
+        """
+        given = [approval for approval in self.approvals if approval.plan == plan]
+        for approval in given:
+            if approval.left and (None if approval.data is None else approval.data.digest) == data:
+                return approval
+        what = f"data set '{self.name}': plan {plan[:12]}"
+        if not given:
+            raise PlanRefused(f"{what} is not approved; 'dpframework ledger approve' approves it, by its hash")
+        if given[-1].revoked is not None:
+            raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} took the approval back")
+        runs = sum(approval.runs for approval in given)
+        raise PlanRefused(
+            f"{what} was approved for {runs} {'run' if runs == 1 else 'runs'}, which {'was' if runs == 1 else 'were'} "
+            "opened before; another one needs an approval of its own"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        spent = self.spent
+        return {
+            "data_set": self.name,
+            "relation": self.relation.value,
+            "unit": self.unit.to_dict(),
+            "order": None if self.budget.order is None else str(self.budget.order),
+            "schema": self.schema,
+            "verified": None if self.verified is None else str(self.verified),
+            "opened": self.time,
+            "cap": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
+            "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
+            "left": {"epsilon": str(self.left)},
+            "approvals": [approval.to_dict() for approval in self.approvals],
+            "runs": [run.to_dict() for run in self.runs.values()],
+        }
+
+
+def _without_code(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in ("code", "hash")}

@@ -1,0 +1,105 @@
+"""Decisions, entries that give or take authority. A ledger with signers accepts them only with a signature."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.ledger.chain import Entry, Transaction
+from dpframework.ledger.signatures import SignatureError, sign, signed_text, verified
+from dpframework.ledger.signers import Signers
+
+if TYPE_CHECKING:
+    from dpframework.ledger.records import Records
+
+#: The kinds of their entries.
+DECISIONS = ("data set", "approval", "revocation", "signers")
+
+
+@final
+@attrs.frozen(eq=False)
+class Decision:
+    """A decision, and the signature that it stands under.
+
+    Attributes
+    ----------
+    entry
+        The entry.
+    signature
+        An SSH signature; None if it is unsigned.
+    text
+        The text that is signed.
+    """
+
+    entry: Entry
+    signature: str | None
+    text: str
+
+    def __str__(self) -> str:
+        """Say which decision it is."""
+        content, time = self.entry.content, self.entry.time
+        match self.entry.kind:
+            case "data set":
+                return f"'{content['data_set']}', opened on {time}"
+            case "approval":
+                return f"'{content['data_set']}', plan {content['plan'][:12]}, approved by {content['by']} on {time}"
+            case "revocation":
+                return f"'{content['data_set']}', plan {content['plan'][:12]}, revoked by {content['by']} on {time}"
+        return f"signers, changed by {content['by']} on {time}"
+
+    def signer(self, own: Signers | None, allowed: str | os.PathLike[str] | None) -> str:
+        """Return in words who signed it, verified.
+
+        Parameters
+        ----------
+        own
+            The ledger's signers, who were compared when it was read; None if it has none.
+        allowed
+            A file of allowed signers, of whom one must have signed it; None for any key.
+
+        Raises
+        ------
+        SignatureError
+            If the signature is of something else, or of nobody who is allowed.
+        """
+        if self.signature is None and allowed is None:
+            return "unsigned"
+        if self.signature is None:
+            raise SignatureError("it is not signed")
+        vouched = "" if allowed is not None or own is not None else ", which nobody vouches for here"
+        return f"signed by {verified(self.signature, self.text, allowed)}{vouched}"
+
+
+def append_decision(
+    transaction: Transaction,
+    records: Records,
+    kind: str,
+    content: Mapping[str, Any],
+    key: str | os.PathLike[str] | None,
+) -> None:
+    """Append a decision, with a signature if there is a key, which a ledger with signers needs.
+
+    Raises
+    ------
+    InputError
+        If a signature is needed and there is no key, the key is nobody's of the signers, or nobody would verify it.
+    """
+    if key is None and records.signers is not None:
+        raise InputError(f"this ledger needs a signature by {records.signers}; give the key with --key")
+    if key is not None and records.signers is None and kind != "approval":
+        raise InputError("this ledger has no signers, so nobody would verify a signature; leave out --key")
+    if key is not None:
+        text = signed_text(records.id, transaction.head.hash, kind, content)
+        content = {**content, "signature": sign(key, text)}
+        try:
+            if records.signers is not None:
+                records.signers.whose(content["signature"], text)
+        except SignatureError:
+            raise InputError(
+                f"{key}: is not the key of a signer of this ledger; the signers are {records.signers}"
+            ) from None
+    transaction.append(kind, content)

@@ -1,0 +1,89 @@
+"""The key that seals journals, one for each user of a ledger, in a file that nobody else can read.
+
+Whoever may write where a journal lies could otherwise put outputs into it that no run drew. The key lies beside the
+ledger, and not in it: a ledger is read by many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import sync_folder
+from dpframework.ledger.chain import Chain
+
+BYTES = 32
+_TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")
+
+
+def key_place(ledger: Path) -> Path:
+    """Return the place of this user's key for a ledger, beside the file itself, whatever link leads to it."""
+    place = ledger.resolve()
+    user = f".{os.getuid()}" if hasattr(os, "getuid") else ""
+    return place.with_name(f"{place.name}{user}.key")
+
+
+def journal_key(chain: Chain, *, make: bool) -> bytes:
+    """Return this user's key for the journals of a ledger.
+
+    Parameters
+    ----------
+    chain
+        The ledger's.
+    make
+        Whether it is made if there is none.
+
+    Raises
+    ------
+    InputError
+        If there is none, it is another user's or others may read it, or it cannot be read or written.
+    """
+    place = key_place(chain.path)
+    with chain.writing():  # its lock alone is used: two processes do not make two keys
+        try:
+            text = _text_of(place, make=make)
+        except FileNotFoundError:
+            raise InputError(
+                f"{place}: there is no such key, which the journal of an unfinished run is sealed with; put it back "
+                "from a backup, or is the journal of another ledger?"
+            ) from None
+        except OSError as error:
+            raise InputError(f"{place}: cannot be read or written: {error.strerror}") from None
+    if not _TEXT.fullmatch(text):
+        raise InputError(f"{place}: is damaged; put this key back from a backup")
+    return bytes.fromhex(text)
+
+
+def _text_of(place: Path, *, make: bool) -> str:
+    """Return the text of the file, which is empty after a kill in the middle of making it."""
+    flags = os.O_RDWR | (os.O_CREAT if make else 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    with contextlib.ExitStack() as closing:
+        file = os.open(place, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+        closing.callback(os.close, file)
+        _require_private(place, os.fstat(file))
+        text = os.read(file, 4 * BYTES).decode("ascii", "replace")
+        if make and not text:
+            text = f"{secrets.token_hex(BYTES)}\n"
+            os.write(file, text.encode())
+            os.fsync(file)
+            sync_folder(place.parent)
+    return text
+
+
+def _require_private(place: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{place}: is no regular file, and so no key; remove it")
+    if not hasattr(os, "getuid"):  # such a system keeps who may read a file elsewhere
+        return
+    if found.st_uid != os.geteuid():
+        raise InputError(f"{place}: belongs to another user, who could forge journals with it; remove it")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise InputError(
+            f"{place}: other users may read or write this key, and so forge journals; remove it, and the journals of "
+            "unfinished runs with it"
+        )

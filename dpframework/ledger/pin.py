@@ -1,0 +1,100 @@
+"""A pin, a file in which the owner notes a ledger's identity and its last entry.
+
+A ledger cannot show by itself that it was put back to an older copy, cut at its end, or replaced by another one. A pin
+that stands where the holder of the ledger cannot write shows all three.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text, write_whole
+from dpframework.facts.json_text import parsed_json
+from dpframework.facts.outputs import FileKind
+
+if TYPE_CHECKING:
+    from dpframework.ledger.chain import Entry, Head
+
+_HASH = re.compile("[0-9a-f]{64}")
+
+#: A pin replaces an earlier one, and no other file.
+KIND = FileKind.of_beginning("a pin", '{\n  "ledger": "')
+
+
+@final
+class Pin:
+    """The file.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    create
+        Whether it may be new: it then notes the ledger as it is found.
+
+    Raises
+    ------
+    InputError
+        If it is missing and may not be new, cannot be written, or is something else.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+        self.path = Path(path)
+        self._identity, self._number, self._hash = "", 0, ""
+        if self.path.exists():
+            self._read()
+        elif not create:
+            raise InputError(f"{path}: there is no such pin; 'dpframework ledger verify --pin' makes one")
+        if not os.access(self.path.absolute().parent, os.W_OK):
+            raise InputError(f"{path}: cannot be written; a pin is brought up to date when the ledger changes")
+
+    def _read(self) -> None:
+        text = read_text(self.path)
+        try:
+            held = parsed_json(text)
+            identity, number, head = held["ledger"], held["entries"], held["head"]
+        except (InputError, KeyError, TypeError):
+            raise self._other() from None
+        whole = isinstance(number, int) and number >= 1 and not isinstance(number, bool)
+        if not whole or not all(isinstance(text, str) and _HASH.fullmatch(text) for text in (identity, head)):
+            raise self._other()
+        self._identity, self._number, self._hash = identity, number, head
+
+    def _other(self) -> InputError:
+        return InputError(f"{self.path}: is not a pin of a ledger")
+
+    @property
+    def holds_a_ledger(self) -> bool:
+        """Whether it notes one, or is new."""
+        return bool(self._identity)
+
+    def broken_by(self, entries: Sequence[Entry]) -> str | None:
+        """Return in words why a chain is not the noted one or a later state of it, or None if it is."""
+        if not self._identity:
+            return None
+        if not entries or entries[0].hash != self._identity:
+            return f"is not the ledger that {self.path} notes: its first entry is another one"
+        if len(entries) < self._number or entries[self._number - 1].hash != self._hash:
+            return f"was put back, cut or written anew: entry {self._number}, which {self.path} notes, is gone"
+        return None
+
+    def note(self, identity: str, head: Head) -> None:
+        """Write down a later head.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        if self.path.exists():
+            self._read()  # another process may have noted more
+        if head.number > self._number:
+            form = {"ledger": identity, "entries": head.number, "head": head.hash}
+            write_whole(self.path, json.dumps(form, indent=2) + "\n", KIND)
+            self._identity, self._number, self._hash = identity, head.number, head.hash

@@ -1,0 +1,116 @@
+"""The signers of a ledger, whose keys its decisions need from its first entry on.
+
+A decision is an entry that gives or takes authority: a data set with its cap, an approval, a revocation, a change of
+the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that place.
+The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `signed_text`), so
+it seals all that stands before it, and fits no other place.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text
+from dpframework.ledger.signatures import verified
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*")
+_KEY = re.compile(
+    r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|"
+    r"sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]{40,}={0,2}"
+)
+
+
+def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read names and public keys, one `NAME KEY-TYPE KEY` a line, as in ssh-keygen's allowed signers.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, names nobody, or holds a line of another form: patterns, options and authorities of
+        certificates are refused, because a ledger keeps neither dates nor domains.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(read_text(Path(path)).splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        name, key = words[0], " ".join(words[1:3])
+        if not _NAME.fullmatch(name) or not _KEY.fullmatch(key):
+            raise InputError(
+                f"{path}, line {number}: is not the name and the key of a signer; write NAME KEY-TYPE KEY, such as "
+                "'board@example.org ssh-ed25519 AAAA...', without options"
+            )
+        if name in found or key in found.values():
+            raise InputError(f"{path}, line {number}: this name or this key stands above already; name each once")
+        found[name] = key
+    if not found:
+        raise InputError(f"{path}: names no signer; write a line NAME KEY-TYPE KEY for each")
+    return found
+
+
+@final
+@attrs.frozen
+class Signers:
+    """Names with public keys.
+
+    Attributes
+    ----------
+    keys
+        By name, at least one.
+    """
+
+    keys: Mapping[str, str]
+
+    def __str__(self) -> str:
+        """Name them."""
+        *others, last = sorted(self.keys)
+        return f"{', '.join(others)} or {last}" if others else last
+
+    def whose(self, signature: str, text: str) -> str:
+        """Return who of them signed a text.
+
+        Raises
+        ------
+        SignatureError
+            If none of them did, or they signed another text.
+        InputError
+            If there is no OpenSSH.
+        """
+        return _whose(signature, text, "".join(f"{name} {key}\n" for name, key in sorted(self.keys.items())))
+
+    def changed(self, add: Mapping[str, str], remove: Collection[str]) -> Signers:
+        """Return them with some more and some fewer.
+
+        Raises
+        ------
+        InputError
+            If that leaves nobody, changes nothing, adds a name or a key that is there, or removes one that is not.
+        """
+        for name in remove:
+            if name not in self.keys:
+                raise InputError(f"'{name}' is not a signer of this ledger; the signers are {self}")
+        kept = {name: key for name, key in self.keys.items() if name not in remove}
+        for name, key in add.items():
+            if name in kept or key in kept.values():
+                raise InputError(f"'{name}' or its key is a signer of this ledger already; the signers are {self}")
+        if not (add or remove) or not (kept or add):
+            raise InputError("a ledger with signers keeps at least one; name somebody to add, or to remove and add")
+        return Signers({**kept, **add})
+
+
+@functools.lru_cache(maxsize=4096)
+def _whose(signature: str, text: str, allowed: str) -> str:
+    # Each look at a ledger verifies all its signatures; each takes two processes, so they are verified once.
+    with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
+        path = Path(folder) / "signers of the ledger"
+        path.write_text(allowed, encoding="ascii")
+        return verified(signature, text, path)

@@ -1,0 +1,77 @@
+"""The audit of a ledger, which asks whether dpframework would have made its entries, one after another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpframework.accountant import PlanCharge
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.ledger.chain import Entry, Head, LedgerTampered
+from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.records import Records
+from dpframework.plan.plan import Plan, hash_of
+from dpframework.plan.reading import plan_from_json
+from dpframework.study.registry import registry
+
+
+def verified(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:
+    """Return the head of a ledger whose hashes fit, if each run was approved and fitted (see `Ledger.verify`).
+
+    Raises
+    ------
+    LedgerTampered
+        With the first entry that is not as it was written.
+    """
+    records = Records(path)
+    for entry in entries:
+        records.require_form(entry)
+        try:
+            _require_possible(records, entry)
+        except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
+            reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
+            raise records.not_made(entry, reason) from None
+        records.add(entry)
+    if not entries:
+        raise LedgerTampered(f"{path}: the first entry is missing")
+    known = {entry.hash for entry in entries}
+    if head is not None and head not in known:
+        raise LedgerTampered(
+            f"{path}: no entry has the hash {head}; the ledger was cut, written anew, or is another one"
+        )
+    for run, noted in runs.items():
+        if not records.has_run(run):
+            raise LedgerTampered(f"{path}: run {run} is gone; the ledger was put back, or is another one")
+        if noted not in known:
+            raise LedgerTampered(
+                f"{path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
+            )
+    return entries[-1].head
+
+
+def _require_possible(records: Records, entry: Entry) -> None:
+    content = entry.content
+    if entry.kind == "plan":
+        claims = {key: value for key, value in content["plan"].items() if key != "hash"}
+        if hash_of(claims) != content["plan"]["hash"]:
+            raise PlanRefused("the plan does not fit its hash")
+    records.require_possible(entry)
+    if entry.kind == "run":
+        _require_same_amount(records.data_set(content["data_set"]), content)
+
+
+def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
+    """Refuse a charge that differs from the accountant's total of the plan, where the plan can be read."""
+    mechanisms = [brought.component for brought in registry().mechanisms.values()]
+    try:
+        plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
+    except InputError:  # of a plugin that is not installed, or of another version
+        return
+    amount = PlanCharge.from_dict(content["amount"])
+    due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
+    if (due.pure, due.rdp if amount.order else None) != (amount.pure, amount.rdp):
+        raise PlanRefused("what was charged is not the total of its plan")
