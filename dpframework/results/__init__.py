@@ -1,4 +1,4 @@
-"""What comes out: noisy numbers, redescriptions, and how they are printed, plotted and kept."""
+"""Results, namely noisy numbers and redescriptions, with their text, plots and files."""
 
 import lazy_loader
 

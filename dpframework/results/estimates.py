@@ -1,4 +1,4 @@
-"""Estimates: one released number with what is known of it, and a point released as a quantile.
+"""Estimates of one number with an interval, and points released as quantiles.
 
 Everything here is post-processing of releases, and costs no privacy. Intervals follow from the noise alone: they say
 what the exact table may be, not what a population may be.
@@ -16,8 +16,8 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.privacy import decimal_text, exact
-from dpframework.results.aligned import aligned
-from dpframework.results.kept import Drawn
+from dpframework.results.alignment import aligned
+from dpframework.results.result import Drawn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -65,7 +65,7 @@ class Estimate(Drawn):
             raise InputError(f"the interval of '{self.what}' does not hold its value")
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe of one row: what, value, low and high."""
+        """Return a polars dataframe of one row, with the columns what, value, low and high."""
         import polars as pl
 
         return pl.DataFrame([attrs.asdict(self)])
@@ -86,7 +86,7 @@ class Estimate(Drawn):
         axes.set_yticks([0], [self.what])
 
     def __str__(self) -> str:
-        """Draw a table of one row: as many digits as the interval bears out."""
+        """Draw a table of one row, with as many digits as the interval supports."""
         places = _places(self.high - self.low)
         value, low, high = (f"{_towards_0(round(x, places)):.{places}f}" for x in self._outwards(places))
         rows = aligned([("what", "value", "95 %"), (self.what, value, f"[{low}, {high}]")])
@@ -114,7 +114,7 @@ def _share(value: Any) -> Fraction:
 @final
 @attrs.frozen
 class QuantileEstimate(Drawn):
-    """A released point, and how far it may be from the quantile that was asked for: as a number of rows.
+    """A released point, and the number of rows by which it may miss the quantile.
 
     With 95 % probability, whatever the table, no more than `rows` rows stand between the point and an exact quantile:
     with n rows that have a value, fewer than q n + rows lie below the point, and more than q n - rows at or below it,
@@ -151,7 +151,7 @@ class QuantileEstimate(Drawn):
     step: float = attrs.field(converter=float, validator=finite_from_0("the step of a quantile's grid"))
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe of one row: attribute, quantile, value, rows and step."""
+        """Return a polars dataframe of one row, with attribute, quantile, value, rows and step."""
         import polars as pl
 
         return pl.DataFrame([{**attrs.asdict(self), "quantile": float(self.quantile)}])
@@ -166,7 +166,7 @@ class QuantileEstimate(Drawn):
         return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
 
     def draw(self, axes: Any) -> None:
-        """Draw the point where it lies on the attribute's axis, such as that of a histogram's plot."""
+        """Draw the point on the attribute's axis, such as the axis of a histogram's plot."""
         axes.plot([self.value], [0], "o", color="#0b5394")
         axes.set_yticks([0], [f"quantile {decimal_text(self.quantile)} (± {math.ceil(self.rows)} rows)"])
         axes.set(xlabel=self.attribute)

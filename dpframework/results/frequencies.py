@@ -1,4 +1,4 @@
-"""Frequencies: noisy counts of the cells of a table of one, two or three attributes, with sums of cells as margins.
+"""Frequencies, noisy counts of the cells of a table of up to three attributes, with sums of cells as margins.
 
 Everything here is post-processing of one release, and costs no privacy. Each count has noise of the same variance v.
 A margin adds up the cells that it stands for. Noise is independent, and the variance of a sum of k cells is k v; or, if
@@ -20,9 +20,9 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.values import as_texts
 from dpframework.results import frequency_views as views
-from dpframework.results.kept import Drawn
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy import CONFIDENCE, Noisy
+from dpframework.results.result import Drawn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -109,13 +109,13 @@ class Frequencies(Drawn):
         return Noisy(self.counts.sum(), self.variance_of_sum(self.counts.size))
 
     def variance_of_sum(self, cells: int) -> float:
-        """Return the variance of the noise of a sum of so many counts."""
+        """Return the variance of the noise of a sum of `cells` counts."""
         if not self.exact_total:
             return self.variance * cells
         return self.variance * cells * (self.counts.size - cells) / max(self.counts.size - 1, 1)
 
     def margin(self, *names: str) -> Frequencies:
-        """Return the frequencies of some of the attributes, in the order of `names`: sums over the others.
+        """Return the frequencies of some attributes, in the order of `names`, as sums over the others.
 
         Raises
         ------
@@ -157,7 +157,7 @@ class Frequencies(Drawn):
         return [(labels, count, max(count - margin, 0.0), max(count + margin, 0.0)) for labels, count in found]
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe, one row a cell: a column of labels an attribute, then count, low and high."""
+        """Return a polars dataframe with a row for each cell, its labels, count, low and high."""
         import polars as pl
 
         cells = self.cells()
@@ -188,7 +188,7 @@ class Frequencies(Drawn):
         return cls(names, labels, form["counts"], form["variance"], exact_total=exact)
 
     def matrices(self) -> list[Matrix]:
-        """Return the counts of two attributes as a matrix; none of one attribute or of three."""
+        """Return the counts of two attributes as a matrix, and nothing for one attribute or three."""
         if len(self.names) != 2:
             return []
         rows, columns = self.labels
@@ -199,5 +199,5 @@ class Frequencies(Drawn):
         views.draw(self, axes)
 
     def __str__(self) -> str:
-        """Draw a table: one row a cell, or a cross table with sums where the last attribute has few labels."""
+        """Draw a table with a row for each cell, or a cross table with sums if the last attribute has few labels."""
         return views.table(self)

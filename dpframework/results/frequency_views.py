@@ -1,4 +1,4 @@
-"""How frequencies are shown: a table of text, a plot."""
+"""Views of frequencies, a table of text and a plot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpframework.results.aligned import aligned
+from dpframework.results.alignment import aligned
 from dpframework.results.noisy import Noisy
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _WIDTH = 118
 
 
 def table(found: Frequencies) -> str:
-    """Draw a table with a line below that says what the numbers are."""
+    """Draw a table with a line below that explains the numbers."""
     crossed = len(found.names) > 1 and len(found.labels[-1]) <= _COLUMNS
     rows, legend = _crossed(found) if crossed else _listed(found)
     lines = aligned(rows[: _SHOWN + 1])

@@ -1,4 +1,4 @@
-"""Ends of intervals of an exact Jaccard index, from two noisy counts: the rows of both sides, and of one side only.
+"""Intervals of an exact Jaccard index from the noisy counts of both sides' rows and of one side's alone.
 
 Of exact counts D(j) = (1 - j) both - j apart is positive just if the Jaccard index is above j. The noise of D is known,
 so an index j is left out if D is further from 0 than noise goes (Fieller's inversion).
@@ -32,18 +32,18 @@ OF_FLOOR, OF_ALL = 1 / 4, 1 / 10  # of the error (see the module)
 
 
 def noise_at(both: Noisy, apart: Noisy, j: float) -> tuple[float, float]:
-    """Return the deviation of the noise of (1 - j) both - j apart, and half of its larger step: noise is whole rows."""
+    """Return the deviation of the noise of (1 - j) both - j apart, and half of its larger step, as noise is whole."""
     return _mixed(heavy_deviation(both.variance), heavy_deviation(apart.variance), j)
 
 
 def _mixed(first: float, second: float, j: float) -> tuple[float, float]:
-    """See `noise_at`; the deviations of both counts are given."""
+    """Return `noise_at`, given the deviations of both counts."""
     step = max((1 - j) * (first > 0), j * (second > 0)) / 2
     return math.hypot((1 - j) * first, j * second), step
 
 
 def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
-    """Return the first j in [0, 1] at which (1 - j) both - j apart is within reach of noise; 1 if it is nowhere.
+    """Return the first j in [0, 1] at which (1 - j) both - j apart is within reach of noise, or 1 if there is none.
 
     This difference is linear in j and the reach of noise convex: before the first such j it is beyond that reach, and
     nowhere after. Newton's steps from 1 come down to it and never below, since what lies beyond is concave.

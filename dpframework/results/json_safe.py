@@ -9,7 +9,7 @@ from typing import Any
 
 
 def to_json_safe(result: Any) -> Any:
-    """Return a result as JSON-safe values: by its `to_dict`, its `tolist` (numpy), its items, or its text."""
+    """Return a result as JSON-safe values, by its `to_dict`, its `tolist` (numpy), its items, or its text."""
     if hasattr(result, "to_dict"):
         return result.to_dict()
     if hasattr(result, "tolist"):
@@ -22,7 +22,7 @@ def to_json_safe(result: Any) -> Any:
 
 
 def json_text(form: Any) -> str:
-    """Return JSON, whatever a plugin's result holds: a run that was paid for must not be lost to its last line."""
+    """Return JSON for any plugin's result, since a paid run must not be lost to its last line."""
     return json.dumps(_finite(form), indent=2, default=to_json_safe, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""A result as a matrix with labels: what a report shows as a heat map."""
+"""A result as a matrix with labels, which a report shows as a heat map."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Matrix:
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """Each number with few digits: two after the point if all are small."""
+        """Each number with few digits, two after the point if all are small."""
         small = all(abs(value) <= 1 for row in self.values for value in row)
         return tuple(tuple(f"{value:.2f}" if small else f"{value:.0f}" for value in row) for row in self.values)
 
@@ -67,7 +67,7 @@ class Matrix:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Matrix:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises
         ------
@@ -85,6 +85,6 @@ class Matrix:
 
 
 def matrices_of(result: Any) -> Sequence[Matrix]:
-    """Return the matrices of a result: those of its method `matrices`, none without one."""
+    """Return the matrices of a result by its method `matrices`, none without one."""
     found = getattr(result, "matrices", None)
     return tuple(found()) if callable(found) else ()

@@ -1,4 +1,4 @@
-"""Noisy counts: a released count with the variance of its noise, and intervals that follow from that alone.
+"""Noisy counts, with the variance of their noise and the intervals that follow from it.
 
 Assumes noise of discrete Laplace or discrete Gaussian mechanisms, in one release or in a sum of independent ones.
 """
@@ -26,7 +26,7 @@ def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
 @final
 @attrs.frozen
 class Noisy:
-    """A released count: what was released, and the variance of its noise.
+    """A released count, with the variance of its noise.
 
     Sums and differences are those of counts with independent noise. A public number has variance 0.
 
@@ -49,7 +49,7 @@ class Noisy:
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:
-        """Return a count released with discrete Laplace noise: a table's `calibration` of the step has its scale.
+        """Return a count with discrete Laplace noise. A table's `calibration` of the step has its scale.
 
         Examples
         --------
@@ -92,12 +92,12 @@ class Noisy:
         return Noisy(self.value - other.value, self.variance + other.variance)
 
     def to_dict(self) -> dict[str, float]:
-        """Return {"value": value, "variance": variance}."""
+        """Return the form {"value": value, "variance": variance}."""
         return {"value": self.value, "variance": self.variance}
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Noisy:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Patterns: what a mined model says of the class, X -> y."""
+"""Patterns X -> y, by which a mined model predicts the class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframework.facts.parameters import finite_from_0
 @final
 @attrs.frozen
 class Pattern:
-    """A pattern X -> y: where the description holds, the class is expected to be this one.
+    """A pattern X -> y, which expects this class where the description holds.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A redescription: a pair of descriptions that hold for nearly the same rows, with what noisy counts say of them.
+"""A redescription, a pair of descriptions that hold for nearly the same rows, with noisy counts.
 
 Everything here is post-processing of released counts, and costs no privacy. Intervals follow from the noise alone:
 they say what the exact table may be, not what a population may be.
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
 from dpframework.results.jaccard import least_jaccard, least_jaccard_if_shown, noise_at
-from dpframework.results.kept import Kept
 from dpframework.results.noisy import CONFIDENCE, Noisy, as_noisy, error_of, quantile
+from dpframework.results.result import Kept
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
@@ -97,12 +97,12 @@ class Redescription(Kept):
 
     @property
     def jaccard(self) -> float:
-        """Rows for which both hold, of those for which one does: an estimate in [0, 1]; 0 where none seem to be."""
+        """The estimated share, in [0, 1], of rows of both sides among the rows of one, 0 where none seem to be."""
         both, apart = max(self.both.value, 0.0), max(self.apart.value, 0.0)
         return both / (both + apart) if both > 0 else 0.0
 
     def support_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the interval of the support, as `Noisy.interval`, without what is below 0."""
+        """Return the interval of the support, as `Noisy.interval`, cut off at 0."""
         low, high = self.both.interval(level)
         return max(low, 0.0), max(high, 0.0)
 
@@ -135,7 +135,7 @@ class Redescription(Kept):
 
     @property
     def p_value(self) -> float | None:
-        """The chance that independent sides with these supports share this many rows; None where any is unknown.
+        """The chance that independent sides with these supports share this many rows, None if one is unknown.
 
         The upper tail, at `both`, of a binomial distribution over `rows` with probability (left support / rows)
         (right support / rows), on counts that are rounded and made consistent. The noise is not in it: it describes
@@ -148,7 +148,7 @@ class Redescription(Kept):
 
     @property
     def lift(self) -> float | None:
-        """By how many times more rows are in both supports than if the sides were independent; None where unknown."""
+        """The ratio of rows in both supports to the number for independent sides, None where unknown."""
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
         both = max(self.both.value, 0.0)
@@ -207,7 +207,7 @@ class Redescription(Kept):
         return (self.both.value / 2 - step) / deviation if deviation > 0 else math.inf
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form that `from_dict` reads; what follows from the counts is written beside them."""
+        """Return a JSON-safe form that `from_dict` reads, with derived numbers beside the counts."""
         return {
             "left": self.left.to_dict(),
             "right": self.right.to_dict(),

@@ -1,4 +1,4 @@
-"""Redescriptions as pairs of bars: the rows of either description, one above the other, and those of both."""
+"""Redescriptions as pairs of bars, for the rows of either description and of both."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""How redescriptions are shown: a table of text, lines of CSV, a plot."""
+"""Views of redescriptions, a table of text, lines of CSV and a plot."""
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from dpframework.facts.output_text import csv_text
+from dpframework.facts.outputs import FileKind
 from dpframework.results.redescription import Redescription
 
 _SHOWN = 50  # rows of a printed table
@@ -29,10 +29,12 @@ _COLUMNS = (
     *("left", "right", "jaccard", "jaccard_low", "jaccard_high", "support", "support_low", "support_high"),
     *("left_support", "right_support", "rows", "lift", "p_value", "trusted"),
 )
+#: The files that `Redescriptions.to_csv` writes.
+CSV_FILE = FileKind.of_pattern("a list of redescriptions", r'^"left","right","jaccard",')
 
 
 def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: int) -> str:
-    """Draw a table, long descriptions wrapped; only of the first where there are many."""
+    """Draw a table with long descriptions wrapped, of the first redescriptions only if there are many."""
     shown = [_cells(item, mark) for item, mark in zip(items, trusted, strict=True)][:_SHOWN]
     lines = _aligned([_HEADINGS, *shown])
     if len(items) > _SHOWN:
@@ -40,14 +42,9 @@ def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: i
     return "\n".join([*lines, _LEGEND.format(candidates=candidates)])
 
 
-def csv_text(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
+def lines(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
     """Write one line a redescription."""
-    text = io.StringIO()
-    # quoted, since a label may hold any character
-    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow(_COLUMNS)
-    writer.writerows(_fields(item, mark) for item, mark in zip(items, trusted, strict=True))
-    return text.getvalue()
+    return csv_text(_COLUMNS, (_fields(item, mark) for item, mark in zip(items, trusted, strict=True)), quoted=True)
 
 
 def draw(items: Sequence[Redescription], trusted: Sequence[bool], least: float, axes: Any) -> None:
@@ -88,7 +85,7 @@ def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
 
 
 def _sides_text(item: Redescription) -> str:
-    """Write the supports of either side, the left one above: not negative, and none below that of both."""
+    """Write the supports of either side, the left one above, never negative and never below the support of both."""
     if item.left_support is None or item.right_support is None:
         return "-"
     both = max(item.both.value, 0.0)
@@ -102,7 +99,7 @@ def _p_text(p: float | None) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns; the cells of the first two are wrapped, the others may have two lines."""
+    """Align the columns. The cells of the first two are wrapped, the others may have two lines."""
     numbers = [[cell.splitlines() or [""] for cell in row[2:]] for row in rows]
     taken = sum(2 + max(len(line) for row in numbers for line in row[k]) for k in range(len(_HEADINGS) - 2))
     width = max((_WIDTH - taken - 2) // 2, _NARROW)
@@ -117,7 +114,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _fields(item: Redescription, trusted: bool) -> tuple[object, ...]:
-    """Return what a line of CSV holds; what is unknown is empty."""
+    """Return the fields of a line of CSV, empty where unknown."""
     supports = (item.left_support, item.right_support, item.rows)
     return (
         *(str(item.left), str(item.right), item.jaccard, *item.jaccard_interval()),

@@ -1,4 +1,4 @@
-"""Redescriptions: what a miner found, ranked, trusted, pruned and kept."""
+"""The redescriptions that a miner found, ranked, starred, pruned and stored."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.results import redescription_bars as bars, redescription_views as views
-from dpframework.results.kept import Drawn, axes_or_new
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
+from dpframework.results.result import Drawn, axes_or_new, without_math
 
 
 def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
-    """Sort by the lower end of the Jaccard interval, then by support; only ties are told apart by their texts."""
+    """Sort by the lower end of the Jaccard interval, then by support, and break ties by the texts."""
 
     def of_counts(item: Redescription) -> tuple[float, float]:
         return -item.least_jaccard(error_of(CONFIDENCE)), -item.both.value
@@ -42,7 +42,7 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
 
 
 def _starred_first(found: Any) -> None:
-    """Tell each how many were looked at, rank them, and put what is starred before the rest."""
+    """Give each the number of candidates, rank them, and put starred ones first."""
     told = [attrs.evolve(item, among=found.candidates) if item.shown_from > 0 else item for item in found.items]
     object.__setattr__(found, "items", _ranked(told))
     marked = sorted(zip(found.trusted, found.items, strict=True), key=lambda pair: not pair[0])
@@ -52,7 +52,7 @@ def _starred_first(found: Any) -> None:
 @final
 @attrs.frozen(repr=False)
 class Redescriptions(Sequence[Redescription], Drawn):
-    """What a redescription miner found: what is starred first, then by the lower end of the Jaccard interval.
+    """The findings of a redescription miner, starred ones first, then by the Jaccard interval's lower end.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     @overload
     def __getitem__(self, index: slice) -> Redescriptions: ...
     def __getitem__(self, index: int | slice) -> Redescription | Redescriptions:
-        """Return one redescription, or those of a slice."""
+        """Return one redescription, or a slice of them."""
         return attrs.evolve(self, items=self.items[index]) if isinstance(index, slice) else self.items[index]
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     @property
     def trusted(self) -> tuple[bool, ...]:
-        """For each whether it is starred (see `Redescription.starred`): with probability 0.95 no mark is wrong."""
+        """Whether each is starred (see `Redescription.starred`). With probability 0.95 no star is wrong."""
         return tuple(item.starred(self.candidates, self.min_support, self.max_share) for item in self.items)
 
     def min_support_from_scatter(self) -> float:
@@ -142,12 +142,12 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return least
 
     def pruned(self, min_support: float | None = None) -> Redescriptions:
-        """Return those of at least this noisy support; without it, that of `min_support_from_scatter`."""
+        """Return those of at least this noisy support, by default `min_support_from_scatter`."""
         least = self.min_support_from_scatter() if min_support is None else min_support
         return attrs.evolve(self, items=[item for item in self.items if item.both.value >= least])
 
     def __str__(self) -> str:
-        """Draw a table, long descriptions wrapped; only of the first where there are many."""
+        """Draw a table with long descriptions wrapped, of the first redescriptions only if there are many."""
         if not self.items:
             why = f" {self.reason}" if self.reason else ""
             return (
@@ -179,14 +179,14 @@ class Redescriptions(Sequence[Redescription], Drawn):
         InputError
             If the file cannot be written.
         """
-        text = views.csv_text(self.items, self.trusted)
+        text = views.lines(self.items, self.trusted)
         if isinstance(path_or_buffer, str | os.PathLike):
-            write_whole(Path(path_or_buffer), text)
+            write_whole(Path(path_or_buffer), text, views.CSV_FILE)
         else:
             path_or_buffer.write(text)
 
     def draw(self, axes: Any) -> None:
-        """Draw the first redescriptions as pairs of bars: the rows of the left description above those of the right.
+        """Draw the first redescriptions as pairs of bars, the left description's rows above the right's.
 
         The dark part of both bars is the rows that both hold for, with its 95 % interval. Beside the bars stands the
         noisy Jaccard index, with a star where the redescription is trusted.
@@ -205,4 +205,4 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """
         axes = axes_or_new(ax)
         views.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)
-        return axes
+        return without_math(axes)

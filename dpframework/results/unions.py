@@ -1,4 +1,4 @@
-"""Redescriptions read off a noisy table of cells by cells: which unions of cells say something, and something else.
+"""Redescriptions from a noisy table of cells by cells, as unions of cells that say something new.
 
 A row is in one cell of the left view and one of the right. A union of cells of either view is a side of a
 redescription, and all its counts are sums of the table's: post-processing of one release.
@@ -31,7 +31,7 @@ Masks = NDArray[np.bool_]
 @final
 @attrs.frozen
 class Wanted:
-    """What a redescription must be, on its noisy counts, to be reported.
+    """The conditions on a redescription's noisy counts for it to be reported.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Wanted:
 @final
 @attrs.frozen(eq=False)
 class CellTable:
-    """Noisy counts of the cells of one view by those of the other.
+    """Noisy counts of the cells of one view by the cells of the other.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class CellTable:
         return Redescription(*sides, both=both, **only, rows=self.total, shown_from=floor)
 
     def shown_from(self, both: Noisy, apart: Noisy, min_jaccard: float) -> float:
-        """Return the noisy index from which one with this noise is `reported`: less its deviation it is the least."""
+        """Return the least noisy index at which a redescription with this noise is `reported`."""
         either = max(max(both.value, 0.0) + max(apart.value, 0.0), 1.0)
         floor = min_jaccard
         for _ in range(FIXED):
@@ -147,7 +147,7 @@ def nothing_above(target: Fraction) -> str:
 
 
 def distinct(found: Sequence[Redescription]) -> list[Redescription]:
-    """Return each pair of descriptions once: as it was counted with the least noise."""
+    """Return each pair of descriptions once, as counted with the least noise."""
     best: dict[tuple[Description, Description], Redescription] = {}
     for one in found:
         sides = one.left, one.right

@@ -1,4 +1,4 @@
-"""The only way out: what of a plan may still be released, the gate that releases go through, and who asks for them."""
+"""The only way out, through the scope of a plan's releases, the gate that draws them, and the miner that asks."""
 
 import lazy_loader
 

@@ -1,9 +1,8 @@
-"""The gate: the one way from the private side, which every release goes through."""
+"""The gate, the one way from the private side, which every release goes through."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar, final
@@ -16,10 +15,11 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.queries.answers import answer_of, answers_of
+from dpframework.queries.answers import answers_of
 from dpframework.run.observers import Observer, Release
-from dpframework.run.scope import Charge
+from dpframework.run.scope import Charge, require_own
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
@@ -33,8 +33,8 @@ def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
 
 @final
 @attrs.frozen(eq=False)
-class Asked:
-    """A release that has been charged: its rows, and the public inputs of its query."""
+class ChargedRelease:
+    """A charged release, with its rows and the public inputs of its query."""
 
     charge: Charge
     rows: Rows
@@ -43,24 +43,18 @@ class Asked:
 
 @attrs.frozen(eq=False)
 class Gate:
-    """The one way from the private side: evaluates a query, draws the mechanism's output, tells the observers."""
+    """The one way from the private side. It evaluates a query, draws the mechanism's output and tells the observers.
+
+    A process may fork at any moment, in the middle of many releases too: an observer, an engine or a mechanism may do
+    it. So each step of each release asks anew whether the process is still the one that the gate was made in.
+    """
 
     engine: Engine
     randomness: Randomness
     observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
+    process: ProcessMark = attrs.field(factory=this_process, init=False, repr=False)
 
-    def release(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
-        """Make one release that has been charged.
-
-        Raises
-        ------
-        InputError
-            If the query or the mechanism fails; in a private run the error names the step and the kind of failure only.
-        """
-        self._charged(charge)
-        return self._made(charge, inputs, self.answer(charge, rows, inputs))
-
-    def release_many(self, asked: Sequence[Asked]) -> list[Any]:
+    def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Make releases that have been charged, together, and return them in order.
 
         All charges are told before anything is asked, all answers known before anything is drawn, and all outputs drawn
@@ -69,7 +63,8 @@ class Gate:
         Raises
         ------
         InputError
-            As `release`; nothing of these releases has been drawn if a query fails.
+            If a query or a mechanism fails; nothing of these releases has been drawn if a query does. In a private run
+            the error names the step and the kind of failure only.
         """
         for one in asked:
             self._charged(one.charge)
@@ -77,65 +72,68 @@ class Gate:
         candidates = [
             self._candidates(one.charge, answer, one.inputs) for one, answer in zip(asked, answers, strict=True)
         ]
-        outputs = self._drawn([one.charge for one in asked], answers)
+        outputs = self._outputs([one.charge for one in asked], answers)
         return [
             self._released(one.charge, one.inputs, among, output)
             for one, among, output in zip(asked, candidates, outputs, strict=True)
         ]
 
     def _charged(self, charge: Charge) -> None:
+        require_own(self.process)
         for observer in self.observers:
             observer.charged(charge)
 
-    def _made(self, charge: Charge, inputs: dict[str, Any], answer: Any) -> Any:
+    def _release(self, one: ChargedRelease, answer: Any) -> Any:
         """Draw the output for an answer, and tell it."""
-        candidates = self._candidates(charge, answer, inputs)
-        return self._released(charge, inputs, candidates, self.draw(charge, answer))
+        candidates = self._candidates(one.charge, answer, one.inputs)
+        (output,) = self.draw(one.charge, [answer])
+        return self._released(one.charge, one.inputs, candidates, output)
 
     def _released(self, charge: Charge, inputs: dict[str, Any], candidates: Sequence[Any] | None, output: Any) -> Any:
-        """Tell the observers of an output, and return what the miner gets."""
+        """Tell the observers of an output, and return the miner's copy."""
+        require_own(self.process)
         value = output if candidates is None else candidates[output]
         for observer in self.observers:
             observer.released(Release(charge, inputs, output, value))
         return value
 
-    def answer(self, charge: Charge, rows: Rows, inputs: dict[str, Any]) -> Any:
-        """Return the exact answer (private side only)."""
-        what = f"step '{charge.path}': the query '{charge.calibration.facts.text}'"
-        return self._guarded(what, lambda: answer_of(charge.step.query, self.engine, rows, inputs))
+    def answer(self, one: ChargedRelease) -> Any:
+        """Return the exact answer of one query (private side only)."""
+        (answer,) = self.answers([one])
+        return answer
 
-    def answers(self, asked: Sequence[Asked]) -> list[Any]:
+    def answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Return the exact answers of several queries (private side only), in one call where that costs a message."""
-        if not self.engine.sends_messages:
+        if len(asked) > 1 and not self.engine.sends_messages:
             with self._quiet():
-                return [self.answer(one.charge, one.rows, one.inputs) for one in asked]
-        what = f"step '{asked[0].charge.path}' and {len(asked) - 1} released with it: a query"
+                return [self.answer(one) for one in asked]
+        first = asked[0].charge
+        what = f"step '{first.path}': the query '{first.calibration.facts.text}'"
+        if len(asked) > 1:
+            what = f"step '{first.path}' and {len(asked) - 1} released with it: a query"
         queries = [(one.charge.step.query, one.rows, one.inputs) for one in asked]
         return self._guarded(what, lambda: answers_of(self.engine, queries))
 
-    def _drawn(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
-        """Return the mechanisms' outputs; in a private run, those of one calibration are drawn in one call."""
-        if not self.randomness.private:
-            return [self.draw(charge, answer) for charge, answer in zip(charges, answers, strict=True)]
+    def _outputs(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
+        """Return the mechanisms' outputs. A private run draws those of one calibration in one call.
+
+        A seeded run draws one after another: its numbers do not depend on what is released together.
+        """
         alike: dict[int, list[int]] = {}
         for k, charge in enumerate(charges):
-            alike.setdefault(id(charge.calibration), []).append(k)
+            alike.setdefault(id(charge.calibration) if self.randomness.private else k, []).append(k)
         outputs: dict[int, Any] = {}
         for own in alike.values():
-            first, given = charges[own[0]], [answers[k] for k in own]
-            mechanism = first.calibration.mechanism
-            handed = self.randomness.handed(mechanism.assumptions)
-            what = f"step '{first.path}': the mechanism '{mechanism.name}'"
-            draw = functools.partial(mechanism.release_many, given, first.calibration, handed)
-            outputs.update(zip(own, self._guarded(what, draw), strict=True))
+            outputs.update(zip(own, self.draw(charges[own[0]], [answers[k] for k in own]), strict=True))
         return [outputs[k] for k in range(len(charges))]
 
-    def draw(self, charge: Charge, answer: Any) -> Any:
-        """Return the mechanism's output."""
+    def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
+        """Return the mechanism's outputs for answers to queries of one calibration; errors name the first step."""
+        require_own(self.process)
         mechanism = charge.calibration.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
         handed = self.randomness.handed(mechanism.assumptions)
-        return self._guarded(what, lambda: mechanism.release(answer, charge.calibration, handed))
+        return self._guarded(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def load(self, table: Table) -> Rows:
         """Return the engine's handle of all rows (private side only)."""
@@ -162,7 +160,7 @@ class Gate:
         return self._guarded(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
 
     def _candidates(self, charge: Charge, answer: Any, inputs: dict[str, Any]) -> Sequence[Any] | None:
-        """Return what a selection chooses among, if there is one score for each; None for other mechanisms."""
+        """Return the candidates of a selection, if there is one score for each, or None for other mechanisms."""
         if not charge.step.mechanism.selects:
             return None
         candidates = charge.step.query.candidates(**inputs)
@@ -179,7 +177,7 @@ class Gate:
         return silenced() if self.randomness.private else contextlib.nullcontext()
 
     def _guarded(self, what: str, function: Callable[[], T]) -> T:
-        """Call a function that sees private rows; in a private run, show nothing that it says, warns or raises.
+        """Call a function that sees private rows. A private run shows none of its output, warnings or errors.
 
         Only the kind of a failure is named, and only if it is a kind that everybody knows: a class may be named after
         a value. A seeded experiment shows all.

@@ -1,9 +1,9 @@
-"""What a miner is: parameters, a plan, and a run."""
+"""The base class of miners, which have parameters, a plan and a run."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, ClassVar, final
@@ -15,7 +15,9 @@ from dpframework.facts.exact_form import exact_form
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
-from dpframework.results.kept import Kept
+from dpframework.plan.parts import PlannedPart
+from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.result import Kept
 from dpframework.run.private_table import PrivateTable
 
 
@@ -68,7 +70,7 @@ def _witnesses(given: Iterable[Witness]) -> tuple[Witness, ...]:
 @final
 @attrs.frozen
 class Example:
-    """A miner on a small schema: what the verification kit audits it on.
+    """A miner on a small schema, for the verification kit to audit.
 
     Attributes
     ----------
@@ -88,7 +90,7 @@ class Example:
     witnesses: tuple[Witness, ...] = attrs.field(default=(), converter=_witnesses)
 
     def for_units(self, rows: int) -> Example:
-        """Return it for units of so many rows: with room for as many units as there were rows.
+        """Return the example for units of several rows, with room for as many units as there were rows.
 
         Noise is as many times as large, and a table too small for it would show little.
 
@@ -106,7 +108,7 @@ class Example:
 
 @attrs.frozen
 class Miner(abc.ABC):
-    """A differentially private miner: one class, an attrs class with its parameters as fields.
+    """A differentially private miner, one attrs class with its parameters as fields.
 
     A subclass sets `name`, documents itself in its docstring's first line, and defines `plan` and `mine`. By
     convention its budget is a parameter `epsilon`.
@@ -143,13 +145,30 @@ class Miner(abc.ABC):
         A result is written to JSON by its `to_dict` method, if it has one, and shown by `str`.
         """
 
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return how far each kind of number that `mine` returns may be from the exact one, in its own unit.
+
+        The bounds hold for 95 % of releases, whatever the rows are, and follow from public facts alone: the noise that
+        is planned, the schema, and about how many rows there are. A plan, its checks and reports show them, and
+        `Study.epsilon_for` inverts them.
+
+        By default they are those of the steps: counts are off by so many rows, a selection is worse than the best by so
+        many rows. Override this in a miner whose result is another function of its releases, such as a mean.
+
+        Parameters
+        ----------
+        part
+            What the miner's plan is in the study, with its noise, and what is public about the number of rows.
+        """
+        return part.bounds_of_steps()
+
     def to_dict(self) -> dict[str, Any]:
-        """Return name and parameters, JSON-safe: what a plan holds of the miner, so that its hash binds them."""
+        """Return name and parameters, JSON-safe, which a plan holds so that its hash binds them."""
         parameters = {a.name: _written(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the numeric attributes whose raw values are read; None if that may be any.
+        """Return the numeric attributes whose raw values are read, or None if any may be.
 
         Values are those of sums, of quantiles, and of tests at thresholds that are no public cut; what counts codes
         reads none. A run keeps in memory only those values that one of its miners may read. By default None: a miner
@@ -159,7 +178,7 @@ class Miner(abc.ABC):
 
     @classmethod
     def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameters that spend an epsilon, one mapping a way: what a share of a budget sets.
+        """Return the parameters that spend an epsilon, one mapping for each way, for shares of a budget.
 
         A study asks this of a miner that has a share, and takes the way that buys most. It need not be exact: the
         study asks again with other epsilons, until its total is the budget.
@@ -182,7 +201,7 @@ class Miner(abc.ABC):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return small studies to verify this miner on, by name: one a variant whose privacy has a reason of its own.
+        """Return small studies to verify this miner on, by name, one for each variant with its own privacy argument.
 
         By default there are none; `dpframework verify` then needs a study file.
         """
@@ -190,7 +209,7 @@ class Miner(abc.ABC):
 
 
 def _written(value: Any) -> Any:
-    """Return a parameter JSON-safe: values by what they hold, what is no value by its type.
+    """Return a parameter JSON-safe, values by their contents and other objects by their type.
 
     Descriptions are written as such: what two of them hold may be the same where one says "and", the other "or".
     """

@@ -1,4 +1,4 @@
-"""Observers: what is told of every charge and release while a study runs (progress, ledgers, transcripts)."""
+"""Observers, who are told of every charge and release of a run, for progress, ledgers and transcripts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Release:
 
 
 class Observer:
-    """Told of every charge, before its release is drawn, and of every release; override what is needed.
+    """Is told of every charge, before its release is drawn, and of every release. Override the methods you need.
 
     An observer that raises stops the run: a charge that cannot be recorded must not be followed by its release.
     """

@@ -1,4 +1,4 @@
-"""The private table: all that a miner sees of the data."""
+"""The private table, which is all that a miner sees of the data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dpframework.facts.errors import InputError, ReleaseRefused
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
-from dpframework.run.gate import Asked, Gate
+from dpframework.run.gate import ChargedRelease, Gate
 from dpframework.run.scope import Scope
 from dpframework.tables.engines import Rows
 
 
 @final
 class PrivateTable:
-    """A table that can only be released from: no rows, no length, no exact counts.
+    """A table that makes planned releases only, with no rows, no length and no exact counts.
 
     A miner gets one, bound to its part of the plan. Every method that returns tables returns private ones.
     """
@@ -41,7 +41,7 @@ class PrivateTable:
         self._made_of = made_of  # the attributes that derived ones depend on
 
     def release(self, step: str | Step, **public_inputs: Any) -> Any:
-        """Make a planned release and return it: numbers, or the chosen candidate.
+        """Make a planned release, and return its numbers or the chosen candidate.
 
         Parameters
         ----------
@@ -55,11 +55,12 @@ class PrivateTable:
         ReleaseRefused
             If the plan does not hold it here, it was made before, or it is dearer than planned; nothing is spent.
         """
-        return self._gate.release(self._scope.charge_of(step), self._rows, public_inputs)
+        (released,) = PrivateTable.release_many([(self, step, public_inputs)])
+        return released
 
     @staticmethod
     def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
-        """Make several planned releases at once, and return them in order: those of a level of a tree, for example.
+        """Make several planned releases at once, such as those of a tree's level, and return them in order.
 
         They are what `release` would return, one after another, and a seeded run draws the same numbers. But the rows
         are asked for all of them in one call, which on a cluster is one message; and a private run draws all noise of
@@ -88,10 +89,10 @@ class PrivateTable:
         gate, *others = (table._gate for table, _, _ in wanted)
         if any(other is not gate for other in others):
             raise InputError("releases are made together in one run; these tables are of several")
-        charged: list[Asked] = []
+        charged: list[ChargedRelease] = []
         try:
             for table, step, inputs in wanted:
-                charged.append(Asked(table._scope.charge_of(step), table._rows, dict(inputs)))
+                charged.append(ChargedRelease(table._scope.charge_of(step), table._rows, dict(inputs)))
         except ReleaseRefused:
             if charged:
                 gate.release_many(charged)
@@ -99,7 +100,7 @@ class PrivateTable:
         return gate.release_many(charged)
 
     def calibration(self, step: str) -> Calibration:
-        """Return the noise of a planned step of this scope: public, known before the run.
+        """Return the noise of a planned step of this scope, which is public and known before the run.
 
         Raises
         ------
@@ -132,7 +133,7 @@ class PrivateTable:
         return [self._of(rows, scope) for rows, scope in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
-        """Draw a random sample, as planned by `sample`, of rows or of units; nobody sees which are in it.
+        """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which are in it.
 
         Parameters
         ----------
@@ -168,7 +169,7 @@ class PrivateTable:
         return descriptions
 
     def derive(self, attribute: Attribute, cases: Cases) -> PrivateTable:
-        """Return this table with one more attribute: the case that each row falls in.
+        """Return this table with one more attribute, the case that each row falls in.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class PrivateTable:
         return f"PrivateTable({', '.join(self.schema.names[:8])}{', ...' if len(self.schema) > 8 else ''})"
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: rows would leave the private side.
+        """Refuse to be pickled or copied, since rows would leave the private side.
 
         Raises
         ------

@@ -1,10 +1,9 @@
-"""A run: which releases of a plan have been made, and which may still be."""
+"""A run's scopes, which know the releases that were made and those that may still be."""
 
 from __future__ import annotations
 
 import functools
 import operator
-import os
 import threading
 from fractions import Fraction
 from typing import final
@@ -14,11 +13,12 @@ import attrs
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, sources_of
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step, within_scope
+from dpframework.plan.kinds import Composition
+from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.run.state import (
-    Composition,
     OnceState,
     ParallelState,
     SampleState,
@@ -33,7 +33,7 @@ from dpframework.run.state import (
 @final
 @attrs.frozen
 class _Parts:
-    """What a partition is asked by, and the attributes that this depends on; none if it does not say."""
+    """The cut of a partition, and the attributes that it depends on, none if it does not say."""
 
     cut: Cut
     sources: frozenset[str]
@@ -44,7 +44,7 @@ class _Parts:
         return number_of_parts(self.cut)
 
     def planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
-        """Tell whether a node plans it: by the same public cut, or from a release and by attributes that it names.
+        """Tell whether a node plans it, by the same public cut or from a release and by attributes that it names.
 
         Or from a release by any attributes, if that is asked.
         """
@@ -57,11 +57,23 @@ class _Parts:
 
 @attrs.frozen
 class Charge:
-    """One release about to be made: its place in the plan, its step, and what it costs."""
+    """One release about to be made, with its place in the plan, its step and its cost."""
 
     path: str
     step: Step
     calibration: Calibration
+
+
+def require_own(process: ProcessMark) -> None:
+    """Refuse a release in another process than the one that a run was opened in.
+
+    Raises
+    ------
+    ReleaseRefused
+        If this is a fork, for one: it has a copy of the run, and would make releases a second time.
+    """
+    if this_process() != process:
+        raise ReleaseRefused("this run was opened in another process; make its releases there")
 
 
 class Scope:
@@ -71,14 +83,14 @@ class Scope:
         self._run, self._node, self._state, self._path = run, node, state, path
 
     def charge_of(self, step: str | Step) -> Charge:
-        """Charge a step, given by its name or as it was planned; see `charge` and `require_planned`."""
+        """Charge a step, given by its name or as planned (see `charge` and `require_planned`)."""
         if isinstance(step, str):
             return self.charge(step)
         self.require_planned(step)
         return self.charge(step.name)
 
     def charge(self, name: str) -> Charge:
-        """Mark a step as made and return its charge; refused, nothing changes.
+        """Mark a step as made and return its charge. A refusal changes nothing.
 
         Raises
         ------
@@ -126,10 +138,15 @@ class Scope:
     def _steps(self) -> dict[str, list[Step]]:
         """The scope's steps, by name."""
         steps: dict[str, list[Step]] = {}
-        for node in within_scope(self._node):
+        for node in self._nodes:
             if isinstance(node, Step):
                 steps.setdefault(node.name, []).append(node)
         return steps
+
+    @property
+    def _nodes(self) -> tuple[Node, ...]:
+        """The nodes of the scope."""
+        return tuple(placed.node for placed in self._run.plan.index.within(self._node))
 
     def enter(self, name: str) -> Scope:
         """Return the scope of a named sequential, once."""
@@ -169,7 +186,7 @@ class Scope:
             ]
 
     def sample(self, name: str | None) -> tuple[Scope, Fraction, bool]:
-        """Return the scope of a planned sample, its rate, and whether it is of units of several rows; once.
+        """Return the scope of a planned sample, its rate, and whether it takes units of several rows. It is drawn once.
 
         Raises
         ------
@@ -202,14 +219,14 @@ class Scope:
 
     def _why_not_found(self, kind: type[OnceState], name: str | None, parts: _Parts | None) -> str:
         if parts is not None:
-            planned = [node for node in within_scope(self._node) if isinstance(node, Parallel)]
+            planned = [node for node in self._nodes if isinstance(node, Parallel)]
             if any(name in (None, node.name) and parts.planned_by(node, of_any=True) for node in planned):
                 return (
                     "depends on attributes that the plan's `FromRelease` does not name; name in its `attributes` all "
                     "that the parts may be cut by, or none, if that may be any"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
-        names = [str(getattr(node, "name", "")) for node in within_scope(self._node) if _named(node, kind)]
+        names = [str(getattr(node, "name", "")) for node in self._nodes if _named(node, kind)]
         if name in names:
             return "is in a branch of the plan that was not taken"
         return f"is not in the plan; {nearest(str(name), names)}"
@@ -220,7 +237,7 @@ def _named(node: Node, kind: type[OnceState]) -> bool:
 
 
 class Run:
-    """The releases of one plan: made, and still to be made.
+    """The releases of one plan, made and still to be made.
 
     Attributes
     ----------
@@ -236,18 +253,17 @@ class Run:
         self.lock = threading.RLock()
         self._composition = composition
         self._state = state_of(plan.root)
-        self._process = os.getpid()
+        self._process = this_process()
 
     def require_process(self) -> None:
-        """Refuse a forked process: it has a copy of the rows and of this run, and would make every release anew.
+        """Refuse a forked process, which has a copy of the rows and of this run and would make every release anew.
 
         Raises
         ------
         ReleaseRefused
             If the run was opened in another process.
         """
-        if os.getpid() != self._process:
-            raise ReleaseRefused("this run was opened in another process; make its releases there")
+        require_own(self._process)
 
     def scope(self) -> Scope:
         """Return the scope of the whole plan."""
@@ -255,7 +271,7 @@ class Run:
 
     @property
     def spent(self) -> PrivacyLoss | None:
-        """What the releases made so far cost, composed as the plan's total is, and never more than that total.
+        """The cost of the releases so far, composed like the plan's total and never above it.
 
         Composing what one path released may bound it less tightly than the plan bounds every path.
         """

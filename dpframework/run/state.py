@@ -1,4 +1,4 @@
-"""What has happened to the nodes of a plan in a run: one state a node, made as the run reaches it.
+"""The state of a plan's nodes in a run, one for each node, made when the run reaches it.
 
 States are not nodes: a plan does not change, and one node of it may stand for many parts or repetitions, each of which
 has a state of its own.
@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 from dpframework.facts.errors import ReleaseRefused
-from dpframework.facts.privacy import PrivacyLoss
-from dpframework.mechanisms.base import Calibration
+from dpframework.plan.kinds import Composition
 from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
 
@@ -27,57 +25,35 @@ Key: TypeAlias = "tuple[type[OnceState], str | None]"
 T = TypeVar("T", bound="OnceState")
 
 
-class Composition(Protocol):
-    """How a run's charges compose: the part of an accountant that a run needs."""
-
-    def release(self, calibration: Calibration | None) -> Any:
-        """Return what one release costs."""
-
-    def sequential(self, parts: Sequence[Any]) -> Any:
-        """Compose releases from the same rows."""
-
-    def over_parts(self, parts: Sequence[Any], plan: Plan) -> Any:
-        """Compose releases from disjoint rows, for the plan's privacy unit."""
-
-    def over_sample(self, part: Any, rate: Fraction, plan: Plan) -> Any:
-        """Compose releases from a sample."""
-
-    def loss(self, amount: Any) -> PrivacyLoss | None:
-        """Return an amount as a loss."""
-
-    def total(self, plan: Plan) -> PrivacyLoss | None:
-        """Return what a plan costs at most."""
-
-
 class State(abc.ABC):
-    """What has happened to one node."""
+    """The state of one node in a run."""
 
     @abc.abstractmethod
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield the states of a kind and name in this scope, each with what choosing it commits the run to.
+        """Yield the states of a kind and name in this scope, each with the choices that it commits the run to.
 
         Of many that were made, as few as one may be yielded.
         """
 
     @abc.abstractmethod
     def keys(self) -> set[Key]:
-        """Return the kinds and names of what may ever be found in this scope."""
+        """Return the kinds and names that may ever be found in this scope."""
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield what is found in the scope that this state lies in: all that it holds, unless it is a scope itself."""
+        """Yield the states found in this state's scope, which are all in it unless it is a scope itself."""
         return self.find(name, kind)
 
     def keys_at(self) -> set[Key]:
-        """Return the kinds and names of what may ever be found in the scope that this state lies in."""
+        """Return the kinds and names that may ever be found in this state's scope."""
         return self.keys()
 
     @abc.abstractmethod
     def charged(self, composition: Composition, plan: Plan) -> Any:
-        """Return what the releases made below this node cost."""
+        """Return the cost of the releases made below this node."""
 
 
 class OnceState(State):
-    """What a run may do once: make a release, enter a scope, cut the rows."""
+    """The state of a node that is used once, by a release, by entering a scope, or by a cut."""
 
     made = False
 
@@ -103,7 +79,7 @@ class StepState(OnceState):
 
 
 class SequentialState(OnceState):
-    """Parts on the same rows; with a name, a scope that is entered once."""
+    """The state of parts on the same rows. With a name it is a scope, which is entered once."""
 
     def __init__(self, node: Sequential | Post | Either) -> None:
         self.node = node
@@ -111,28 +87,28 @@ class SequentialState(OnceState):
         self.parts = [state_of(child) for child in node.children]
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the parts that hold such a state; a named part is itself found, not searched."""
+        """Search the parts that hold such a state. A named part is found itself and not searched."""
         for k in self._holding.get((kind, name), ()):
             yield from self.parts[k].find_at(name, kind)
 
     def keys(self) -> set[Key]:
-        """Return those of the parts."""
+        """Return the keys of the parts."""
         return set(self._holding)
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself, if named so; without a name what it holds."""
+        """Yield itself under its name, or without a name the states in it."""
         if self.name is None:
             yield from self.find(name, kind)
         elif name == self.name and isinstance(self, kind):
             yield self, []
 
     def keys_at(self) -> set[Key]:
-        """Return its own; without a name those of the parts."""
+        """Return its own key, or without a name the keys of the parts."""
         return self.keys() if self.name is None else {(SequentialState, self.name)}
 
     @functools.cached_property
     def _holding(self) -> dict[Key, list[int]]:
-        """Which parts hold what, in their order."""
+        """The parts that hold each key, in their order."""
         holding: dict[Key, list[int]] = {}
         for k, part in enumerate(self.parts):
             for key in part.keys_at():
@@ -169,7 +145,7 @@ class RepeatState(State):
         self._all_made: dict[Key, int] = {}  # in how many of the first instances; what is made stays made
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the instances begun that may have one left, then a new one; else yield what the last one made."""
+        """Search the instances that may have one left, then a new one, else yield the last one's."""
         key, begun = (kind, name), len(self.instances)
         made = self._all_made.get(key, 0)
         for k in range(made, begun):
@@ -186,7 +162,7 @@ class RepeatState(State):
             yield from self.instances[-1].find_at(name, kind)
 
     def keys(self) -> set[Key]:
-        """Return those of the part."""
+        """Return the keys of the part."""
         return self._next.keys_at()
 
     def _begin(self) -> None:
@@ -199,7 +175,7 @@ class RepeatState(State):
 
 
 class RowsState(OnceState):
-    """Other rows than the scope's, once made from them: found by its name, or without one."""
+    """The state of other rows made from the scope's, found by name or without one."""
 
     node: Parallel | Sample
 
@@ -209,7 +185,7 @@ class RowsState(OnceState):
             yield self, []
 
     def keys(self) -> set[Key]:
-        """Return its own, and that of any of its kind."""
+        """Return its own key, and its kind's key without a name."""
         return {(type(self), None), (type(self), self.node.name)}
 
 
@@ -229,7 +205,7 @@ class ParallelState(RowsState):
 
 
 class SampleState(RowsState):
-    """A sample, drawn or not, with the state of what is released from it."""
+    """The state of a sample, drawn or not, and of its releases."""
 
     node: Sample
 
@@ -238,23 +214,26 @@ class SampleState(RowsState):
         self.part = state_of(node.part)
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
-        """Return what the releases from the sample cost."""
+        """Return the cost of the releases from the sample."""
         return composition.over_sample(self.part.charged(composition, plan), self.node.rate, plan)
 
 
+@functools.singledispatch
 def state_of(node: Node) -> State:
-    """Return the state of a node that nothing has happened to."""
-    match node:
-        case Step():
-            return StepState(node)
-        case Either():
-            return EitherState(node)
-        case Repeat():
-            return RepeatState(node)
-        case Sample():
-            return SampleState(node)
-        case Parallel():
-            return ParallelState(node)
-        case Sequential() | Post():
-            return SequentialState(node)
+    """Return the state of an untouched node. A kind of node registers its state here.
+
+    Raises
+    ------
+    ReleaseRefused
+        If no state is registered for the node's class.
+    """
     raise ReleaseRefused(f"a plan holds no {type(node).__name__}")
+
+
+state_of.register(Step, StepState)
+state_of.register(Either, EitherState)
+state_of.register(Repeat, RepeatState)
+state_of.register(Sample, SampleState)
+state_of.register(Parallel, ParallelState)
+state_of.register(Sequential, SequentialState)
+state_of.register(Post, SequentialState)

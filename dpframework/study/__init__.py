@@ -1,4 +1,4 @@
-"""A study: one table, one budget, several miners; its file, and the registry of what plugins bring."""
+"""A study has one table, one budget and several miners. Here are its file and the registry of plugins, too."""
 
 import lazy_loader
 

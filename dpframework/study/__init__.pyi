@@ -1,5 +1,5 @@
 from .hookspecs import hookimpl as hookimpl
-from .making import Share as Share
+from .miner_builder import Share as Share
 from .registry import (
     miner as miner,
     share as share,
@@ -8,3 +8,4 @@ from .results import Results as Results
 from .study import Study as Study
 from .study_file import load_study as load_study
 from .study_plan import StudyPlan as StudyPlan
+from .study_run import StudyRun as StudyRun

@@ -1,20 +1,21 @@
-"""The epsilon that a release needs so as to be within a given error: from previews, so that no data is read."""
+"""The epsilon that a release needs for a given error, from previews, so that no data is read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Amount, last_digit, positive
-from dpframework.plan.plan import Plan
-from dpframework.plan.preview import previews
+from dpframework.plan.preview import planned_parts
+from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.study.shares import Found, Shares, Way, nodes_of
+from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
     from dpframework.study.study import Study
@@ -23,48 +24,93 @@ _DIGITS = 6  # of an epsilon that is found
 _DOUBLINGS = 60  # of an epsilon, up or down, until it is given up
 
 
+@final
+@attrs.frozen
+class Accuracy:
+    """An epsilon, and the error that it buys.
+
+    Attributes
+    ----------
+    epsilon
+        The smallest that is enough, rounded up.
+    of_study
+        Whether it is the study's, whose steps have shares of it, or the step's own.
+    bound
+        The error bound at that epsilon.
+    """
+
+    epsilon: Fraction
+    of_study: bool
+    bound: ErrorBound
+
+
 @attrs.frozen(eq=False)
 class _Wanted:
-    """One release of a study, and the error that it may have with 95 % probability."""
+    """One error bound of a study's result, and the largest amount that is wanted."""
 
+    name: str
     step: str
-    path: str
+    rows: int | None
     within: float
 
-    def met(self, plan: Plan) -> bool:
-        """Tell whether a plan's release is expected to be that accurate."""
-        found = previews(plan).get(self.path)
-        return found is not None and found.within <= self.within
+    def bound(self, plan: StudyPlan, miner: Miner | None) -> ErrorBound:
+        """Return the error bound in a plan that has the part.
+
+        Raises
+        ------
+        InputError
+            If there is none, or more than one.
+        """
+        part = next(part for part in planned_parts(plan.with_rows(self.rows)) if part.name == self.name)
+        path = self.step.partition("/")[2]
+        own = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
+        # of several bounds that rest on one step, the first is for its own numbers
+        found = [bound for bound in own if bound.steps == (path,)][:1] if path else list(own)
+        if not found:  # one step of several that have a bound together
+            found = list(attrs.evolve(part, steps=[one for one in part.steps if one.path == path]).bounds_of_steps())
+        if len(found) != 1:
+            some = " or ".join(f"'{self.name}/{one.path}'" for one in part.steps[:2])
+            raise InputError(f"step '{self.step}' makes several releases; name one of them, such as {some}")
+        return found[0]
+
+    def met(self, plan: StudyPlan, miner: Miner | None) -> bool:
+        """Tell whether the result of a plan is expected to be that accurate."""
+        amount = self.bound(plan, miner).amount
+        return amount is not None and amount <= self.within
 
 
-def epsilon_for(
+def accuracy_for(
     study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None = None
-) -> Fraction:
-    """See `Study.epsilon_for`; the miners may be as they are before the parameters of shares are found."""
+) -> Accuracy:
+    """Return `Study.accuracy`, for miners as they are before the parameters of shares are found."""
     shares = study.shares()
-    wanted = _wanted(shares, step, within, rows if rows is not None else study.schema.rows)
-    if wanted.step in shares.shares:
+    first = shares.first()
+    whole = shares.plan_of((*shares.others, *nodes_of(first)))
+    wanted = _wanted(whole, {**miners, **{name: miner for name, (miner, _) in first.items()}}, step, within, rows)
+    if wanted.name in shares.shares:
         return _of_study(study, shares, wanted)
-    miner = miners.get(wanted.step)
+    miner = miners.get(wanted.name)
     if miner is None or getattr(miner, "epsilon", None) is None:
         raise InputError(
-            f"step '{wanted.step}' has no epsilon that could change; give it one, or a share of the budget"
+            f"step '{wanted.name}' has no epsilon that could change; give it one, or a share of the budget"
         )
     return _of_step(miner, shares, wanted)
 
 
-def _of_step(miner: Miner, shares: Shares, wanted: _Wanted) -> Fraction:
+def _of_step(miner: Miner, shares: Shares, wanted: _Wanted) -> Accuracy:
     """Search for the epsilon of a miner."""
 
-    def met(epsilon: Fraction) -> bool:
+    def with_epsilon(epsilon: Fraction) -> tuple[StudyPlan, Miner]:
         changes: dict[str, Any] = {"epsilon": epsilon}
-        return wanted.met(shares.plan_of([shares.planned(wanted.step, attrs.evolve(miner, **changes))]))
+        changed = attrs.evolve(miner, **changes)
+        return shares.plan_of([shares.planned(wanted.name, changed)]), changed
 
-    return _smallest(met, wanted)
+    epsilon = _smallest(lambda epsilon: wanted.met(*with_epsilon(epsilon)), wanted)
+    return Accuracy(epsilon, False, wanted.bound(*with_epsilon(epsilon)))
 
 
-def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Fraction:
-    """Search for the budget of a study that gives a share what it needs.
+def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
+    """Search for the budget of a study with which a share is large enough.
 
     The share's scale is searched first; what all steps cost at that scale is what the shares must be able to spend.
     """
@@ -77,28 +123,32 @@ def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Fraction:
     ]
     if not needed or others is None or (others and together == 1):
         raise InputError("the study has no valid total from which an epsilon could be found; 'check' says why")
-    epsilon = max(min(needed), others / (1 - together) if others else Fraction(0))
-    return next(one for one in _from(epsilon) if wanted.met(study.with_epsilon(one).plan()))
+    least = max(min(needed), others / (1 - together) if others else Fraction(0))
+    for epsilon in _from(least):
+        spending = study.with_epsilon(epsilon)
+        bound = wanted.bound(spending.plan(), spending.miners[wanted.name])
+        if bound.amount is not None and bound.amount <= wanted.within:
+            return Accuracy(epsilon, True, bound)
+    raise InputError("no epsilon was found; give the step an epsilon of its own")
 
 
 def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Found:
-    """Return the miners at the smallest scale at which the release is as accurate as asked for."""
+    """Return the miners at the smallest scale at which the result is as accurate as asked for."""
 
     def met(scale: Fraction) -> bool:
-        return wanted.met(shares.plan_of([shares.made(ways, scale)[wanted.step][1]]))
+        miner, node = shares.made(ways, scale)[wanted.name]
+        return wanted.met(shares.plan_of([node]), miner)
 
     return shares.made(ways, _smallest(met, wanted))
 
 
 def _from(epsilon: Fraction) -> Iterator[Fraction]:
-    """Yield an epsilon, rounded up, and larger ones: ways to spend have equal noise but for rounding."""
-    for percent in range(1000):
-        yield _rounded_up(epsilon * (1 + Fraction(percent, 100)))
-    raise InputError("no epsilon was found; give the step an epsilon of its own")
+    """Yield an epsilon, rounded up, and larger ones. Ways to spend have equal noise but for rounding."""
+    return (_rounded_up(epsilon * (1 + Fraction(percent, 100))) for percent in range(1000))
 
 
 def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
-    """Return the smallest epsilon of a few digits that is enough; noise shrinks as it grows."""
+    """Return the smallest epsilon of a few digits that is enough. Noise shrinks as it grows."""
 
     def enough(epsilon: Fraction) -> bool:
         try:
@@ -112,7 +162,7 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
             break
         low, high = high, 2 * high
     else:
-        raise InputError(f"no epsilon makes '{wanted.path}' that accurate; ask for a larger error")
+        raise InputError(f"no epsilon makes '{wanted.step}' that accurate; ask for a larger error")
     for _ in range(_DOUBLINGS):
         if low < high or not enough(low / 2):
             break
@@ -131,28 +181,37 @@ def _rounded_up(value: Fraction) -> Fraction:
     return math.ceil(value / unit) * unit
 
 
-def _wanted(shares: Shares, step: str, within: Amount, rows: int | None) -> _Wanted:
-    """Return the one release that is asked for, and its error as a number."""
-    paths = dict(shares.plan_of((*shares.others, *nodes_of(shares.first()))).placed_steps())
-    below = [step] if step in paths else [path for path in paths if path.startswith(f"{step}/")]
-    if not below:
-        names = list(dict.fromkeys(path.split("/")[0] for path in paths))
-        raise InputError(f"the study has no step '{step}'; {nearest(step, names)}")
-    if len(below) > 1:
-        raise InputError(
-            f"step '{step}' makes several releases; name one of them, such as '{below[0]}' or '{below[1]}'"
-        )
-    (path,) = below
-    return _Wanted(path.split("/")[0], path, _number(path, within, rows, paths[path].query.facts().integer))
+def _wanted(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
+    """Return the wanted error bound, and its largest amount as a number."""
+    if rows is not None:
+        positive(rows, "rows")
+    names = [part.name for part in planned_parts(whole)]
+    paths = [path for path, _ in whole.placed_steps()]
+    name = next((one for one in names if step == one or step.startswith(f"{one}/")), None)
+    own = [path for path in paths if path.startswith(f"{name}/")]
+    if name is None or step not in (name, *own):
+        raise InputError(f"the study has no step '{step}'; {nearest(step, names if name is None else own)}")
+    wanted = _Wanted(name, step, rows, 0.0)
+    bound = wanted.bound(whole, miners.get(name))
+    amount = _number(within, bound, step)
+    if bound.amount is None:
+        if bound.size.about is None and bound.note.startswith("depends"):
+            raise InputError(f"the error of '{step}' {_UNKNOWN}")
+        raise InputError(f"'{step}' has no error bound that an epsilon could be found for: {bound.note}")
+    return attrs.evolve(wanted, within=amount)
 
 
-def _number(path: str, within: Amount, rows: int | None, integer: bool) -> float:
-    """Return an error as a number: a percentage is one of the rows."""
+_UNKNOWN = (
+    "depends on the number of rows, which is not public; say about how many there are, by --rows or by about_rows in "
+    "the schema"
+)
+
+
+def _number(within: Amount, bound: ErrorBound, step: str) -> float:
+    """Return an error as a number. A percentage is a share of the rows."""
     if not isinstance(within, str) or not within.strip().endswith("%"):
         return float(positive(within, "within"))
     share = positive(within.strip().removesuffix("%").strip(), "within") / 100
-    if not integer:
-        raise InputError(f"'{path}' does not count rows, so that its error is no share of them; give a number")
-    if rows is None:
-        raise InputError("within is a percentage of the rows, whose number is not public; say about how many there are")
-    return float(share * positive(rows, "rows"))
+    if bound.whole is None:
+        raise InputError(f"a percentage for '{step}' {_UNKNOWN}")
+    return float(share) * bound.whole

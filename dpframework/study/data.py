@@ -1,4 +1,8 @@
-"""Where a study's table is: the `[data]` of a study file, read without opening the data."""
+"""The place of a study's table, the `[data]` of a study file, read without opening the data.
+
+A study file may come from anybody: it names files in its own folder, or in a place of the owner's configuration. An
+experiment file names code that is run, so it is its reader's own, and may name any file or URL.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import (
@@ -19,7 +24,9 @@ from dpframework.facts.toml import (
     resolved_path,
 )
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.run.recording import Recorder
+from dpframework.facts.values import as_pairs
+from dpframework.run.recorder import Recorder
+from dpframework.study.owner_places import Place, owner_places
 from dpframework.tables.places import files_of, is_url
 
 if TYPE_CHECKING:
@@ -27,23 +34,22 @@ if TYPE_CHECKING:
     from dpframework.tables.files import TableFiles
     from dpframework.tables.table import Table
 
-#: The keys of a `[data]` table.
-DATA_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain", "options")
-
-
-def _pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple(dict(given).items())
+_KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")
+#: The keys of the `[data]` table of a study file.
+STUDY_KEYS = (*_KEYS, "place")
+#: The keys of a `[[data]]` table of an experiment file.
+EXPERIMENT_KEYS = (*_KEYS, "options")
 
 
 @final
 @attrs.frozen
 class Data:
-    """Where a study's table is: files whose rows are one table's, or one file a view.
+    """The place of a study's table, in files of one table or in one file for each view.
 
     Attributes
     ----------
     files
-        Paths, patterns and URLs as the study file writes them; or the left and the right view's.
+        Paths and patterns as the study file writes them; or the left and the right view's.
     folder
         What relative paths are relative to: the study file's folder.
     id
@@ -52,8 +58,13 @@ class Data:
         What to do with a value that the schema does not hold; None if the file does not say.
     two_views
         Whether `files` are the left and the right view.
+    place
+        The owner's place that the paths are relative to; None for the study file's folder.
+    unrestricted
+        Whether the file is its reader's own, as an experiment is: then paths may be absolute or URLs, `$NAME` stands
+        for an environment variable, and there may be `options`.
     options
-        What opening a URL takes, name by name, as the study file writes it: `$NAME` stands for an environment variable.
+        What opening a URL of an unrestricted file takes.
     """
 
     files: tuple[str, ...]
@@ -61,21 +72,37 @@ class Data:
     id: str | None = None
     out_of_domain: OutOfDomain | None = None
     two_views: bool = False
-    options: tuple[tuple[str, str], ...] = attrs.field(factory=dict, converter=_pairs, repr=False)
+    place: Place | None = None
+    unrestricted: bool = False
+    options: tuple[tuple[str, str], ...] = attrs.field(factory=dict, converter=as_pairs, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse paths that lead out of their folder, before anybody asks for them."""
+        if not self.unrestricted:
+            self.shown()
 
     @classmethod
-    def from_form(cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ") -> Data:
-        """Read the keys of a `[data]` table; `where` begins the sentence of an error.
+    def from_form(
+        cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ", *, unrestricted: bool = False
+    ) -> Data:
+        """Read the keys of a `[data]` table. `where` begins the sentence of an error.
 
         Raises
         ------
         InputError
-            If a key is unknown, lacks, contradicts another, or holds something else than it should.
+            If a key is unknown, lacks, contradicts another, or holds something else than it should; or if a path of a
+            study leaves its folder, or the owner's configuration names no such place.
         """
-        refuse_unknown(form, DATA_KEYS, f"{where}unknown key")
-        policy = None
+        if "options" in form and not unrestricted:
+            raise InputError(
+                f"{where}has options, and a study names no store; the owner's configuration does (see 'place')"
+            )
+        refuse_unknown(form, EXPERIMENT_KEYS if unrestricted else STUDY_KEYS, f"{where}unknown key")
+        given: dict[str, Any] = {"folder": folder, "unrestricted": unrestricted}
         if "out_of_domain" in form:
-            policy = OutOfDomain.parse(required_text(form, "out_of_domain", where))
+            given["out_of_domain"] = OutOfDomain.parse(required_text(form, "out_of_domain", where))
+        if "place" in form:
+            given["place"] = owner_places().place(required_text(form, "place", where))
         views = [key for key in ("left", "right", "id") if key in form]
         if "path" in form and views:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")
@@ -83,24 +110,44 @@ class Data:
             files: tuple[str, ...] = (required_text(form, "left", where), required_text(form, "right", where))
             if "options" in form:
                 raise InputError(f"{where}has both 'left' and 'options'; the files of two views are not opened by URL")
-            own = required_text(form, "id", where) if "id" in form else None
-            return cls(files, folder, own, policy, two_views=True)
+            if "id" in form:
+                given["id"] = required_text(form, "id", where)
+            return cls(files, two_views=True, **given)
         if "path" not in form:
             raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
-        return cls(_paths(form, where), folder, None, policy, options=_options(form, where))
+        return cls(_paths(form, where), options=_options(form, where), **given)
+
+    def shown(self) -> tuple[str, ...]:
+        """Return the places of the files for a plan and its reports, without credentials.
+
+        Raises
+        ------
+        InputError
+            If a path leaves its folder.
+        """
+        if self.place is not None:
+            return tuple(self.place.shown(text, "[data] path") for text in self.files)
+        if not self.unrestricted:
+            for text in self.files:
+                inner_path(text, self.folder, "[data] path")
+        return self.files
 
     def places(self) -> list[str]:
-        """Return the files' paths, folders, patterns and URLs, without environment variables.
+        """Return the files' paths, folders, patterns and URLs.
 
         Raises
         ------
         NotOpened
-            If an environment variable is not set.
+            If an environment variable of an unrestricted file is not set.
         """
-        try:
-            return [_resolved(text, self.folder) for text in self.files]
-        except InputError as error:
-            raise NotOpened(str(error)) from None
+        if self.unrestricted:
+            try:
+                return [_resolved(text, self.folder) for text in self.files]
+            except InputError as error:
+                raise NotOpened(str(error)) from None
+        if self.place is not None:
+            return [self.place.file_at(text, "[data] path") for text in self.files]
+        return [str(inner_path(text, self.folder, "[data] path")) for text in self.files]
 
     def paths(self) -> list[Path]:
         """Return the data files on this machine, all of which exist, in the order in which they are read.
@@ -108,19 +155,24 @@ class Data:
         Raises
         ------
         NotOpened
-            If an environment variable in a path is not set, or a file does not exist or is no regular one.
+            If a file does not exist, is no regular one, or lies outside of its folder, where a symbolic link led to it.
         """
-        return [Path(file) for place in self.places() for file in files_of(place) if not is_url(file)]
+        files = [file for place in self.places() for file in files_of(place) if not is_url(file)]
+        if not self.unrestricted:
+            folder = self.folder if self.place is None else Path(self.place.address)
+            for file in files:
+                require_inside(file, folder)
+        return [Path(file) for file in files]
 
     def require_local(self, why: str) -> None:
-        """Refuse URLs; `why` ends the sentence.
+        """Refuse URLs. `why` ends the sentence.
 
         Raises
         ------
         InputError
             If a place is one.
         """
-        if any(is_url(text) for text in self.files):
+        if any(is_url(text) for text in (*self.files, *([] if self.place is None else [self.place.address]))):
             raise InputError(f"the data is at a URL, and {why}")
 
     def read(
@@ -132,7 +184,7 @@ class Data:
         *,
         mapped: bool = False,
     ) -> Table:
-        """Read the table for a privacy unit; raise as `paths`, `read_table` and `read_two_views` do.
+        """Read the table for a privacy unit. Raise as `paths`, `read_table` and `read_two_views` do.
 
         Parameters
         ----------
@@ -155,7 +207,7 @@ class Data:
         key: bytes | None = None,
         values: Collection[str] | None = None,
     ) -> TableFiles:
-        """Return the files as what an engine opens that reads them itself.
+        """Return the files, for an engine that reads them itself.
 
         Parameters
         ----------
@@ -165,7 +217,7 @@ class Data:
         Raises
         ------
         NotOpened
-            If a file does not exist, an environment variable is not set, or the rows of two views are to be joined.
+            If a file does not exist (see `paths`), or the rows of two views are to be joined.
         """
         from dpframework.tables import TableFiles
 
@@ -175,14 +227,25 @@ class Data:
                 "join them into one file, or use another engine"
             )
         self.paths()
-        try:
-            options = {name: expanded(text) for name, text in self.options}
-        except InputError as error:
-            raise NotOpened(str(error)) from None
         policy = self.out_of_domain or OutOfDomain.CLAMP
         return TableFiles(
-            self.places(), schema, out_of_domain=policy, unit=unit, key=key, values=values, options=options
+            self.places(),
+            schema,
+            out_of_domain=policy,
+            unit=unit,
+            key=key,
+            values=values,
+            options=dict(self._store_options()),
         )
+
+    def _store_options(self) -> Iterable[tuple[str, str]]:
+        """Return the options to open a URL, of the owner's place or of an unrestricted file."""
+        if self.place is not None:
+            return self.place.options
+        try:
+            return [(name, expanded(text)) for name, text in self.options]
+        except InputError as error:
+            raise NotOpened(str(error)) from None
 
 
 def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:
@@ -207,7 +270,7 @@ def _resolved(text: str, folder: Path) -> str:
 
 
 def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Schema) -> frozenset[str] | None:
-    """Return the attributes whose raw values some step may read (see `Miner.values_read`); None if that may be any.
+    """Return the attributes whose raw values some step may read (see `Miner.values_read`), or None if any may be.
 
     That may be any if a step has no miner, but was given as a plan.
     """
@@ -221,7 +284,7 @@ def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Sch
 
 
 def require_views(schema: Schema, where: str = "[data] ") -> None:
-    """Refuse a schema that cannot be of two files: a public fact, so that the checks need not wait for the run.
+    """Refuse a schema that two files cannot have, which is public, so that the checks need not wait for the run.
 
     Raises
     ------
@@ -235,7 +298,7 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
 
 
 def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -> None:
-    """Refuse a table that was read for another unit: its rows were not bounded so, or depend on each other.
+    """Refuse a table that was read for another unit, since its rows were not bounded for this one.
 
     And one of other rows than a run that is resumed may go on with: a unit could have its rows in one part before, and
     other rows in another part after.

@@ -1,4 +1,4 @@
-"""The hooks that a plugin may implement; each returns a list of what it brings."""
+"""The hooks that a plugin may implement. Each returns a list of components."""
 
 from __future__ import annotations
 

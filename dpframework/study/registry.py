@@ -1,4 +1,4 @@
-"""The registry: plugins found by entry points and hooks; a broken one is reported by name, the rest work."""
+"""The registry of plugins, found by entry points and hooks. A broken one is reported by name, and the rest work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.study import hookspecs
-from dpframework.study.making import Share, made
+from dpframework.study.miner_builder import Share, made
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 from dpframework.tables.engines import Engine
 
@@ -66,7 +66,7 @@ class Registered:
 
     @property
     def component(self) -> Any:
-        """What the plugin brings."""
+        """The component that the plugin brings."""
         component, fault = self._imported
         if fault is not None:
             raise InputError(f"plugin '{self.plugin}': {fault}")
@@ -74,7 +74,7 @@ class Registered:
 
     @property
     def fault(self) -> str | None:
-        """Why it cannot be used; None if it can."""
+        """The reason why it cannot be used, or None if it can."""
         return self._imported[1]
 
     @property
@@ -84,7 +84,7 @@ class Registered:
 
 @final
 class Registry:
-    """What is installed: miners, mechanisms, accountants, engines, checks and observers, with their plugins.
+    """The installed miners, mechanisms, accountants, engines, checks and observers, with their plugins.
 
     Parameters
     ----------
@@ -107,11 +107,11 @@ class Registry:
 
     @functools.cached_property
     def mechanisms(self) -> dict[str, Registered]:
-        """The mechanisms by their names; asked for by few commands, so the plugins' are collected when first needed."""
+        """The mechanisms by name, collected from plugins when first needed, since few commands ask."""
         return self._classes("dpframework_mechanisms", Mechanism, mechanisms.BUILT_IN)
 
     def checked(self) -> list[Problem]:
-        """Import all that is installed, forget what cannot be used, and return all that is wrong."""
+        """Import all components, drop those that cannot be used, and return all problems."""
         for known in (self.miners, self.mechanisms):
             for name, fault in [(name, brought.fault) for name, brought in known.items()]:
                 if fault is not None:
@@ -120,12 +120,12 @@ class Registry:
 
     @property
     def problems(self) -> list[Problem]:
-        """What was found wrong so far: with what has been used."""
+        """The problems found so far, with the components that were used."""
         return self._problems
 
     @property
     def accountant_kinds(self) -> tuple[type[Accountant[Any]], ...]:
-        """The accountant classes: the built-in ones first, which win a tie, then those of plugins."""
+        """The accountant classes, built-in ones first, which win a tie."""
         kinds = (brought.component for brought in self.accountants.values())
         return (*accountant.BUILT_IN, *(kind for kind in kinds if kind not in accountant.BUILT_IN))
 
@@ -209,7 +209,7 @@ class Registry:
         return made(self._kind(name), parameters)
 
     def share(self, share: Amount, kind: str | type[Miner], /, **parameters: Any) -> Share:
-        """Give a miner, by name or class, a share of its study's budget in place of an epsilon.
+        """Give a miner a share of its study's budget in place of an epsilon. `Study.add` takes it like a miner.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class Registry:
         return Share(share, self._kind(kind) if isinstance(kind, str) else kind, parameters)
 
     def kind(self, name: str) -> type[Miner] | None:
-        """Return the class of a miner; None if it is not installed, or cannot be imported."""
+        """Return the class of a miner, or None if it is not installed or cannot be imported."""
         brought = self.miners.get(name)
         return None if brought is None or brought.fault is not None else brought.component
 
@@ -234,7 +234,7 @@ class Registry:
 
 
 def _fault(kind: Any, base: type[Any]) -> str | None:
-    """Return why something is no component of its base; None if it is one."""
+    """Return the reason why something is no component of its base, or None if it is one."""
     what = getattr(kind, "__name__", None) or type(kind).__name__
     name = getattr(kind, "name", None)
     if not (isinstance(kind, type) and issubclass(kind, base)):
@@ -250,7 +250,7 @@ def _fault(kind: Any, base: type[Any]) -> str | None:
 
 @functools.cache
 def _imported(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
-    """Return the class that an entry point names, and why it cannot be used; None if it can."""
+    """Return the class that an entry point names, and the reason why it cannot be used, or None."""
     try:
         kind = point.load()
     except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
@@ -278,7 +278,7 @@ def _misspelt(module: Any, manager: pluggy.PluginManager) -> list[tuple[str, str
 
 @functools.cache
 def registry() -> Registry:
-    """Return the registry of what is installed, made once."""
+    """Return the registry of installed components, made once."""
     return Registry()
 
 

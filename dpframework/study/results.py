@@ -1,4 +1,4 @@
-"""What a study found, with what was charged for it: kept in a folder, and read again."""
+"""The results of a study with their charges, saved to a folder and loaded again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.files import staged, write_whole
+from dpframework.facts.notebook import html_line, html_text
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
-from dpframework.facts.shown import html_line, html_text
 from dpframework.facts.values import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.run.scope import Charge
-from dpframework.study.placing import step_numbers
+from dpframework.study.step_places import step_numbers
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
@@ -42,7 +42,7 @@ def now() -> str:
 @final
 @attrs.frozen
 class Told:
-    """What a file of results holds of one result, beside its form: its text, and its matrices."""
+    """The text and the matrices of one result in a file of results."""
 
     text: str
     matrices: tuple[Matrix, ...] = ()
@@ -51,7 +51,7 @@ class Told:
 @final
 @attrs.frozen(eq=False)
 class Results(Mapping[str, Any]):
-    """What a study found: one result a miner, by its name in the study, with what was charged.
+    """The results of a study, one for each miner by its name in the study, with the charges.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Results(Mapping[str, Any]):
         return self._told[name].matrices if name in self._told else matrices_of(self.found[name])
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the releases that were made as a polars dataframe, in order: what each was, and what it cost.
+        """Return the releases as a polars dataframe in order, each with its cost.
 
         `expected` is the expected error, as a report says it. A loss is null where the release has none of that kind.
         """
@@ -125,7 +125,7 @@ class Results(Mapping[str, Any]):
             {
                 "release": charge.path,
                 "result": charge.path.partition("/")[0],
-                "query": charge.step.query.facts().text,
+                "query": charge.step.facts.text,
                 "mechanism": charge.step.mechanism.name,
                 "epsilon": _float(charge.calibration.losses.pure.under(self.plan.relation)),
                 "rho": _float(charge.calibration.losses.zcdp.under(self.plan.relation)),
@@ -138,7 +138,7 @@ class Results(Mapping[str, Any]):
         return pl.DataFrame(rows, schema=kinds)
 
     def _repr_html_(self) -> str:
-        """Return each result as a notebook shows it, with what was spent."""
+        """Return each result's notebook view, and the charges."""
         spent = None if self.spent is None else self.spent.epsilon
         cost = NO_EPSILON if spent is None else f"epsilon {readable(spent)}"
         verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
@@ -151,7 +151,7 @@ class Results(Mapping[str, Any]):
         return "".join(shown)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write `results.json` and `plan.json` into a new folder, all or nothing: `load` reads them again.
+        """Write `results.json` and `plan.json` into a new folder, all or nothing. `load` reads them again.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class Results(Mapping[str, Any]):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Results:
-        """Read the folder of a run: what `save`, or the command `dpframework run`, wrote.
+        """Read the folder of a run, as written by `save` or the command `dpframework run`.
 
         A result is read as the class that its miner names (`Miner.result`). Without one, or if the miner is not
         installed, it is what JSON holds: lists, numbers and texts. Reports say the same of it as after the run.
@@ -175,7 +175,7 @@ class Results(Mapping[str, Any]):
         InputError
             If a file lacks, is not one of results, or is of another plan; names the file.
         """
-        from dpframework.study.loading import loaded
+        from dpframework.study.loader import loaded
 
         return loaded(Path(folder))
 

@@ -1,4 +1,4 @@
-"""Shares of a budget: the parameters of several miners whose smallest valid total is what their shares may spend.
+"""Find parameters of miners with shares of a budget, such that their smallest valid total spends it.
 
 One number is sought, the scale: a miner with share s gets what epsilon = s scale buys. At the study's own epsilon that
 is what epsilons that add up would give it. With a delta there is mostly room for more, and for other noise: a miner may
@@ -15,18 +15,20 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
-from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import decimal_text
 from dpframework.mechanisms.selection import Exponential
 from dpframework.plan.nodes import Node, Sequential
 from dpframework.plan.plan import Budget, Plan
 from dpframework.run.miner import Miner
-from dpframework.study.making import Share
+from dpframework.study.miner_builder import Share
+
+if TYPE_CHECKING:
+    from dpframework.study.study_plan import StudyPlan
 
 _STEPS = 10**6  # of the scale, up to the study's epsilon
 _DOUBLINGS = 10  # of the scale, up or down
@@ -62,7 +64,7 @@ class Shares:
     budget: Budget
     others: Sequence[Node]
     planned: Callable[[str, Miner], Sequential]
-    plan_of: Callable[[Sequence[Node]], AccountedPlan]
+    plan_of: Callable[[Sequence[Node]], StudyPlan]
 
     def found(self) -> Found:
         """Return each miner with the parameters that were found, and its plan.
@@ -123,7 +125,7 @@ class Shares:
         return made
 
     def choices(self) -> Iterator[Mapping[str, Way]]:
-        """Yield ways to spend: all miners in the first one, then the smaller shares in others.
+        """Yield ways to spend, with all miners in the first one, then with smaller shares in others.
 
         Many small releases gain by a notion of loss that shares a delta, and large ones may not.
         """
@@ -144,12 +146,12 @@ class Shares:
         return others + together
 
     def total(self, nodes: Sequence[Node]) -> Fraction | None:
-        """Return the smallest valid total of the other steps and the nodes given; None if there is none."""
+        """Return the smallest valid total of the other steps and the given nodes, or None if there is none."""
         totals = self.plan_of((*self.others, *nodes)).totals()
         return next((loss.epsilon for loss in totals.values()), None)
 
     def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
-        """Return the total of a scale; None also where a miner refuses it."""
+        """Return the total at a scale, or None if a miner refuses it."""
         try:
             return self.total(nodes_of(self.made(ways, scale)))
         except InputError:
@@ -170,7 +172,7 @@ class Shares:
             scale = scales[best] = self._largest(choices[best], allowed)
 
     def _largest(self, ways: Mapping[str, Way], allowed: Fraction) -> Fraction:
-        """Return the largest scale whose total is at most what is allowed; the total itself decides."""
+        """Return the largest scale whose total is allowed, as the total itself decides."""
         epsilon = self.budget.epsilon
         usual = self._total_at(ways, epsilon)
         if usual == allowed:
@@ -186,7 +188,7 @@ class Shares:
         return Fraction(_last_that_fits(over), _STEPS) * epsilon
 
     def _other_way(self, name: str) -> Way | None:
-        """Return the way of a miner, other than the first, that costs it least at equal noise; None if it has one way.
+        """Return the cheapest way of a miner at equal noise, other than the first, or None if it has one way.
 
         The second is taken if there are more: what costs least is known of the whole plan only.
         """
@@ -220,7 +222,7 @@ def nodes_of(found: Found) -> tuple[Node, ...]:
 
 
 def noise(plan: Plan) -> dict[str, float]:
-    """Return how large the noise of each release is, by its path: a standard deviation, or a selection's expected gap.
+    """Return the noise of each release by its path, a standard deviation or a selection's expected gap.
 
     Of two selections at one scale the exponential mechanism's gap counts twice that of permute-and-flip, which is the
     most that they differ (McKenna and Sheldon 2020, Section 4).
@@ -237,7 +239,7 @@ def noise(plan: Plan) -> dict[str, float]:
 
 
 def _last_that_fits(over: Callable[[int], float]) -> int:
-    """Return the number of steps that fits, although one more does not; `over` tells how far a total is above.
+    """Return the last number of steps that fits. `over` tells how far a total is above.
 
     Brent's method only says where to look.
 
@@ -277,5 +279,5 @@ def _bracketed(over: Callable[[int], float]) -> tuple[int, int]:
 
 
 def _ratio(own: Mapping[str, float], usual: Mapping[str, float]) -> float:
-    """Return how much larger the noise is, at most, of releases that both plans make; 1 if there is none."""
+    """Return the largest ratio of noise of releases that both plans make, 1 if there is none."""
     return max((own[path] / usual[path] for path in own.keys() & usual.keys() if usual[path] > 0), default=1.0)

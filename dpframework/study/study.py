@@ -1,4 +1,4 @@
-"""A study: one table, one budget, one relation, several miners: plan, check, run."""
+"""A study, one table, budget and relation with several miners, which is planned, checked and run."""
 
 from __future__ import annotations
 
@@ -11,32 +11,26 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
+from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
-from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
-from dpframework.run.private_table import PrivateTable
-from dpframework.run.recording import Recorder
-from dpframework.study.accuracy import epsilon_for
-from dpframework.study.data import values_read
-from dpframework.study.making import Share
-from dpframework.study.opening import Given, opened
-from dpframework.study.registry import registry
-from dpframework.study.releasing import planned_form, released, require_engine, require_no_choice, require_samples_anew
+from dpframework.run.recorder import Recorder
+from dpframework.study.accuracy import Accuracy, accuracy_for
+from dpframework.study.miner_builder import Share
+from dpframework.study.release_runner import planned_form, require_engine
 from dpframework.study.results import Results
 from dpframework.study.shares import Shares
-from dpframework.study.stopping import stopped
 from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_run import StudyRun
+from dpframework.study.table_opener import Given
 from dpframework.tables.engines import Engine, InMemory
-from dpframework.tables.table import Table
 
 
 @final
@@ -60,6 +54,11 @@ class Study:
         The column that names whom the study protects, by default one row; read the table with `unit=study.unit`.
     rows_per_unit
         The most rows of one unit. Without `unit` that is the assumption 'rows-per-unit-asserted'.
+
+    Attributes
+    ----------
+    data
+        Where the table is, as the plan shows it and binds it to its hash; `load_study` sets it.
 
     Raises
     ------
@@ -88,13 +87,14 @@ class Study:
         self.out_of_domain = OutOfDomain.ERROR if stops else OutOfDomain.parse(out_of_domain or OutOfDomain.CLAMP)
         self.unit = PrivacyUnit(unit, rows_per_unit)
         self.unit.require_no_attribute(schema)
+        self.data: tuple[str, ...] = ()
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}
         self._shares: dict[str, Share] = {}
         self._settled = True
 
     def add(self, name: str, miner: Miner | Share) -> None:
-        """Add a miner, or one that has a share of the budget (see `share`); it is planned now, from the schema.
+        """Add a miner, or one with a share of the budget (see `share`). It is planned now, from the schema.
 
         The parameters of shares are found when the study is planned, since they depend on all its steps.
 
@@ -136,10 +136,10 @@ class Study:
         return node
 
     def add_plan(self, name: str, node: Node) -> None:
-        """Add planned releases without a miner: a run makes them all, in order.
+        """Add planned releases without a miner. A run makes them all, in order.
 
         The result is the release of a single step, else a dictionary of releases by their names (see
-        `releasing.released`).
+        `release_runner.released`).
 
         Raises
         ------
@@ -164,12 +164,12 @@ class Study:
 
     @property
     def miners(self) -> Mapping[str, Miner]:
-        """The miners added so far, by their names in the study; shares with the parameters that were found."""
+        """The miners so far, by their names in the study. Shares have the parameters that were found."""
         self._settle()
         return MappingProxyType(self._miners)
 
     def epsilon_for(self, step: str, *, within: Amount, rows: int | None = None) -> Fraction:
-        """Return the smallest epsilon that makes a release as accurate as asked for; no data is read.
+        """Return the smallest epsilon at which a result is as accurate as you ask. No data is read.
 
         Of a step that has an epsilon it is the step's. Of one that has a share it is the study's budget, with all its
         shares as they are.
@@ -177,17 +177,19 @@ class Study:
         Parameters
         ----------
         step
-            A step that makes one release, or such a release by its path (see `StudyPlan.previews`).
+            A step whose result has one error bound, or a release by its path (see `StudyPlan.error_bounds`).
         within
-            The error that the release exceeds with a probability of 5 %: a number in units of its answer, or a
-            percentage of the rows, as a text: "2 %".
+            The error that 95 % of runs stay below: a number in the unit of the result (rows for counts and quantiles,
+            the attribute's own for sums and means), or a percentage as a text, "2 %": of the rows, of a mean's range,
+            of the largest sum.
         rows
-            About how many rows there are, for a percentage; by default the schema's public number. It is public.
+            About how many rows there are; by default as the schema says. It is public.
 
         Raises
         ------
         InputError
-            If there is no such release, or no epsilon makes it that accurate.
+            If there is no such result, its error depends on a number of rows that nobody gave, or no epsilon makes it
+            that accurate.
 
         Examples
         --------
@@ -198,7 +200,17 @@ class Study:
         >>> float(study.epsilon_for("ill", within="2 %", rows=1000))
         0.146004
         """
-        return epsilon_for(self, self._miners, step, within, rows)
+        return self.accuracy(step, within=within, rows=rows).epsilon
+
+    def accuracy(self, step: str, *, within: Amount, rows: int | None = None) -> Accuracy:
+        """Return the epsilon that `epsilon_for` finds, with the error bound that it buys.
+
+        Raises
+        ------
+        InputError
+            As `epsilon_for`.
+        """
+        return accuracy_for(self, self._miners, step, within, rows)
 
     def with_epsilon(self, epsilon: Amount) -> Study:
         """Return a study with another budget and the same steps."""
@@ -226,11 +238,11 @@ class Study:
         )
 
     def _plan_of(self, root: Node, **more: Any) -> StudyPlan:
-        more |= {"out_of_domain": self.out_of_domain, "unit": self.unit}
+        more |= {"out_of_domain": self.out_of_domain, "unit": self.unit, "data": self.data}
         return StudyPlan(root, self.relation, PublicFacts.of(self.schema), self.budget, self.schema, **more)
 
     def plan(self, engine: Engine | None = None) -> StudyPlan:
-        """Return the plan of the whole study: static, no data has been read.
+        """Return the plan of the whole study. No data is read.
 
         Parameters
         ----------
@@ -253,8 +265,11 @@ class Study:
         used: list[tuple[str, str, type]] = [("engine", counted_by.name, type(counted_by))]
         used += [("miner", miner.name, type(miner)) for miner in self._miners.values()]
         root = sequential(*self._nodes.values())
-        require_engine(root, counted_by, self.unit, self.schema)
-        return self._plan_of(root, miners=miners, code=PlannedCode(root, used))
+        plan = self._plan_of(
+            root, miners=miners, code=PlannedCode(root, used), engine=counted_by.address, makers=dict(self._miners)
+        )
+        require_engine(plan, counted_by)
+        return plan
 
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
         """Return the plan, if its checks pass.
@@ -265,14 +280,36 @@ class Study:
             If a check refuses it; nothing has been read.
         """
         plan = self.plan(engine)
-        refused = plan.refusals()
-        if refused:
-            raise PlanRefused("; ".join(str(finding) for finding in refused))
+        plan.require_checks()
         return plan
 
-    def accountant(self, plan: StudyPlan) -> Accountant[Any]:
-        """Return an accountant with the study's budget, of the notion of loss with the plan's smallest total."""
-        return plan.accountant()
+    def prepare(self, engine: Engine | None = None) -> StudyRun:
+        """Return a run of the study as it stands. Its plan can be looked at, and is not made again for the run.
+
+        Parameters
+        ----------
+        engine
+            Where counts will be evaluated, by default in this process's memory.
+
+        Raises
+        ------
+        InputError
+            If the study has no step.
+
+        Examples
+        --------
+        >>> import dpframework as dpf
+        >>> schema = dpf.Schema([dpf.Boolean("ill")])
+        >>> study = dpf.Study(schema, epsilon=1000)
+        >>> study.add_plan("ill", dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1000)))
+        >>> ready = study.prepare()
+        >>> print(ready.plan.total())
+        PrivacyLoss(epsilon=1000.0)
+        >>> int(ready.make(dpf.Table.from_codes(schema, [[0, 1, 1]]), seed=1)["ill"])
+        3
+        """
+        counted_by = engine or InMemory()
+        return StudyRun(self.plan(counted_by), dict(self._nodes), dict(self._miners), counted_by)
 
     def run(
         self,
@@ -313,62 +350,4 @@ class Study:
             If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
             `results` holds what its finished miners found.
         """
-        plan = self.checked_plan(engine)
-        for name, node in self._nodes.items():
-            if name not in self._miners:
-                require_no_choice(name, node)
-        randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
-        engine = engine or InMemory()
-        budget = accountant or plan.accountant()
-        budget.require_fit(plan)
-        if ledger is None:
-            return self._made(plan, table, budget, engine, randomness, observers, None)
-        with ledger.recording(plan, randomness):
-            if ledger.continues:
-                require_samples_anew(plan, budget)
-            return self._made(plan, table, budget, engine, randomness, observers, ledger)
-
-    def _made(
-        self,
-        plan: StudyPlan,
-        table: Given,
-        budget: Accountant[Any],
-        engine: Engine,
-        randomness: Randomness,
-        observers: Iterable[Observer],
-        ledger: Recorder | None,
-    ) -> Results:
-        """Read the table and let every miner make its releases."""
-        values = values_read(self._miners, self._nodes, self.schema)
-        loaded = opened(plan, table, engine, randomness, ledger, values)
-        run = budget.open(plan)
-        told = (*registry().observers, *observers)
-        gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
-        if ledger is not None:
-            ledger.open()  # first: an engine that fails may fail because of the rows
-        rows = gate.load(loaded) if isinstance(loaded, Table) else loaded
-        whole = PrivateTable(self.schema, rows, run.scope(), gate)
-        found: dict[str, Any] = {}
-
-        def results(stop: DPFrameworkError | None = None) -> Results:
-            private = randomness.private and not plan.facts.inferred
-            recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
-            why = None if stop is None else str(stop)
-            return Results(dict(found), plan, private, budget.name, tuple(run.charges), run.spent, recorded, head, why)
-
-        try:
-            for name, node in self._nodes.items():
-                miner = self._miners.get(name)
-                try:
-                    own = whole.scope(name)
-                    found[name] = released(node.parts[0], own) if miner is None else miner.mine(own)
-                except DPFrameworkError as error:
-                    error.results = results(error)
-                    raise
-                except (Exception, KeyboardInterrupt) as error:
-                    ended = stopped(name, miner, error)
-                    ended.results = results(ended)
-                    raise ended from (None if randomness.private else error)
-        finally:
-            engine.drop(rows)
-        return results()
+        return self.prepare(engine).make(table, seed=seed, observers=observers, accountant=accountant, ledger=ledger)

@@ -1,4 +1,4 @@
-"""Study files: data, privacy and steps in TOML, read without opening the data."""
+"""Study files, with data, privacy and steps in TOML, read without opening the data."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import (
     begun_with,
-    expanded,
     kind_of,
     read_toml,
     refuse_unknown,
     required_table,
     required_text,
-    resolved_path,
 )
 from dpframework.study.data import Data, require_views, values_read
+from dpframework.study.owner_places import owner_places
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
 from dpframework.tables.engines import Engine
@@ -40,37 +40,35 @@ _STEP_KEYS = ("name", "miner", "epsilon", "share", "params")
 @final
 @attrs.frozen
 class EngineChoice:
-    """An engine by its name, and what it is made with.
+    """An engine by its name, with its parameters.
+
+    A study gives an engine no parameters, since they may say where the rows, or code, go.
 
     Attributes
     ----------
     name
-        Of an engine that is installed.
-    parameters
-        What its class takes, by name.
+        What the study file or the command line calls it.
     """
 
     name: str = "memory"
-    parameters: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
     def from_form(cls, form: Any) -> EngineChoice:
-        """Read what a study file says: a name, or a table with a name and parameters.
+        """Read an engine's name, or a table with a name and parameters, from a study file.
 
         Raises
         ------
         InputError
-            If it is neither.
+            If it is something else.
         """
-        if isinstance(form, str):
-            return cls(form)
-        if not isinstance(form, Mapping) or "name" not in form:
+        if isinstance(form, Mapping):
             raise InputError(
-                'engine must be a name, such as "mapped", or a table such as { name = "dask", workers = 4 }, not '
-                f"{kind_of(form)}"
+                "engine is a table, and a study gives an engine no parameters or address; write [engine.NAME] into the "
+                'owner\'s configuration, and engine = "NAME" here'
             )
-        given = {key: expanded(value) if isinstance(value, str) else value for key, value in form.items()}
-        return cls(required_text(form, "name", "engine: "), tuple((k, v) for k, v in given.items() if k != "name"))
+        if not isinstance(form, str):
+            raise InputError(f'engine must be a name, such as "mapped", not {kind_of(form)}')
+        return cls(form)
 
     def made(self, registry: Registry | None = None) -> Engine:
         """Return the engine.
@@ -78,29 +76,36 @@ class EngineChoice:
         Raises
         ------
         InputError
-            If no engine has that name, or it takes no such parameters.
+            If neither an engine nor an entry has that name, or the engine takes no such parameters.
         """
         engines = (registry or installed()).engines
-        if self.name not in engines:
-            raise InputError(f"no engine is named '{self.name}'; {nearest(self.name, engines)}")
-        kind = engines[self.name].component
-        parameters = dict(self.parameters)
-        try:
-            inspect.signature(kind).bind(**parameters)
-        except TypeError:
-            takes = ", ".join(inspect.signature(kind).parameters) or "nothing"
-            given = ", ".join(parameters)
+        if self.name in engines:
+            plain: Engine = engines[self.name].component()
+            return plain
+        places = owner_places()
+        if self.name not in places.engines:
             raise InputError(
-                f"engine '{self.name}' takes {takes}, and is given {given}; correct the study file"
-            ) from None
-        made: Engine = kind(**parameters)
+                f"no engine is named '{self.name}'; {nearest(self.name, (*engines, *places.engines))}; the owner of "
+                f"the data names others in {places.source}"
+            )
+        kind, parameters = places.engine(self.name)
+        with begun_with(f"{places.source}: [engine.{self.name}] "):
+            if kind not in engines:
+                raise InputError(f"no engine is named '{kind}'; {nearest(kind, engines)}")
+            component = engines[kind].component
+            try:
+                inspect.signature(component).bind(**parameters)
+            except TypeError:
+                takes = ", ".join(inspect.signature(component).parameters) or "nothing"
+                raise InputError(f"engine '{kind}' takes {takes}, and is given {', '.join(parameters)}") from None
+            made: Engine = component(**parameters)
         return made
 
 
 @final
 @attrs.frozen
 class StudyFile:
-    """A study read from a file; its data has not been opened.
+    """A study read from a file, whose data has not been opened.
 
     Attributes
     ----------
@@ -111,7 +116,7 @@ class StudyFile:
     study
         The study that it describes, with every miner planned.
     engine
-        Where its counts are evaluated, if the file says so: the name of an engine, and its parameters.
+        Where its counts are evaluated, if the file says so.
     """
 
     source: Path
@@ -120,7 +125,7 @@ class StudyFile:
     engine: EngineChoice = attrs.field(factory=lambda: EngineChoice())
 
     def read(self, key: bytes | None = None, *, mapped: bool = False) -> Table:
-        """Open the data: for a run, after the checks.
+        """Open the data for a run, after the checks.
 
         Parameters
         ----------
@@ -155,7 +160,7 @@ class StudyFile:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Name the study file in errors, which stay of their class: that says what a failure tells of the rows."""
+        """Name the study file in errors, which keep their class, since that says how a failure depends on the rows."""
         try:
             yield
         except InputError as error:
@@ -168,7 +173,7 @@ class StudyFile:
 
 
 def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -> StudyFile:
-    """Read a study file and plan every step; the data file need not exist.
+    """Read a study file and plan every step. The data file need not exist.
 
     Parameters
     ----------
@@ -192,12 +197,15 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         data_form, privacy = required_table(form, "data"), required_table(form, "privacy")
         data = Data.from_form(data_form, path.parent)
         steps = _steps(form)
-        schema = read_schema(resolved_path(required_text(data_form, "schema", "[data] "), path.parent))
+        schema_file = inner_path(required_text(data_form, "schema", "[data] "), path.parent, "[data] schema")
+        require_inside(schema_file, path.parent)
+        schema = read_schema(schema_file)
         if data.two_views:
             require_views(schema)
         study = _study(privacy, schema, data.out_of_domain)
         if data.two_views:
             study.unit.require_joined_by(data.id, "[privacy] ")
+        study.data = data.shown()
         for step in steps:
             _add(study, step, registry or installed())
         engine = EngineChoice.from_form(form["engine"]) if "engine" in form else EngineChoice()

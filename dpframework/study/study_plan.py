@@ -1,29 +1,41 @@
-"""A study's plan, with what an auditor asks of it."""
+"""A study's plan, with answers to an auditor's questions."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
 from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.checks import Finding, Severity, findings
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.notebook import html_table
 from dpframework.facts.privacy import readable
-from dpframework.facts.shown import html_table
 from dpframework.mechanisms.base import Preview
 from dpframework.plan.graph import plan_graph
-from dpframework.plan.preview import previews
+from dpframework.plan.preview import planned_parts, previews
 from dpframework.plan.reading import plan_from_json
+from dpframework.results.error_bounds import ErrorBound
+from dpframework.run.miner import Miner
+from dpframework.study.miner_builder import made
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
-    from dpframework.plan.verified import Verified
+    from dpframework.plan.verification_records import Verified
 
 
 @final
 @attrs.frozen(eq=False)
 class StudyPlan(AccountedPlan):
-    """A plan with what an auditor asks of it: totals, findings, previews. `dpframework.reports` draws it.
+    """A plan with totals, findings and previews for an auditor. `dpframework.reports` draws it.
+
+    Attributes
+    ----------
+    makers
+        The miners of its parts by name, which say how far their results may be off; no part of what the plan claims.
 
     Examples
     --------
@@ -36,14 +48,56 @@ class StudyPlan(AccountedPlan):
     PrivacyLoss(epsilon=0.5)
     """
 
+    makers: Mapping[str, Miner] = attrs.field(factory=dict, kw_only=True, repr=False)
+
+    def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
+        """Return how far the numbers of each result may be off, by the result's name, as its miner says.
+
+        Without the schema, or where a miner is not installed, they are those of the steps.
+        """
+        return self._error_bounds
+
+    @functools.cached_property
+    def _error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
+        found = {}
+        for part in planned_parts(self):
+            miner = None if self.schema is None else self.makers.get(part.name) or self._made_again(part.name)
+            found[part.name] = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
+        return MappingProxyType(found)
+
+    def _made_again(self, name: str) -> Miner | None:
+        """Return a part's miner from a plan that was read, or None if it cannot be made again."""
+        written = self.miners.get(name, {})
+        kind = registry().kind(written.get("miner", ""))
+        if kind is None:
+            return None
+        try:
+            return made(kind, {alias: value for alias, value in written["parameters"].items() if value is not None})
+        except InputError:
+            return None
+
+    def with_rows(self, rows: int | None) -> StudyPlan:
+        """Return the same plan for a table of about `rows` rows, on which error bounds depend and claims do not.
+
+        Raises
+        ------
+        InputError
+            If that is below 1.
+        """
+        return self if rows is None else attrs.evolve(self, about_rows=rows)
+
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:
         """The installed accountants, which total it."""
         return registry().accountant_kinds
 
     def check(self) -> list[Finding]:
-        """Return what the installed checks find, errors first."""
-        return findings(self, registry().checks)
+        """Return the findings of the installed checks, errors first. They look at a plan once."""
+        return list(self._findings)
+
+    @functools.cached_property
+    def _findings(self) -> tuple[Finding, ...]:
+        return tuple(findings(self, registry().checks))
 
     def _repr_html_(self) -> str:
         """Return the steps with their losses and expected errors, the total, and the findings, for a notebook."""
@@ -55,16 +109,33 @@ class StudyPlan(AccountedPlan):
             other = "no claim" if rho is None else f"rho {readable(rho)}"
             cost = other if loss is None else f"epsilon {readable(loss)}"
             error = "" if found is None else found.preview.text
-            rows.append((path, step.query.facts().text, step.mechanism.name, cost, error))
+            rows.append((path, step.facts.text, step.mechanism.name, cost, error))
         total = next((loss.epsilon for loss in self.totals().values()), None)
         cost = "no valid total" if total is None else f"total epsilon {readable(total)}"
         caption = f"{cost} of {readable(self.budget.epsilon)} under {self.relation}, protecting {self.unit}"
         steps = html_table(("step", "query", "mechanism", "loss", "expected error"), rows, caption)
+        errors = [
+            (name, bound.what, bound.text, bound.warning)
+            for name, bounds in self.error_bounds().items()
+            for bound in bounds
+        ]
+        steps += html_table(("result", "number", "error of 95 % of releases", ""), errors)
         return steps + "".join(finding._repr_html_() for finding in self.check())
 
     def refusals(self) -> list[Finding]:
         """Return the findings that refuse the plan."""
         return [finding for finding in self.check() if finding.severity is Severity.ERROR]
+
+    def require_checks(self) -> None:
+        """Refuse a plan that its checks refuse.
+
+        Raises
+        ------
+        PlanRefused
+            If there is a finding of severity `error`.
+        """
+        if refused := self.refusals():
+            raise PlanRefused("; ".join(str(finding) for finding in refused))
 
     def previews(self) -> dict[str, Preview]:
         """Return the predicted error of each step, by its path."""
@@ -75,7 +146,7 @@ class StudyPlan(AccountedPlan):
         return plan_graph(self)
 
     def with_verified(self, verified: Verified) -> StudyPlan:
-        """Return the same plan, of which checks and ledgers can tell what was verified."""
+        """Return the same plan with records of verification for checks and ledgers."""
         return attrs.evolve(self, verified=verified)
 
     @classmethod

@@ -1,8 +1,7 @@
-"""The folder of a run, read again: its plan, and its results as the classes that their miners name."""
+"""Read the folder of a run again, with its plan and its results as the classes that their miners name."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -13,20 +12,21 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
 from dpframework.facts.formats import require_form
+from dpframework.facts.json_text import parsed_json
 from dpframework.facts.privacy import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import begun_with
-from dpframework.results.kept import Kept
 from dpframework.results.matrix import Matrix
+from dpframework.results.result import Kept
 from dpframework.run.scope import Charge
-from dpframework.study.placing import places
 from dpframework.study.registry import registry
 from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, Told
+from dpframework.study.step_places import places
 from dpframework.study.study_plan import StudyPlan
 
 
 def read_record(source: Path) -> Mapping[str, Any]:
-    """Read a file of results, or that of a run's folder, as the JSON that `Results.to_dict` returned.
+    """Read a file of results, or a run's folder, as the JSON that `Results.to_dict` returned.
 
     Raises
     ------
@@ -38,10 +38,7 @@ def read_record(source: Path) -> Mapping[str, Any]:
             raise InputError(f"{source}: is not the folder of a run; there is no {RESULTS} in it")
         source = source / RESULTS
     with begun_with(f"{source}: "):
-        try:
-            form = json.loads(read_text(source))
-        except (ValueError, RecursionError) as error:
-            raise error if isinstance(error, InputError) else InputError("is not JSON") from None
+        form = parsed_json(read_text(source))
         if not isinstance(form, dict) or "results_version" not in form:
             raise InputError("these are not results that dpframework wrote")
         if form["results_version"] != RESULTS_VERSION:
@@ -92,7 +89,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
 
 
 def _result(name: str, form: Any, plan: StudyPlan) -> Any:
-    """Return one result as its miner's class of results; as it stands, without one."""
+    """Return one result as its miner's class of results, or as JSON without one."""
     miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
     kind: type[Kept] | None = None if miner is None else miner.result
     with begun_with(f"result '{name}': "):
@@ -100,7 +97,7 @@ def _result(name: str, form: Any, plan: StudyPlan) -> Any:
 
 
 def _spent(form: Mapping[str, Any]) -> PrivacyLoss | None:
-    """Return what was spent; None where no total is known."""
+    """Return the charge, or None where no total is known."""
     if form["spent_delta"] is None:
         return None
     epsilon: Fraction | None = None if form["spent"] is None else exact(form["spent"], "'spent'")

@@ -1,4 +1,4 @@
-"""What is said, and recorded, of a run that ended early: no more than may be told of private rows."""
+"""The words and records for a run that ended early, which may tell no more than private rows allow."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dpframework.run.miner import Miner
 
 
 def ended_by(error: Exception) -> str:
-    """Return which kind of failure ended a run while its table was read: no more than that is recorded or told."""
+    """Return the kind of failure that ended a run while its table was read, which is all that is recorded or told."""
     return error.kind if isinstance(error, DoesNotFit) else "table cannot be read"
 
 
 def told(error: Exception) -> str:
-    """Return what a private run says of a table that could not be read."""
+    """Return a private run's message about a table that could not be read."""
     if isinstance(error, DoesNotFit):
         return (
             f"the table breaks what its owner asserts: {error.kind}; 'dpframework schema check' tells the owner more, "
@@ -25,7 +25,7 @@ def told(error: Exception) -> str:
 
 
 def stopped(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
-    """Return the error of a miner that failed unexpectedly; its own text may quote anything, so it is not shown."""
+    """Return the error of a miner that failed unexpectedly, without its own text, which may quote anything."""
     if isinstance(error, KeyboardInterrupt):
         return RunStopped(f"step '{name}': interrupted", interrupted=True)
     who = "its plan" if miner is None else f"miner '{miner.name}'"

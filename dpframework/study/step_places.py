@@ -13,7 +13,7 @@ _NUMBER = re.compile(r" \d+$")
 
 
 def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
-    """Return the number of each release's step among the plan's: branches of an `either` may have steps of one path."""
+    """Return the number of each release's step in the plan, since branches of an `either` may share paths."""
     place = places(plan)
     numbers: dict[Any, int] = {}
     for number, (path, step) in enumerate(plan.placed_steps()):
@@ -25,7 +25,7 @@ def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
 
 
 def places(plan: StudyPlan) -> Callable[[str], str]:
-    """Return what finds the place in the plan of a release that was made.
+    """Return a function that finds the place of a release in the plan.
 
     A run numbers the parts that a template stands for ("parts 3/counts"); the plan writes it once ("parts/counts").
     """

@@ -1,4 +1,4 @@
-"""What a run needs of whoever records it; a ledger's run is one such."""
+"""The interface of a recorder of runs, such as a ledger's run."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Recorder(Protocol):
 
     @property
     def head(self) -> str:
-        """The hash of the record's last entry about this run: who keeps it sees whether the record was put back."""
+        """The hash of the record's last entry about this run, by which its holder can see an older copy."""
 
     @property
     def key(self) -> bytes:
-        """What the rows of each privacy unit are chosen by."""
+        """The key by which the rows of each privacy unit are chosen."""
 
     @property
     def resumable(self) -> bool:
-        """Whether the run may be resumed, and so needs a table of the same rows: one that was read with its key."""
+        """Whether the run may be resumed, and so needs the same rows, read with its key."""
 
     @property
     def continues(self) -> bool:

@@ -14,4 +14,4 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ['sex     count', 'Female  16192']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return ["  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip() for row in rows]

@@ -1,4 +1,4 @@
-"""Making miners from their parameters: with a budget of their own, or with a share of their study's."""
+"""Build miners from their parameters, with a budget of their own or with a share of their study's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Share:
     parameters: Mapping[str, Any] = attrs.field(converter=dict)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no miner, and a budget beside the share."""
+        """Refuse an unknown miner, and a budget beside the share."""
         if not (isinstance(self.kind, type) and issubclass(self.kind, Miner)):
             raise InputError(f"a share is given to a miner's name or class, not to {self.kind!r}")
         for name in ("epsilon", "rho"):

@@ -1,4 +1,4 @@
-"""Opening a study's table: after its checks, by whoever holds the rows, with every failure recorded."""
+"""Open a study's table after its checks, and record every failure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.plan.nodes import samples
-from dpframework.run.recording import Recorder
+from dpframework.run.recorder import Recorder
 from dpframework.study.data import grouped, require_read_for
-from dpframework.study.stopping import ended_by, told
+from dpframework.study.run_ends import ended_by, told
 from dpframework.study.study_plan import StudyPlan
-from dpframework.tables.building import require_public_counts
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
+from dpframework.tables.table_builder import require_public_counts
 
 #: What a study runs on: a table, its files, or a function that returns one of the two.
 Given: TypeAlias = Table | TableFiles | Callable[[], Table | TableFiles]
@@ -71,7 +70,7 @@ def opened(
             )
         plan.require_schema(loaded.schema)
         require_read_for(plan.unit, loaded, ledger)
-        own = grouped(loaded, plan.unit) if samples(plan.root) else loaded.with_units(None)
+        own = grouped(loaded, plan.unit) if plan.index.samples else loaded.with_units(None)
         return own.with_values(values)
     raise InputError(says)
 

@@ -1,4 +1,4 @@
-"""What a run does with a plan that was added without a miner: it makes every release, in order, and returns them.
+"""Run a plan that was added without a miner, by making every release in order.
 
 An approval must hold for these releases and no others. The parameters of a miner are written into the plan, so that its
 hash binds them; of releases without a miner, those of each query are, since two queries may claim the same.
@@ -18,9 +18,8 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.exact_form import exact_form
-from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
-from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, samples, walk
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
+from dpframework.plan.plan import Plan
 from dpframework.run.private_table import PrivateTable
 from dpframework.tables.engines import Engine
 
@@ -55,8 +54,8 @@ def _choices(node: Node) -> Iterator[str]:
             yield f"something must make parts from {part.by}"
 
 
-def require_engine(root: Node, engine: Engine, unit: PrivacyUnit, schema: Schema) -> None:
-    """Refuse an engine that cannot do what a plan needs, before anything is read.
+def require_engine(plan: Plan, engine: Engine) -> None:
+    """Refuse an engine that cannot run a plan, before anything is read.
 
     Raises
     ------
@@ -65,21 +64,22 @@ def require_engine(root: Node, engine: Engine, unit: PrivacyUnit, schema: Schema
         rows, and the engine lets counts out only or the table may have very many; or if the rows of a unit may lie in
         files that the engine reads apart.
     """
+    unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_files and unit.id is not None:
         raise InputError(
             f"engine '{engine.name}' reads files apart, and the rows of one '{unit.id}' may lie in several of them; "
             "use another engine"
         )
-    for part in walk(root):
-        if not (isinstance(part, Step) and part.query.gathers):
+    for step in plan.steps():
+        if not step.query.gathers:
             continue
-        gathering = f"step '{part.name}' gathers something of each row ({part.query.text})"
+        gathering = f"step '{step.name}' gathers something of each row ({step.query.text})"
         if not engine.gathers:
             raise InputError(
                 f"engine '{engine.name}' lets counts out only, and {gathering}; run it on one machine, with engine "
                 "'mapped' where memory is short, or use other parameters or another miner"
             )
-        if schema.row_bound is not None and schema.row_bound > MOST_GATHERED:
+        if row_bound is not None and row_bound > MOST_GATHERED:
             raise InputError(
                 f"{gathering}, and the schema's table may have more than the {MOST_GATHERED:,} rows that this is done "
                 "for; use other parameters or another miner, or lower max_rows if the table has fewer rows"
@@ -88,7 +88,7 @@ def require_engine(root: Node, engine: Engine, unit: PrivacyUnit, schema: Schema
     draws = kind.sample is not Engine.sample
     if unit.groups_rows:
         draws, what = kind.sample_units is not Engine.sample_units, "samples of units"
-    if not draws and samples(root):
+    if not draws and plan.index.samples:
         raise InputError(f"engine '{engine.name}' draws no {what}, and the plan has one; use another engine")
 
 
@@ -101,7 +101,7 @@ def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
         If the budget, or the plan's smallest total, is in a notion that counts on one sample.
     """
     for accountant in (budget, plan.accountant()):
-        if samples(plan.root) and not accountant.samples_anew:
+        if plan.index.samples and not accountant.samples_anew:
             raise PlanRefused(
                 f"this run cannot be resumed; a sample would be drawn anew, and its total in {accountant.name} "
                 "accounting holds for releases from one sample"
@@ -125,7 +125,7 @@ def released(node: Node, table: PrivateTable) -> Any:
 
 
 def planned_form(node: Node) -> dict[str, Any]:
-    """Return what a plan holds of releases without a miner, in the form of a miner's: the queries, as they are made."""
+    """Return the form of releases without a miner, like a miner's, with their queries."""
     return {"miner": PLANNED, "parameters": {"queries": [held(n.query) for n in walk(node) if isinstance(n, Step)]}}
 
 
@@ -169,7 +169,7 @@ class _Asked:
 
 
 def _asked(node: Node, table: PrivateTable, asked: _Asked) -> dict[str, Any]:
-    """Ask for the releases of a node; return them by name, each as a function that is called once it is made."""
+    """Ask for the releases of a node, and return them by name, each as a function to call once it is made."""
     match node:
         case Step():
             return {node.name: functools.partial(asked.found.__getitem__, asked.ask(table, node.name))}

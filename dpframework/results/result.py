@@ -1,4 +1,4 @@
-"""What results have in common: they are kept as JSON and read again, and some are drawn."""
+"""Base classes of results that are kept as JSON and of results that are drawn."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.shown import Shown
+from dpframework.facts.json_text import parsed_json
+from dpframework.facts.notebook import Shown
+from dpframework.results.matrix import matrices_of
 
 
 class Kept(Shown, abc.ABC):
-    """A result that is kept as JSON: `from_dict` reads what `to_dict` wrote."""
+    """A result that is kept as JSON, where `from_dict` reads the output of `to_dict`."""
 
     __slots__ = ()
 
@@ -29,7 +31,7 @@ class Kept(Shown, abc.ABC):
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read the output of `to_dict`.
 
         Raises
         ------
@@ -37,20 +39,33 @@ class Kept(Shown, abc.ABC):
             If it is something else.
         """
         try:
-            return cls.read(form)
+            found = cls.read(form)
+            found.require_usable()
+            return found
         except InputError:
             raise
         except Exception:  # what a wrong form makes `read` raise depends on the class, which may be a plugin's
             raise InputError(f"this is not {cls.called} that dpframework wrote") from None
 
+    def require_usable(self) -> None:
+        """Raise any error at all if this result cannot be written, printed, or shown as matrices.
+
+        A file that was changed may hold a number for a text, or a list that is too short. A class that reads it may
+        meet that only later.
+        """
+        parsed_json(self.to_json())
+        str(self).encode()
+        for matrix in matrices_of(self):
+            matrix.to_dict()
+
     @classmethod
     @abc.abstractmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
-        """Make it of the form; what a wrong form makes Python raise becomes one sentence in `from_dict`."""
+        """Make a result of its form. `from_dict` turns Python's errors about a wrong form into one sentence."""
 
 
 def axes_or_new(ax: Any | None, **figure: Any) -> Any:
-    """Return matplotlib axes to draw on: those that were given, else those of a new figure with these options.
+    """Return the given matplotlib axes, or the axes of a new figure with these options.
 
     Raises
     ------
@@ -62,6 +77,15 @@ def axes_or_new(ax: Any | None, **figure: Any) -> Any:
     except ImportError as error:
         raise ImportError("plot needs matplotlib: pip install 'dpframework[plot]'") from error
     return pyplot.subplots(**figure)[1] if ax is None else ax
+
+
+def without_math(drawn: Any) -> Any:
+    """Return a figure or axes whose texts stay as they are: matplotlib would read a label between $ as a formula."""
+    from matplotlib.text import Text
+
+    for text in (drawn.figure or drawn).findobj(Text):
+        text.set_parse_math(False)
+    return drawn
 
 
 class Drawn(Kept):
@@ -87,7 +111,7 @@ class Drawn(Kept):
         """
         axes = axes_or_new(ax, **self.figure)
         self.draw(axes)
-        return axes
+        return without_math(axes)
 
     @abc.abstractmethod
     def draw(self, axes: Any) -> None:

@@ -1,0 +1,252 @@
+"""Error bounds, in a result's own unit, for about a number of rows.
+
+A bound follows from public facts alone: from the plan's noise, the schema, and about how many rows there are. It holds
+for 95 % of releases, whatever the rows are. It is about noise. What else moves a number is its bias, said beside it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.values import as_texts
+from dpframework.results.noisy import CONFIDENCE
+
+QUARTER = 1 / 4  # of a table: a choice that may be worse than the best by more says little
+GROUPS = (10, 100, 1_000, 10_000)  # rows: NIST SP 800-226 shows relative errors by the size of a group
+
+
+class BoundKind(enum.StrEnum):
+    """The kind of an error, of one number, of several counts, or of a choice that is worse than the best."""
+
+    COUNTS = "counts"
+    NUMBER = "number"
+    CHOICE = "choice"
+
+
+def _amount(_: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not value >= 0:
+        raise InputError(f"the {attribute.name} of an error bound is {value}; a number from 0 on is needed, or None")
+
+
+@final
+@attrs.frozen
+class TableSize:
+    """The public facts about a table's number of rows.
+
+    Attributes
+    ----------
+    about
+        About how many there are; None if nobody says.
+    exact
+        Whether that is the exact number.
+    most
+        The most that there may be; None if that is not known.
+    """
+
+    about: int | None = None
+    exact: bool = False
+    most: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The number of rows in words, such as "the 500 rows" or "about 7,000 rows", empty if nobody says."""
+        if self.about is None:
+            return ""
+        return f"the {self.about:,} rows" if self.exact else f"about {self.about:,} rows"
+
+    @property
+    def largest(self) -> int | None:
+        """The number of rows to compare an error with before it counts as large, the most favourable known one."""
+        return self.about if self.about is not None else self.most
+
+
+@final
+@attrs.frozen
+class ErrorBound:
+    """How far one kind of number of a result may be from the exact one.
+
+    Attributes
+    ----------
+    what
+        The number, such as "mean of 'age'".
+    amount
+        95 % of releases are off by at most this; None if that depends on a number of rows that nobody gave.
+    unit
+        What it is counted in: "rows" or "years"; empty for the unit of the attribute, or of the answer.
+    kind
+        How it is counted.
+    size
+        What is public about how many rows there are.
+    whole
+        What 100 % is, in the same unit; None if that is not known.
+    whole_text
+        The same in words, such as "the range from 0 to 100".
+    likely
+        The largest value that the number itself can be expected to have; an error above it hides the number.
+    likely_text
+        The same in words, such as "the average of the 12 counts".
+    note
+        What else to say of the amount.
+    biases
+        What moves the number besides noise, a sentence each.
+    steps
+        The paths of the steps that it rests on.
+
+    Examples
+    --------
+    >>> size = TableSize(7000)
+    >>> bound = ErrorBound("counts of 'town'", 59, "rows", BoundKind.COUNTS, size, 7000, "about 7,000 rows")
+    >>> print(bound.text)
+    each within ±59 rows, 0.84 % of about 7,000 rows
+    >>> print(bound.sentence)
+    Counts of 'town': each within ±59 rows, 0.84 % of about 7,000 rows, in 95 % of releases.
+    """
+
+    what: str
+    amount: float | None = attrs.field(validator=_amount)
+    unit: str = "rows"
+    kind: BoundKind = attrs.field(default=BoundKind.NUMBER, converter=BoundKind)
+    size: TableSize = attrs.field(factory=TableSize)
+    whole: float | None = None
+    whole_text: str = ""
+    likely: float | None = None
+    likely_text: str = ""
+    note: str = ""
+    biases: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    steps: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+
+    @property
+    def confidence(self) -> float:
+        """The share of releases that the bound holds for."""
+        return CONFIDENCE
+
+    @property
+    def share(self) -> float | None:
+        """The amount as a share of the whole, None if one of them is unknown."""
+        if self.amount is None or not self.whole:
+            return None
+        return self.amount / self.whole
+
+    @property
+    def text(self) -> str:
+        """The amount with its unit, and its share of the whole."""
+        if self.amount is None:
+            return self.note
+        known = math.isfinite(self.amount)
+        amount = (rows_text(self.amount) if self.unit == "rows" else f"{self.amount:.4g}") if known else "any number of"
+        amount += f" {self.unit}" if self.unit else ""
+        words = {
+            BoundKind.COUNTS: f"each within ±{amount}",
+            BoundKind.NUMBER: f"within ±{amount}",
+            BoundKind.CHOICE: f"worse than the best by at most {amount}",
+        }[self.kind]
+        return ", ".join(part for part in (words, self.note, self._share_text) if part)
+
+    @property
+    def _share_text(self) -> str:
+        if self.share is not None:
+            return f"{percent_text(self.share)} of {self.whole_text}"
+        if self.amount and math.isfinite(self.amount) and self.unit == "rows":
+            return f"1 % of a table of {rows_text(100 * self.amount)}"
+        return ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in a sentence."""
+        return f"{self.what[:1].upper()}{self.what[1:]}: {self.text}, in {percent_text(CONFIDENCE)} of releases."
+
+    @property
+    def hides_choice(self) -> bool:
+        """Whether a choice may be worse than the best by a quarter of the table."""
+        rows = self.size.largest
+        return self._in_rows and rows is not None and self._off >= QUARTER * rows and self.kind is BoundKind.CHOICE
+
+    @property
+    def hides_number(self) -> bool:
+        """Whether the error is larger than the number itself can be expected to be."""
+        return self.kind is not BoundKind.CHOICE and self.likely is not None and self._off >= self.likely
+
+    @property
+    def warning(self) -> str:
+        """The reason why the result says little or nothing, empty if no known fact tells."""
+        rows = self.size.largest
+        if rows is not None and self._in_rows and self._off >= rows:
+            return "useless: the noise is larger than the whole table"
+        if self.hides_choice:
+            return "weak: the choice may be worse than the best by a quarter of the table"
+        return f"weak: the noise is larger than {self.likely_text}" if self.hides_number else ""
+
+    @property
+    def _in_rows(self) -> bool:
+        return self.unit == "rows"
+
+    @property
+    def _off(self) -> float:
+        return 0.0 if self.amount is None else self.amount
+
+    @property
+    def by_group(self) -> tuple[tuple[int, float], ...]:
+        """The sizes of groups with the error of a count as a share of each, up to all rows."""
+        if self.kind is not BoundKind.COUNTS or not self.amount or not math.isfinite(self.amount):
+            return ()
+        most = self.size.largest
+        return tuple((group, self.amount / group) for group in GROUPS if most is None or group <= most)
+
+    @property
+    def group_text(self) -> str:
+        """The error by the size of a group on a line, empty unless it is of counts."""
+        parts = [f"{percent_text(share)} of a count of {group:,}" for group, share in self.by_group]
+        return f"that is {', '.join(parts)}" if parts else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        finite = self.amount is not None and math.isfinite(self.amount)
+        return {
+            "what": self.what,
+            "amount": self.amount if finite else None,
+            "unit": self.unit,
+            "confidence": CONFIDENCE,
+            "rows": self.size.about,
+            "share": self.share if finite else None,
+            "of": self.whole_text,
+            "text": self.text,
+            "warning": self.warning,
+            "biases": list(self.biases),
+            "by_group": [{"rows": group, "share": share} for group, share in self.by_group],
+            "steps": list(self.steps),
+        }
+
+
+def rows_text(number: float) -> str:
+    """Write a number of rows, rounded up to three digits.
+
+    Examples
+    --------
+    >>> rows_text(1317.2), rows_text(4.1), rows_text(54.2)
+    ('1,320', '5', '55')
+    """
+    whole = math.ceil(number - 1e-9)
+    if whole < 1000:
+        return str(whole)
+    unit = 10 ** (len(str(whole)) - 3)
+    rounded = -(-whole // unit) * unit
+    return f"{rounded:,}" if rounded < 10**12 else f"{float(rounded):.3g}"
+
+
+def percent_text(share: float) -> str:
+    """Write a share as a percentage with two digits.
+
+    Examples
+    --------
+    >>> percent_text(0.0291), percent_text(0.00002), percent_text(1.3)
+    ('2.9 %', 'under 0.01 %', '130 %')
+    """
+    if share < 1e-4:
+        return "under 0.01 %"
+    percent = 100 * share
+    return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"

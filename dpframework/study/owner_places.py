@@ -1,0 +1,198 @@
+"""The owner's configuration of the hosts, stores, schedulers and folders that studies may use by name.
+
+A study may come from anybody, so it names an entry of this file and never an address. The file is looked for in the
+user's own configuration folder, never in the study's folder or the working folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+from urllib.parse import urlsplit
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.inner_paths import inner_path, require_relative
+from dpframework.facts.toml import begun_with, expanded, kind_of, read_toml, refuse_unknown, required_text
+from dpframework.facts.values import as_pairs
+
+#: The environment variable that names the file, by an absolute path.
+VARIABLE = "DPFRAMEWORK_PLACES"
+#: Where the file is without that variable.
+DEFAULT = "~/.config/dpframework/places.toml"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_OUTSIDE = re.compile(r"[%?#\\]")  # what could mean another object, or another host, in a URL
+_WRITABLE_BY_OTHERS = 0o022
+
+
+@final
+@attrs.frozen
+class Place:
+    """A folder, or a part of a store, that the owner lets studies read.
+
+    Attributes
+    ----------
+    name
+        What studies call it.
+    address
+        The absolute path of the folder, or a URL.
+    options
+        What opening the URL takes, such as a key: polars' `storage_options`.
+    """
+
+    name: str
+    address: str
+    options: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=as_pairs, repr=False)
+
+    @property
+    def is_url(self) -> bool:
+        """Whether it is on another machine."""
+        return "://" in self.address
+
+    def file_at(self, path: str, where: str) -> str:
+        """Return the file or URL of a relative path in this place. `where` begins the sentence of an error.
+
+        Raises
+        ------
+        InputError
+            If the path may lead out of it.
+        """
+        if not self.is_url:
+            return str(inner_path(path, Path(self.address), where))
+        require_relative(path, where)
+        if _OUTSIDE.search(path):
+            raise InputError(f"{where} is '{path}'; in place '{self.name}' a path cannot hold any of % ? # \\")
+        return f"{self.address.rstrip('/')}/{path}"
+
+    def shown(self, path: str, where: str) -> str:
+        """Return the address of a relative path in this place for a plan, without any credentials."""
+        ends = [text for name, text in self.options if "endpoint" in name.lower()]  # an option may choose the host
+        served = f" at {', '.join(ends)}" if ends else ""
+        return f"{self.file_at(path, where)}{served} (place '{self.name}')"
+
+
+@final
+@attrs.frozen
+class OwnerPlaces:
+    """The contents of the owner's file.
+
+    Attributes
+    ----------
+    source
+        The file.
+    data
+        The forms of the places of data, by name.
+    engines
+        The forms of engines, by name: the engine that is installed, and its parameters.
+    """
+
+    source: Path
+    data: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
+    engines: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
+
+    def place(self, name: str) -> Place:
+        """Return a place of data.
+
+        Raises
+        ------
+        InputError
+            If there is no such entry, or it cannot be used.
+        """
+        with begun_with(f"{self.source}: "):
+            return _place(name, self._entry(self.data, "data", name))
+
+    def engine(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Return the name of the installed engine, and its parameters, that an entry stands for.
+
+        Raises
+        ------
+        InputError
+            If there is no such entry, or it cannot be used.
+        """
+        with begun_with(f"{self.source}: "):
+            form, where = self._entry(self.engines, "engine", name), f"[engine.{name}] "
+            given = {key: expanded(value) if isinstance(value, str) else value for key, value in form.items()}
+            return required_text(form, "engine", where), {key: value for key, value in given.items() if key != "engine"}
+
+    def _entry(self, entries: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
+        if name not in entries:
+            raise InputError(
+                f"the owner's configuration names no {kind} '{name}'; {nearest(name, entries)}, or write a table "
+                f"[{kind}.{name}] into this file"
+            )
+        form = entries[name]
+        if not _NAME.fullmatch(name) or not isinstance(form, Mapping):
+            raise InputError(
+                f"[{kind}.{name}] must be a table whose name has letters, digits, dots, dashes, underscores"
+            )
+        return form
+
+
+def owner_places() -> OwnerPlaces:
+    """Read the owner's file. Without one there is no entry.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, somebody else could have written it, or `$DPFRAMEWORK_PLACES` is no absolute path.
+    """
+    given = os.environ.get(VARIABLE)
+    path = Path(given or os.path.expanduser(DEFAULT))
+    if not path.is_absolute():
+        raise InputError(f"{VARIABLE} is '{given}'; the absolute path of a file is needed")
+    if not path.exists():
+        if given:
+            raise InputError(f"{path}: there is no such file, and {VARIABLE} names it")
+        return OwnerPlaces(path)
+    _require_own(path)
+    form = read_toml(path, "the owner's configuration of places")
+    with begun_with(f"{path}: "):
+        refuse_unknown(form, ("data", "engine"), "unknown table")
+        for key, value in form.items():
+            if not isinstance(value, Mapping):
+                raise InputError(f"'{key}' must hold tables, each written as [{key}.NAME], not {kind_of(value)}")
+    return OwnerPlaces(path, form.get("data", {}), form.get("engine", {}))
+
+
+def _require_own(path: Path) -> None:
+    """Refuse a file that somebody else owns or may write, since it says where data and code go."""
+    if os.name != "posix":
+        return
+    found = path.stat()
+    if found.st_uid not in (0, os.getuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
+        raise InputError(f"{path}: others can write this file, which says where data and code go; run chmod go-w on it")
+
+
+def _place(name: str, form: Mapping[str, Any]) -> Place:
+    where = f"[data.{name}] "
+    refuse_unknown(form, ("url", "path", "options"), f"{where}unknown key")
+    if ("url" in form) == ("path" in form):
+        raise InputError(f"{where}needs either a url or a path")
+    if "path" in form:
+        folder = os.path.expanduser(expanded(required_text(form, "path", where)))
+        if "options" in form or not os.path.isabs(folder) or "://" in folder or not folder.isprintable():
+            raise InputError(f"{where}path must be the absolute path of a folder, and takes no options")
+        return Place(name, folder)
+    url = expanded(required_text(form, "url", where))
+    options = form.get("options", {})
+    if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
+        raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
+    _require_plain_url(url, where)
+    return Place(name, url, {key: expanded(text) for key, text in options.items()})
+
+
+def _require_plain_url(url: str, where: str) -> None:
+    """Refuse a URL with more than a place, since plans show it and it must hold no password."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InputError(f"{where}url cannot be read as a URL") from None
+    if not url.isprintable() or "://" not in url or parts.scheme == "file" or not parts.netloc:
+        raise InputError(f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path')
+    if "@" in parts.netloc or _OUTSIDE.search(url):
+        raise InputError(f"{where}url holds credentials or a query, which plans would show; write them into options")

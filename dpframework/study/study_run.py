@@ -1,0 +1,146 @@
+"""The run of a study, whose plan is made and checked once, then charged, before every miner makes its releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import Accountant
+from dpframework.facts.errors import DPFrameworkError
+from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpframework.plan.nodes import Sequential
+from dpframework.run.gate import Gate
+from dpframework.run.miner import Miner
+from dpframework.run.observers import Observer
+from dpframework.run.private_table import PrivateTable
+from dpframework.run.recorder import Recorder
+from dpframework.run.scope import Run
+from dpframework.study.data import values_read
+from dpframework.study.registry import registry
+from dpframework.study.release_runner import released, require_no_choice, require_samples_anew
+from dpframework.study.results import Results
+from dpframework.study.run_ends import stopped
+from dpframework.study.study_plan import StudyPlan
+from dpframework.study.table_opener import Given, opened
+from dpframework.tables.engines import Engine
+from dpframework.tables.table import Table
+
+
+@final
+@attrs.frozen(eq=False)
+class StudyRun:
+    """A study that is ready to run, with the plan that will be charged and its miners.
+
+    Make one by `Study.prepare`. Whoever wants to look at the plan before the run need not plan and check it again.
+
+    Attributes
+    ----------
+    plan
+        The plan, which need not have passed its checks.
+    nodes
+        The planned releases of each step of the study.
+    miners
+        The miners of the steps that have one.
+    engine
+        Where counts are evaluated.
+    """
+
+    plan: StudyPlan
+    nodes: Mapping[str, Sequential]
+    miners: Mapping[str, Miner]
+    engine: Engine
+
+    def make(
+        self,
+        table: Given,
+        *,
+        seed: int | None = None,
+        observers: Iterable[Observer] = (),
+        accountant: Accountant[Any] | None = None,
+        ledger: Recorder | None = None,
+    ) -> Results:
+        """Charge the plan, and let every miner make its releases (see `Study.run`).
+
+        Raises
+        ------
+        PlanRefused, InputError, RunStopped
+            As `Study.run` does.
+        """
+        self.plan.require_checks()
+        for name, node in self.nodes.items():
+            if name not in self.miners:
+                require_no_choice(name, node)
+        randomness: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+        budget = accountant or self.plan.accountant()
+        budget.require_fit(self.plan)
+        if ledger is None:
+            return self._make(table, budget, randomness, observers, None)
+        with ledger.recording(self.plan, randomness):
+            if ledger.continues:
+                require_samples_anew(self.plan, budget)
+            return self._make(table, budget, randomness, observers, ledger)
+
+    def _make(
+        self,
+        table: Given,
+        budget: Accountant[Any],
+        randomness: Randomness,
+        observers: Iterable[Observer],
+        ledger: Recorder | None,
+    ) -> Results:
+        """Read the table, charge the plan and run the miners."""
+        plan, engine = self.plan, self.engine
+        assert plan.schema is not None  # a study has one
+        values = values_read(self.miners, self.nodes, plan.schema)
+        loaded = opened(plan, table, engine, randomness, ledger, values)
+        run = budget.open(plan)
+        told = (*registry().observers, *observers)
+        gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
+        if ledger is not None:
+            ledger.open()  # first: an engine that fails may fail because of the rows
+        rows = gate.load(loaded) if isinstance(loaded, Table) else loaded
+        whole = PrivateTable(plan.schema, rows, run.scope(), gate)
+        found: dict[str, Any] = {}
+        try:
+            for name in self.nodes:
+                self._run_step(name, whole, found, private=randomness.private)
+        except DPFrameworkError as error:
+            error.results = self._results(found, run, budget, randomness, ledger, error)
+            raise
+        finally:
+            engine.drop(rows)
+        return self._results(found, run, budget, randomness, ledger, None)
+
+    def _run_step(self, name: str, whole: PrivateTable, found: dict[str, Any], *, private: bool) -> None:
+        """Let one step make its releases.
+
+        Raises
+        ------
+        RunStopped
+            If its miner fails unexpectedly, or the user interrupts; a private run does not say how.
+        """
+        miner = self.miners.get(name)
+        try:
+            own = whole.scope(name)
+            found[name] = released(self.nodes[name].parts[0], own) if miner is None else miner.mine(own)
+        except DPFrameworkError:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            raise stopped(name, miner, error) from (None if private else error)
+
+    def _results(
+        self,
+        found: Mapping[str, Any],
+        run: Run,
+        budget: Accountant[Any],
+        randomness: Randomness,
+        ledger: Recorder | None,
+        stop: DPFrameworkError | None,
+    ) -> Results:
+        """Return the results so far. `stop` is the error that ended the run early."""
+        private = randomness.private and not self.plan.facts.inferred
+        recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
+        why = None if stop is None else str(stop)
+        return Results(dict(found), self.plan, private, budget.name, tuple(run.charges), run.spent, recorded, head, why)
