@@ -1,4 +1,4 @@
-"""The command line: one module a group of commands; this one puts them together and turns errors into sentences."""
+"""The command line, with one module for each group of commands. Errors become sentences here."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Annotated, Any
 import typer
 
 from dpframework.cli import (
-    creating,
     demo,
-    experimenting,
-    explaining,
+    experiment,
+    explain,
     ledgers,
     listing,
-    planning,
-    running,
+    new,
+    plan,
+    run,
     schemas,
-    verifying,
+    verify,
 )
-from dpframework.cli.parameters import Group
-from dpframework.cli.shared import BAD_INPUT, REFUSED, say
+from dpframework.cli.common import BAD_INPUT, REFUSED, say
+from dpframework.cli.parameters import CommandGroup
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
 from dpframework.version import __version__
 
@@ -35,14 +35,14 @@ PIPE_CLOSED = 141
 
 app = typer.Typer(
     name="dpframework",
-    cls=Group,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Composable differential-privacy mechanisms and miners: plan, check, run, verify.",
     epilog="Example: dpframework demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (listing, explaining, planning, running, verifying, experimenting, creating, demo):
+for module in (listing, explain, plan, run, verify, experiment, new, demo):
     module.register(app)
 app.add_typer(schemas.app)
 app.add_typer(ledgers.app)
@@ -69,7 +69,7 @@ def _command() -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 fine, 1 refused by a check, 2 wrong usage or bad input."""
+    """Run one command and return its exit code, 0 fine, 1 refused by a check, 2 wrong usage or bad input."""
     _make_printable()
     try:
         return _outcome(arguments)
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _outcome(arguments: Sequence[str] | None) -> int:
-    """Run one command, say what stopped it, and return its exit code."""
+    """Run one command, say why it stopped, and return its exit code."""
     try:
         # Not standalone: errors come back here and none prints a usage text or a traceback of its own.
         code = _command().main(
@@ -115,14 +115,14 @@ def _outcome(arguments: Sequence[str] | None) -> int:
 
 
 def _make_printable() -> None:
-    """Let streams of other encodings than UTF write a ? for what they lack: a tree's lines, or a name."""
+    """Let streams of other encodings than UTF write a ? for characters that they lack."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
             stream.reconfigure(errors="replace")
 
 
 def _drop_unwritable() -> None:
-    """Drop what a closed pipe or a full disk did not take: the interpreter would complain of it at exit."""
+    """Drop text that a closed pipe or a full disk refused, so that the interpreter does not complain at exit."""
     # typer may have wrapped standard output.
     for stream in (sys.stdout, sys.__stdout__, sys.stderr):
         if stream is None:
@@ -136,7 +136,7 @@ def _drop_unwritable() -> None:
 
 
 def _usage(error: Any) -> str:
-    """Say what is wrong with the arguments; nothing if the help was printed instead.
+    """Describe the problem with the arguments, or return nothing if the help was printed.
 
     typer has its own copy of click, or click itself, by its version: the class of these errors has no one name.
     """
@@ -147,7 +147,7 @@ def _usage(error: Any) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    """Say in one sentence what went wrong, for errors that are not dpframework's own."""
+    """Describe in one sentence an error that is not dpframework's own."""
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
         return str(DPFrameworkError(f"{where}{error.strerror or type(error).__name__}"))  # which cuts a long name
@@ -155,7 +155,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _place(error: DPFrameworkError) -> str:
-    """Say where a run failed if its error still has a cause: that of a seeded one, which may be shown."""
+    """Say where a run failed if its error still has a cause, as in a seeded run, which may show it."""
     cause = error.__cause__
     return f": {_named(cause)}" if error.results is not None and cause is not None else ""
 

@@ -1,4 +1,4 @@
-"""The command `demo`: the whole path on a synthetic clinic."""
+"""The command `demo`, which goes the whole path on a synthetic clinic."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpframework.cli.common import Json, NewFolder, Seed, console, counted, print_json, write
 from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
-from dpframework.cli.shared import Json, NewFolder, Seed, console, counted, print_json
 from dpframework.facts.files import staged
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def demo(
     out: Annotated[Path | None, NewFolder] = None,
     as_json: Json = False,
 ) -> None:
-    """Mine a synthetic clinic of 20,000 patients: plan, be refused, plan again, check, run, compare with the truth."""
-    from dpframework.cli.running import FILES, write_outputs
+    """Mine a synthetic clinic of 20,000 patients. Plan, be refused, plan again, check, run, compare with the truth."""
+    from dpframework.cli.run import FILES, write_outputs
     from dpframework.lab.demo import run_demo
 
     if out is None:
@@ -56,25 +56,25 @@ def demo(
     for part in _story(done):
         console().print(part, soft_wrap=not console().is_terminal, crop=False)
     if out is not None:
-        print(f"\nwrote {', '.join(str(out / name) for name in FILES)}")
+        write(f"\nwrote {', '.join(str(out / name) for name in FILES)}")
     if console().is_terminal:
         _show_page(done, out)
 
 
 def _show_page(done: Demo, out: Path | None) -> None:
-    """Name the report, which a browser shows; open it where there is one."""
+    """Name the report, and open it in a browser where there is one."""
     import os
     import sys
     import tempfile
     import webbrowser
 
-    from dpframework.cli.running import REPORT, write_outputs
+    from dpframework.cli.run import REPORT, write_outputs
 
     folder = Path(tempfile.mkdtemp(prefix="dpframework-demo-")) if out is None else out
     if out is None:
         write_outputs(folder, done.results, title="demo: a synthetic clinic")
     page = (folder / REPORT).resolve()
-    print(f"\nthe report, for a browser: {page.as_uri()}")
+    write(f"\nthe report, for a browser: {page.as_uri()}")
     if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         with contextlib.suppress(webbrowser.Error):
             webbrowser.open(page.as_uri())
@@ -86,7 +86,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     from dpframework.lab.demo import budget
     from dpframework.reports.fitting import Fitted
     from dpframework.reports.losses import loss_text
-    from dpframework.reports.ran import Ran
+    from dpframework.reports.run_summary import RunSummary
     from dpframework.reports.terminal import findings_text, heading, headlines_text
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
@@ -105,7 +105,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     yield heading("4. Run")
     releases = counted(len(done.results.charges), "release")
     yield Text(f"{releases} in {done.seconds:.1f} s, {loss_text(done.results.spent)} spent")
-    yield headlines_text(Ran.of(done.results), done.plan)
+    yield headlines_text(RunSummary.of(done.results), done.plan)
     for name, result in done.results.items():
         yield Text(f"\n{done.target(name)}, from laboratory values", style="bold")
         yield Fitted(functools.partial(_coloured, str(result)))

@@ -1,4 +1,4 @@
-"""A ledger written to a file: as a page for a browser, as CSV, or as JSON."""
+"""A ledger as a page for a browser, as CSV, or as JSON."""
 
 from __future__ import annotations
 
@@ -6,15 +6,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpframework import ledger as ledgers
+from dpframework.facts.output_text import csv_text, format_by_name
+from dpframework.facts.outputs import FileKind
 from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
-from dpframework.facts.written import csv_text, format_by_name
 from dpframework.reports import learned, learned_sentence
+from dpframework.reports.formats import PAGE_FILE
 from dpframework.results.json_safe import json_text
 
 SUFFIXES = {".html": "page", ".htm": "page", ".csv": "csv", ".json": "json"}
 CAPS = ("data set", "protects", "relation", "cap", "spent", "left", "runs")
 APPROVALS = ("data set", "plan", "approved", "by", "runs", "left", "data", "signature", "note")
 RUNS = ("data set", "run", "plan", "opened", "charged", "releases", "resumed", "end")
+FILES = {
+    "page": PAGE_FILE,
+    "csv": FileKind.of_pattern("a list of runs", f"^{','.join(RUNS)}\n"),
+    "json": FileKind.of_pattern("a ledger in JSON", r'^\{\s*"data_sets": \['),
+}
+
+
+def kind_of(out: Path) -> FileKind:
+    """Return the kind of file that a name stands for, which may be replaced.
+
+    Raises
+    ------
+    InputError
+        If the name stands for none.
+    """
+    return FILES[format_by_name(out, SUFFIXES)]
 
 
 def written(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
@@ -28,7 +46,9 @@ def written(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Pat
     match format_by_name(out, SUFFIXES):
         case "json":
             found = [data_set.to_dict() for data_set in shown]
-            return json_text({"data_sets": found, "entries": records.head.number, "head": records.head.hash}) + "\n"
+            signers = None if records.signers is None else dict(records.signers.keys)
+            heads = {"entries": records.head.number, "head": records.head.hash}
+            return json_text({"data_sets": found, "signers": signers, **heads}) + "\n"
         case "csv":  # a row a run: what was charged to each data set, in order
             return csv_text(RUNS, [row for data_set in shown for row in _runs(data_set)])
         case _:
@@ -38,7 +58,7 @@ def written(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Pat
 def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str) -> str:
     from dpframework.reports.html import html_tables
 
-    sentences = [f"Head: {records.head}."]
+    sentences = [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]
     for data_set in shown:
         for what, loss in (
             ("all that has been charged", data_set.spent),
@@ -66,7 +86,7 @@ def _approvals(one: ledgers.DataSet) -> list[tuple[str, ...]]:
     return [
         (one.name, a.plan[:12], a.time, a.by, str(a.runs),
          str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
-         "unsigned" if a.signature is None else "signed", a.note)
+         a.signed, a.note)
         for a in one.approvals
     ]  # fmt: skip
 

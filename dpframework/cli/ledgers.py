@@ -1,4 +1,4 @@
-"""Commands about the ledger: `ledger open`, `approve`, `revoke`, `show` and `verify`."""
+"""The commands `ledger open`, `approve`, `revoke`, `signers`, `show` and `verify`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
-from dpframework.cli.parameters import Command, Group
-from dpframework.cli.shared import (
+from dpframework.cli.common import (
     EngineName,
     Json,
     RowsPerUnit,
@@ -25,17 +24,22 @@ from dpframework.cli.shared import (
     path_option,
     print_json,
     warn_of_problems,
+    write,
 )
+from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.outputs import require_output
+from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text, readable
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 app = typer.Typer(
     name="ledger",
-    cls=Group,
+    cls=CommandGroup,
     help="Keep what is approved and spent on a data set: a file with a cap, approvals and charges, never data.",
     no_args_is_help=True,
 )
@@ -43,6 +47,18 @@ app = typer.Typer(
 File = Annotated[Path, path_argument("FILE", "A ledger.")]
 Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data set of the ledger.")]
 By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who makes this decision; the ledger keeps the name.")]
+Key = Annotated[
+    Path | None,
+    path_option(
+        "KEY", "Sign with this SSH key (of ssh-keygen); a ledger with signers needs a key of one of them.", "--key"
+    ),
+]
+PinFile = Annotated[
+    Path | None,
+    path_option(
+        "PIN", "A file of yours that notes the ledger's last entry: one that was put back is refused.", "--pin"
+    ),
+]
 
 
 def _command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -72,6 +88,17 @@ def open_data_set(
     ] = None,
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,
+    signers: Annotated[
+        Path | None,
+        path_option(
+            "KEYS",
+            "Make a ledger whose caps, approvals and revocations need a signature by one of these names and public "
+            "keys, a line each.",
+            "--signers",
+        ),
+    ] = None,
+    key: Key = None,
+    pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
     """Open a data set with a cap, which is fixed from then on."""
@@ -88,8 +115,9 @@ def open_data_set(
         "rows_per_unit": rows_per_unit,
     }
     ledgers.opening(name, **cap)
-    ledger = ledgers.Ledger.create(file)
-    ledger.open(name, schema=public, **cap)
+    keys = None if signers is None else _usable_signers(signers, key)
+    ledger = ledgers.Ledger.create(file, signers=keys, pin=_pinned(pin, create=True))
+    ledger.open(name, schema=public, **cap, key=key)
     _report(ledger, name, as_json)
 
 
@@ -106,22 +134,23 @@ def approve(
         list[Path] | None,
         path_option("DATA", "Only for this data file: a salted digest of it is kept; repeat it for two views."),
     ] = None,
-    key: Annotated[
-        Path | None,
-        path_option("KEY", "Sign the approval with this SSH key (of ssh-keygen); without it, it is unsigned."),
-    ] = None,
+    key: Key = None,
+    pin: PinFile = None,
     engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Approve runs of one plan. Other claims, or other code, give a plan another hash and need another approval."""
     warn_of_problems()
-    ledger = ledgers.Ledger(file)
+    ledger = ledgers.Ledger(file, _pinned(pin))
     plan = open_plan(study, engine, verified)
     ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or (), key=key)
     if not as_json:
+        from dpframework.reports.drawing import place_lines
+
         whom = "" if plan.unit.is_row else f", which protects {plan.unit}"
         signed = ", unsigned" if key is None else ", signed"
-        print(f"approved for {counted(runs, 'run')}{signed}: plan {plan.hash}{whom}")
+        write(f"approved for {counted(runs, 'run')}{signed}: plan {plan.hash}{whom}")
+        write("\n".join(place_lines(plan) or ["data: not named in the plan"]))
     _report(ledger, name, as_json)
 
 
@@ -131,12 +160,45 @@ def revoke(
     plan: Annotated[str, typer.Argument(metavar="HASH", help="The plan's hash, or its beginning.")],
     name: Name,
     by: By,
+    key: Key = None,
+    pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
     """Revoke the approvals of a plan. A run in progress makes no further release."""
-    ledger = ledgers.Ledger(file)
-    ledger.revoke(name, plan, by=by)
+    ledger = ledgers.Ledger(file, _pinned(pin))
+    ledger.revoke(name, plan, by=by, key=key)
     _report(ledger, name, as_json)
+
+
+@_command("signers hospital.ledger --add keys --remove board@example.org --by 'The chair' --key board")
+def signers(
+    file: File,
+    add: Annotated[Path | None, path_option("KEYS", "Add these: names and public keys, a line each.", "--add")] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", metavar="NAME", help="Remove this one; may be repeated.")
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="WHO", help="Who decides the change.")] = None,
+    key: Key = None,
+    pin: PinFile = None,
+    as_json: Json = False,
+) -> None:
+    """List the signers of a ledger, or change them, signed by one of them."""
+    ledger = ledgers.Ledger(file, _pinned(pin))
+    if add is not None or remove:
+        if key is None or by is None:
+            raise InputError("a change of the signers needs --by, who decides it, and --key, the key of a signer")
+        ledger.change_signers(
+            by=by, key=key, add=None if add is None else ledgers.read_signers(add), remove=remove or ()
+        )
+    records = ledger.records()
+    if as_json:
+        print_json({"signers": _keys(records), "entries": records.head.number, "head": records.head.hash})
+        return
+    for name, public in sorted((_keys(records) or {}).items()):
+        write(f"{name} {public}")
+    if records.signers is None:
+        write(records.authority)
+    write(f"head: {records.head}")
 
 
 @_command("show hospital.ledger --data-set patients")
@@ -151,18 +213,20 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show each data set's cap, what is spent and left, approvals, and runs with their charges."""
+    """Show each data set's cap, charges and rest, its approvals, and its runs."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
-        from dpframework.cli.ledger_pages import written
+        from dpframework.cli.ledger_pages import kind_of, written
 
-        write_whole(file_out, written(records, shown, file_out))
-        print(f"wrote {file_out}")
+        require_output(file_out, kind_of(file_out))
+        write_whole(file_out, written(records, shown, file_out), kind_of(file_out))
+        write(f"wrote {file_out}")
         return
     if as_json:
         found = [data_set.to_dict() for data_set in shown]
-        print_json({"data_sets": found, "entries": records.head.number, "head": records.head.hash})
+        heads = {"entries": records.head.number, "head": records.head.hash}
+        print_json({"data_sets": found, "signers": _keys(records), **heads})
         return
     out = console()
     out.print(_caps(shown))
@@ -172,7 +236,7 @@ def show(
             if table.row_count:
                 out.print(f"\n{title}", style="bold")
                 out.print(table)
-    print(f"\nhead: {records.head}")
+    write(f"\n{records.authority}\nhead: {records.head}")
 
 
 @_command("verify hospital.ledger")
@@ -187,26 +251,61 @@ def verify(
     ] = None,
     signers: Annotated[
         Path | None,
-        path_option("FILE", "Accept signed approvals of these only: names and public keys, as in ssh-keygen's manual."),
+        path_option("FILE", "Require signatures by these only: names and public keys, as in ssh-keygen's manual."),
     ] = None,
+    pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
-    """Check every hash, and that each run was approved and within the cap; exit code 1 if anything was changed."""
+    """Check every hash, and that each run was approved and within the cap. Exit code 1 if anything was changed.
+
+    With --pin it then notes the last entry; the pin is made if there is none.
+    """
     warn_of_problems()
-    ledger = ledgers.Ledger(file)
-    found = ledger.verify(head, runs=dict(map(_run_of, results or ())))
+    ledger = ledgers.Ledger(file, _pinned(pin, create=True))
     signatures = ledger.signatures(signers)
+    found = ledger.verify(head, runs=dict(map(_run_of, results or ())))
+    records = ledger.records()
     if as_json:
-        print_json({"entries": found.number, "head": found.hash, "approvals": signatures})
+        heads = {"entries": found.number, "head": found.hash}
+        print_json({**heads, "approvals": signatures, "signers": _keys(records)})
     else:
         for line in signatures:
-            print(line)
-        print(f"every entry is as it was written; head: {found}")
+            write(str(line))
+        write(records.authority)
+        write(f"every entry is as it was written; head: {found}")
+
+
+def _pinned(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
+    return None if path is None else ledgers.Pin(path, create=create)
+
+
+def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
+    """Return the signers of a file, if a key is one of theirs, since the maker of a ledger must be able to use it.
+
+    Raises
+    ------
+    InputError
+        If there is no key, or it is of nobody there.
+    """
+    from dpframework.ledger.signatures import SignatureError, sign
+
+    keys = ledgers.read_signers(signers)
+    if key is None:
+        raise InputError(f"a ledger with signers needs a signature by {ledgers.Signers(keys)}; give the key with --key")
+    try:
+        ledgers.Signers(keys).whose(sign(key, "a new ledger"), "a new ledger")
+    except SignatureError:
+        raise InputError(f"{key}: is not the key of a signer in {signers}") from None
+    return keys
+
+
+def _keys(records: ledgers.Records) -> dict[str, str] | None:
+    return None if records.signers is None else dict(records.signers.keys)
 
 
 def _run_of(path: Path) -> tuple[str, str]:
     """Return the run that results are of, and the head of the ledger that they hold."""
-    from dpframework.study.loading import read_record
+    from dpframework.study.loader import read_record
 
     form = read_record(path)
     run, head = form.get("run"), form.get("head")
@@ -219,10 +318,12 @@ def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
     records = ledger.records()
     data_set = records.data_set(name)
     if as_json:
-        print_json({**data_set.to_dict(), "entries": records.head.number, "head": records.head.hash})
+        heads = {"entries": records.head.number, "head": records.head.hash}
+        print_json({**data_set.to_dict(), "signers": _keys(records), **heads})
     else:
-        print(f"{name}: {_cap(data_set)}, {_spent(data_set)} spent, {readable(data_set.left)} left")
-        print(f"head: {records.head}")
+        write(f"{name}: {_cap(data_set)}, {_spent(data_set)} spent, {readable(data_set.left)} left")
+        write(records.authority)
+        write(f"head: {records.head}")
 
 
 def _cap(data_set: ledgers.DataSet) -> str:
@@ -244,31 +345,36 @@ def _table(*heads: str) -> Table:
     return table
 
 
+def _cell(text: str) -> Text:
+    """Return a text for one line of a table."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
 def _caps(known: Iterable[ledgers.DataSet]) -> Table:
     from rich.text import Text
 
     table = _table("data set", "cap", "spent", "left", "runs")
     for data_set in known:
         cells = (_cap(data_set), _spent(data_set), readable(data_set.left))
-        table.add_row(Text(data_set.name, style="bold"), *map(Text, cells), str(len(data_set.runs)))
+        table.add_row(Text(printable(data_set.name), style="bold"), *map(_cell, cells), str(len(data_set.runs)))
     return table
 
 
 def _approvals(data_set: ledgers.DataSet) -> Table:
-    from rich.text import Text
 
     table = _table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
     for approval in data_set.approvals:
         left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
         data = "any" if approval.data is None else "one"
-        signed = "unsigned" if approval.signature is None else "signed"
-        cells = (approval.plan[:12], approval.time, approval.by, str(approval.runs), left, data, signed, approval.note)
-        table.add_row(*map(Text, cells))
+        runs, signed = str(approval.runs), approval.signed
+        cells = (approval.plan[:12], approval.time, approval.by, runs, left, data, signed, approval.note)
+        table.add_row(*map(_cell, cells))
     return table
 
 
 def _runs(data_set: ledgers.DataSet) -> Table:
-    from rich.text import Text
 
     table = _table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")
     for run in data_set.runs.values():
@@ -276,6 +382,6 @@ def _runs(data_set: ledgers.DataSet) -> Table:
         charged = "" if amount is None else readable(amount)
         counts = (len(run.charges), run.resumed, run.redrawn)
         table.add_row(
-            *map(Text, (run.id, run.plan[:12], run.time, charged, *map(str, counts), run.end or "unfinished"))
+            *map(_cell, (run.id, run.plan[:12], run.time, charged, *map(str, counts), run.end or "unfinished"))
         )
     return table

@@ -1,4 +1,4 @@
-"""Commands that list what is installed: `miners` and `mechanisms`."""
+"""The commands `miners` and `mechanisms`, which list installed components."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import attrs
 import typer
 
+from dpframework.cli.common import Json, console, print_json, warn_of_problems, write
 from dpframework.cli.parameters import Command
-from dpframework.cli.shared import Json, console, print_json, warn_of_problems
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import Registered, registry
 
@@ -63,7 +63,7 @@ def _print_list(what: str, known: dict[str, Registered]) -> None:
     from rich.text import Text
 
     if not known:
-        print(f"no {what} is installed")
+        write(f"no {what} is installed")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head in (what, "plugin", "what it does"):
@@ -75,7 +75,7 @@ def _print_list(what: str, known: dict[str, Registered]) -> None:
 
 
 def show_one(name: str, brought: Registered, as_json: bool) -> None:
-    """Show one miner or mechanism: its parameters, defaults and documentation."""
+    """Show the parameters, defaults and documentation of one miner or mechanism."""
     from rich.text import Text
 
     from dpframework.reports.fitting import fit_prose
@@ -128,7 +128,7 @@ _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
 def _introduction(doc: str) -> str:
-    """Return what a docstring says before its first section."""
+    """Return the part of a docstring before its first section."""
     first = _SECTION.search(doc)
     return (doc if first is None else doc[: first.start()]).strip()
 

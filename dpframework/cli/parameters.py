@@ -1,4 +1,4 @@
-"""How the commands read their arguments: flags without a type in the help, and texts without pydantic."""
+"""Read the commands' arguments, with flags shown without a type and texts read without pydantic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Plain:
 
 
 def _read_simply(parameter: Any) -> None:
-    """Read what is a text, or a flag, or has a parser of ours, without typer's adapters.
+    """Read texts, flags and arguments with a parser of ours without typer's adapters.
 
     Newer versions of typer make an adapter of pydantic for each value, which takes longer to load than numpy. Other
     parameters, and those of older versions, are read as typer reads them.
@@ -56,5 +56,5 @@ class Command(_Plain, TyperCommand):
     """A command."""
 
 
-class Group(_Plain, TyperGroup):
+class CommandGroup(_Plain, TyperGroup):
     """A group of commands."""

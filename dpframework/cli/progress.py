@@ -1,16 +1,16 @@
-"""Progress of a run: releases counted on a terminal, nothing in a pipe."""
+"""The progress of a run, with releases counted on a terminal and nothing in a pipe."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
 
-from dpframework.cli.shared import console
+from dpframework.cli.common import console
 from dpframework.run.observers import Observer, Release
-from dpframework.tables.watching import watched
+from dpframework.tables.progress import watched
 
 
-class _Shown(Observer):
+class _ProgressBar(Observer):
     """Tells a progress bar of each release."""
 
     def __init__(self, show: Callable[[Release], None]) -> None:
@@ -37,9 +37,9 @@ def progress() -> Iterator[Observer]:
     columns = (
         SpinnerColumn(),
         BarColumn(),
-        TextColumn("releases: {task.completed}"),
+        TextColumn("releases: {task.completed}", markup=False),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("reading", total=None)
@@ -48,7 +48,9 @@ def progress() -> Iterator[Observer]:
             bar.update(task, description=reading_text(done, files))
 
         with watched(told):
-            yield _Shown(lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0]))
+            yield _ProgressBar(
+                lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0])
+            )
 
 
 def reading_text(done: float, files: int) -> str:

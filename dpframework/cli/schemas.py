@@ -1,4 +1,4 @@
-"""Commands about schemas: `schema infer`, `schema check` and `schema show`."""
+"""The commands `schema infer`, `schema check` and `schema show`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli.parameters import Command, Group
-from dpframework.cli.shared import (
+from dpframework.cli.common import (
     REFUSED,
     Json,
     RowsPerUnit,
@@ -22,14 +21,18 @@ from dpframework.cli.shared import (
     print_json,
     say,
     whole_number,
+    write,
 )
+from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
+from dpframework.facts.files import write_whole
+from dpframework.facts.outputs import require_output
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.unit import PrivacyUnit
 
 app = typer.Typer(
-    name="schema", cls=Group, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
+    name="schema", cls=CommandGroup, help="Make and show schemas: the public facts about a table.", no_args_is_help=True
 )
 
 WARNING = (
@@ -76,11 +79,9 @@ def infer(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a schema from private data: for experiments, or as a draft of public facts. This is not private."""
-    if out is not None and out.exists():
-        raise InputError(
-            f"{out}: exists; choose another name, so that no public schema is overwritten by an inferred one"
-        )
+    """Make a schema from private data, for experiments or as a draft of public facts. This is not private."""
+    if out is not None:
+        require_output(out, None)  # so that no public schema is overwritten by an inferred one
     choices: dict[str, Any] = {
         "numeric": numeric,
         "bins": bins,
@@ -97,7 +98,7 @@ def _require_join(right: Path | None, key: str | None) -> None:
 
 
 def _inferred(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> Schema:
-    """Return the schema of one file, or of two views; errors name this command's options."""
+    """Return the schema of one file or of two views. Errors name this command's options."""
     from dpframework.tables.inference import infer_schema, infer_two_view_schema
 
     _require_join(right, key)
@@ -114,13 +115,13 @@ def _show_inferred(schema: Schema, out: Path | None, as_json: bool) -> None:
         _require_printable(schema)
     say(WARNING)
     if out is not None:
-        schema.dump(out)
+        write_whole(out, schema.dumps())
     if as_json:
         print_json(schema.to_dict())
     elif out is None:
-        print(schema.dumps(), end="")
+        write(schema.dumps(), end="")
     else:
-        print(f"wrote {out}: {counted(len(schema), 'attribute')}")
+        write(f"wrote {out}: {counted(len(schema), 'attribute')}")
 
 
 @app.command(cls=Command, epilog="Example: dpframework schema check adult.csv adult.schema.toml")
@@ -136,7 +137,7 @@ def check(
     rows_per_unit: RowsPerUnit = 1,
     as_json: Json = False,
 ) -> None:
-    """Show the data's owner which values do not fit a schema: NOT PRIVATE. Exit code 1 if any does not."""
+    """Show the data's owner which values do not fit a schema. NOT PRIVATE. Exit code 1 if any does not."""
     from dpframework.tables.fitting import check_fit
 
     _require_join(right, id)
@@ -146,14 +147,14 @@ def check(
         print_json({"private": False, "fits": not misfits, "misfits": [misfit.to_dict() for misfit in misfits]})
     else:
         for misfit in misfits:
-            print(misfit)
-        print("the data does not fit the schema" if misfits else "the data fits the schema")
+            write(str(misfit))
+        write("the data does not fit the schema" if misfits else "the data fits the schema")
     if misfits:
         raise typer.Exit(REFUSED)
 
 
 def _with_options(text: str) -> str:
-    """Write the parameters that a remedy names as this command's options; quoted names are columns and stay."""
+    """Write the parameters that a remedy names as this command's options, except quoted names of columns."""
     what, semicolon, remedy = text.rpartition("; ")
     remedy = re.sub(r"(?<!['\w])(exclude|bins|max_categories)(?!['\w])", _option, remedy)
     return what + semicolon + remedy
@@ -164,7 +165,7 @@ def _option(parameter: re.Match[str]) -> str:
 
 
 def _require_printable(schema: Schema) -> None:
-    """Refuse to print a schema in an encoding that lacks its characters: it would be of other values."""
+    """Refuse to print a schema in an encoding that lacks its characters, since its values would change."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         schema.dumps().encode(encoding)
@@ -198,6 +199,6 @@ def show(
         table.add_row(attribute.name, kind, attribute.view or "", str(attribute.size), domain + more)
     console().print(table, markup=False)
     facts = [f"{name} = {value}" for name, value in (("rows", schema.rows), ("max_rows", schema.max_rows)) if value]
-    print("; ".join([counted(len(schema), "attribute"), *facts]))
+    write("; ".join([counted(len(schema), "attribute"), *facts]))
     for text in schema.inferred:
-        print(f"inferred from private data: {text}")
+        write(f"inferred from private data: {text}")

@@ -1,1 +1,1 @@
-"""NOT private: evaluation beside the truth, experiments, the synthetic clinic and the demo."""
+"""Everything that is not private, namely evaluation, experiments, the synthetic clinic and the demo."""

@@ -1,4 +1,4 @@
-"""A synthetic clinic: patients with diagnoses (left view) and laboratory values (right view), relations planted.
+"""A synthetic clinic with planted relations between diagnoses (left view) and laboratory values (right view).
 
 No row is of a real person. Age and sex make illnesses likelier, illnesses lead to others, and each shifts some
 laboratory values; then some diagnoses go unrecorded, as they do. The numbers are plausible rather than fitted:
@@ -40,7 +40,7 @@ _AGE_STARTS = (40, 55, 70)
 
 @attrs.frozen
 class _Illness:
-    """How likely an illness is: a share of fifty-year-old men without its causes, and log-odds on top of it."""
+    """The share of healthy fifty-year-old men with an illness, and log-odds for its causes."""
 
     name: str
     share: float
@@ -91,7 +91,7 @@ _ILLNESSES = (
 
 @attrs.frozen
 class _Lab:
-    """A laboratory value: its public range and cuts, and where it lies without and with an illness.
+    """A laboratory value, with its public range and cuts and its level with and without an illness.
 
     With `skewed`, centres are medians, spreads are those of the logarithm, and shifts are factors.
     """
@@ -205,7 +205,7 @@ PLANTED = (
 
 
 def clinic_schema() -> Schema:
-    """Return the clinic's public schema: clinical ranges and cut points, decided without looking at any patient.
+    """Return the clinic's public schema, with clinical ranges and cut points chosen without looking at patients.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
 
 
 def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
-    """Return a frame of the visits of synthetic patients: 1 to 9 each, the more the iller, in no order.
+    """Return a frame of the visits of synthetic patients in random order, 1 to 9 each, more for the ill.
 
     The column "patient_id" names the patient; the others are those of `clinic_schema`. Diagnoses are a patient's, and
     laboratory values a visit's. Parameters and errors are those of `clinic_table`.
@@ -278,7 +278,7 @@ def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
 
 
 def _people(patients: int, seed: int) -> tuple[np.random.Generator, Flags, Floats, dict[str, Flags]]:
-    """Return who is female, how old they are and what they have, and the generator after that."""
+    """Return the sex, age and illnesses of each patient, and the generator after these draws."""
     if not is_whole_number(patients, most=MOST_PATIENTS):
         raise InputError(f"patients must be a whole number from 1 to {MOST_PATIENTS}, not {patients!r}")
     if not is_whole_number(seed, 0):

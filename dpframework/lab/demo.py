@@ -1,4 +1,4 @@
-"""The demo: several trees on the synthetic clinic, planned, checked, run, and compared with what was planted."""
+"""The demo, which plans, checks and runs several trees on the synthetic clinic and compares them with the truth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FRESH_SEED = 1879
 
 @functools.cache
 def _described() -> dict[str, Any]:
-    """Return what the file beside this module says of the study, in the words of a study file."""
+    """Return the demo's study file, which stands beside this module."""
     return read_toml(Path(__file__).with_suffix(".toml"), "the demo's study")
 
 
@@ -42,12 +42,12 @@ def budget() -> str:
 
 
 def _targets() -> dict[str, str]:
-    """Return what each step of the study that fits predicts."""
+    """Return the attribute that each step of the study predicts."""
     return {step["name"]: step["params"]["target"] for step in _described()["step"]}
 
 
 def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
-    """Return the demo's study; with `one_too_many`, with a tree more than its budget covers."""
+    """Return the demo's study. With `one_too_many` it has a tree more than its budget covers."""
     described = _described()
     study = Study(schema, epsilon=budget())
     for step in described["step"] + (described["one_too_many"] if one_too_many else []):
@@ -59,7 +59,7 @@ def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
 @final
 @attrs.frozen
 class Comparison:
-    """One tree against the truth, on patients that it has not seen: possible because the clinic is synthetic.
+    """A comparison of one tree with the truth on new patients, possible because the clinic is synthetic.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Comparison:
 @final
 @attrs.frozen
 class Demo:
-    """What the demo did.
+    """The plans, results and comparisons of a demo.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Reports: what was planned, what was found in the plan, and what a run released, for people to read.
+"""Reports for people on a plan, on the findings about it, and on the releases of its run.
 
 Pages for a browser are in `dpframework.reports.html`, which who does not write one need not import.
 """

@@ -1,4 +1,4 @@
-"""What a report says of a study besides its plan: its schema, where its data is, when it ran, who approved it."""
+"""The facts of a report besides its plan, such as the schema, the place of the data, the date and the approval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpframework.facts.privacy import readable
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import as_texts
 from dpframework.plan.plan import Plan
-from dpframework.plan.verified import judged
+from dpframework.plan.verification_records import judged
 from dpframework.reports.losses import loss_text
 from dpframework.study.results import Results, now
 from dpframework.study.study_plan import StudyPlan
@@ -22,7 +22,7 @@ from dpframework.version import __version__
 @final
 @attrs.frozen
 class About:
-    """What a report says of a study besides its plan.
+    """The facts of a report besides its plan.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class About:
 
     @classmethod
     def of(cls, results: Results) -> About:
-        """Return what the results of a run say of themselves."""
+        """Return the facts in the results of a run."""
         return cls(results.plan.schema, results.data, results.time, results.version)
 
     def known(self, plan: Plan) -> Schema | None:
@@ -67,7 +67,10 @@ class About:
 
 
 def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
-    """Return where the data is, when, by which version, what was verified of the code, and who approved."""
+    """Return the place of the data, the date, the version, the verification of the code, and the approval.
+
+    The plan says where the data is if it was made from a study file, since an approval binds that.
+    """
     verified = ["not asked: name a file of 'verify --record' with --verified"]
     if plan.verified is not None:
         verified = [str(one) for one in judged(plan, plan.verified)]
@@ -75,7 +78,8 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     if about.approvals is not None:
         approved = list(about.approvals) or ["nobody has approved this plan"]
     return [
-        ("data", ", ".join(about.data) or "not named in the plan"),
+        ("data", ", ".join(plan.data or about.data) or "not named in the plan"),
+        *([] if plan.engine is None else [("engine", f"counts are evaluated at {plan.engine}")]),
         ("date", about.time),
         ("dpframework", about.version),
         *(("verification", text) for text in verified),
@@ -105,7 +109,7 @@ def approved_or_not(plan: StudyPlan, about: About) -> str:
 
 
 def brief(plan: StudyPlan) -> str:
-    """Return in a line whom a plan protects, what it costs, and what it assumes."""
+    """Return one line on whom a plan protects, its cost and its assumptions."""
     total = plan.smallest_total()
     cost = "no valid total" if total is None else f"{loss_text(total)} of {readable(plan.budget.epsilon)}"
     assumed = f"assumes {', '.join(plan.assumptions)}" if plan.assumptions else "assumes nothing beyond its theorems"

@@ -1,4 +1,4 @@
-"""Drawn plans on a page: with what a report knows of each node, and with lower nodes folded if there are many."""
+"""Drawn plans on a page, with a report's facts on each node and with lower nodes folded if there are many."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Mapping
 import attrs
 
 from dpframework.reports.difference import Difference, Mark
-from dpframework.reports.drawn import Drawn, drawn_difference, drawn_plan
+from dpframework.reports.node_drawings import NodeDrawing, drawn_difference, drawn_plan
 from dpframework.reports.nodes import NodeRow
-from dpframework.reports.ran import Ran
+from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.steps import NONE
 from dpframework.study.study_plan import StudyPlan
 
 ROOMY = 60  # nodes: a graph of more begins folded
 
 
-def plan_on_page(plan: StudyPlan, root: NodeRow, ran: Ran | None, made: Mapping[str, int]) -> Drawn:
+def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: Mapping[str, int]) -> NodeDrawing:
     """Return a plan as a page draws it, with how often each step was released if there was a run."""
     steps = {row.number: k for k, row in enumerate((row for row in root.walk() if row.step is not None), start=1)}
 
-    def detailed(node: Drawn, row: NodeRow, repeated: bool) -> Drawn:
+    def detailed(node: NodeDrawing, row: NodeRow, repeated: bool) -> NodeDrawing:
         below = [inner.step for inner in row.walk() if inner.step is not None]
         notes = [row.times] if row.times else []
         if row.children:
             notes.append(_counted(len(below), "step"))
         if row.step is not None and row.step.assumptions != NONE:
             notes.append(f"assumes {row.step.assumptions}")
-        alike = row.kind == "repeat" or (row.kind == "parallel" and len(row.children) == 1)
+        placed = plan.index.nodes[row.number]
         return attrs.evolve(
             node,
             loss=row.loss,
@@ -36,7 +36,10 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: Ran | None, made: Mapping[
             step=steps.get(row.number),
             released=_released(row, sum(made.get(step.path, 0) for step in below)) if ran is not None and below else "",
             repeated=repeated,
-            children=tuple(detailed(*pair, alike) for pair in zip(node.children, row.children, strict=True)),
+            children=tuple(
+                detailed(*pair, placed.kind.several(placed.node))
+                for pair in zip(node.children, row.children, strict=True)
+            ),
         )
 
     return _folded_if_large(detailed(drawn_plan(plan), root, repeated=False))
@@ -52,7 +55,7 @@ def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _folded_if_large(root: Drawn) -> Drawn:
+def _folded_if_large(root: NodeDrawing) -> NodeDrawing:
     """Return a graph whose lower nodes begin out of sight if it is large."""
     if sum(1 for _ in root.walk()) <= ROOMY:
         return root
@@ -63,19 +66,19 @@ def _folded_if_large(root: Drawn) -> Drawn:
             break
         shown, depth = shown + len(level), depth + 1
 
-    def fold(node: Drawn, left: int) -> Drawn:
+    def fold(node: NodeDrawing, left: int) -> NodeDrawing:
         children = tuple(fold(child, left - 1) for child in node.children)
         return attrs.evolve(node, folded=left <= 0 and bool(children), children=children)
 
     return fold(root, max(depth, 1))
 
 
-def difference_on_page(difference: Difference) -> Drawn:
-    """Return two plans in one as a page draws them; of a large graph, what stays the same begins folded."""
+def difference_on_page(difference: Difference) -> NodeDrawing:
+    """Return two plans in one as a page draws them. Unchanged parts of a large graph begin folded."""
     root = drawn_difference(difference)
     large = sum(1 for _ in root.walk()) > ROOMY
 
-    def detailed(node: Drawn) -> Drawn:
+    def detailed(node: NodeDrawing) -> NodeDrawing:
         notes = [f"was {node.label_before}"] if node.label_before else []
         if node.changed:
             notes.append(f"differs in {', '.join(node.changed)}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dpframework.accountant import AccountedPlan
+from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text
-from dpframework.plan.plan import Plan
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.drawn import Drawn, drawn_difference, drawn_plan
 from dpframework.reports.losses import loss_text
+from dpframework.reports.node_drawings import NodeDrawing, drawn_difference, drawn_plan
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
@@ -28,39 +29,49 @@ _DOT: dict[Mark | None, str] = {
 }
 
 
+#: What Mermaid reads within quotes: entities, HTML, Markdown (`), and directives (%%{...}%%) wherever they stand.
+_MERMAID_SPECIAL = re.compile(r"[#&<>`%{}\\]")
+
+
 def tree(plan: AccountedPlan) -> str:
-    """Return the plan as a tree of text: each composition and step with its loss, and the total."""
-    return "\n".join([*_lines(drawn_plan(plan)), "", total_line(plan)])
+    """Return the plan as a tree of text, with each node's loss, the place of the data, and the total."""
+    return "\n".join([*_lines(drawn_plan(plan)), "", *place_lines(plan), total_line(plan)])
 
 
-def mermaid(plan: Plan) -> str:
-    """Return the plan as a Mermaid flowchart: solid arrows compose, dotted arrows use."""
+def place_lines(plan: AccountedPlan) -> list[str]:
+    """Return a line for each place that the plan names, of its table and of its engine."""
+    lines = [f"data: {place}" for place in plan.data]
+    return lines if plan.engine is None else [*lines, f"engine: counts are evaluated at {plan.engine}"]
+
+
+def mermaid(plan: AccountedPlan) -> str:
+    """Return the plan as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
     return _mermaid(drawn_plan(plan))
 
 
-def dot(plan: Plan) -> str:
-    """Return the plan in Graphviz's DOT: solid arrows compose, dashed arrows use."""
+def dot(plan: AccountedPlan) -> str:
+    """Return the plan in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
     return _dot(drawn_plan(plan), "plan")
 
 
 def difference_tree(difference: Difference) -> str:
-    """Return the merged tree of two plans as text, each line with its mark in front: + added, - removed, ~ changed."""
+    """Return the merged tree of two plans as text, with + added, - removed or ~ changed before each line."""
     totals = [f"before: {total_line(difference.before)}", f"after:  {total_line(difference.after)}"]
     return "\n".join([*_lines(drawn_difference(difference)), "", *totals])
 
 
 def difference_mermaid(difference: Difference) -> str:
-    """Return the merged tree as a Mermaid flowchart: solid arrows compose, dotted arrows use."""
+    """Return the merged tree as a Mermaid flowchart, solid arrows for composition, dotted ones for use."""
     return _mermaid(drawn_difference(difference))
 
 
 def difference_dot(difference: Difference) -> str:
-    """Return the merged tree in Graphviz's DOT: solid arrows compose, dashed arrows use."""
+    """Return the merged tree in Graphviz's DOT, solid arrows for composition, dashed ones for use."""
     return _dot(drawn_difference(difference), "difference")
 
 
 def total_line(plan: AccountedPlan) -> str:
-    """Return one line: the smallest valid total, its accounting, and the budget."""
+    """Return one line with the smallest valid total, its accounting, and the budget."""
     budget = f"budget {decimal_text(plan.budget.epsilon)}"
     known = plan.totals()
     if not known:
@@ -70,7 +81,7 @@ def total_line(plan: AccountedPlan) -> str:
     return f"total: {loss_text(loss)} under {plan.relation}, {name} accounting ({budget}){whom}"
 
 
-def _lines(node: Drawn, branch: str = "", indent: str = "") -> Iterator[str]:
+def _lines(node: NodeDrawing, branch: str = "", indent: str = "") -> Iterator[str]:
     """Yield a line for a node and each below it."""
     sign = "" if node.mark is None else f"{SIGNS[node.mark]} "
     yield f"{sign}{branch}{_line(node)}"
@@ -79,28 +90,29 @@ def _lines(node: Drawn, branch: str = "", indent: str = "") -> Iterator[str]:
         yield from _lines(child, f"{indent}{'└─' if last else '├─'} ", indent + ("   " if last else "│  "))
 
 
-def _line(node: Drawn) -> str:
-    """Return what a node is, with what it was where that is otherwise, and what changed, in words."""
+def _line(node: NodeDrawing) -> str:
+    """Return a node in words, with its former description and its changes where there are any."""
     label = f"{node.label} (was {node.label_before})" if node.label_before else node.label
     loss = node.loss
     if node.loss_before:
         was = node.loss_before.removeprefix("epsilon ") if loss.startswith("epsilon ") else node.loss_before
         loss = f"{loss}, was {was}"
-    return f"{label}  [{loss}]" + (f"  (changed: {', '.join(node.changed)})" if node.changed else "")
+    return printable(f"{label}  [{loss}]" + (f"  (changed: {', '.join(node.changed)})" if node.changed else ""))
 
 
-def _caption(node: Drawn) -> str:
-    """Return what stands in a node of a graph: of one plan the losses of steps only, of two plans all that changed."""
+def _caption(node: NodeDrawing) -> str:
+    """Return the text in a graph's node, with the losses of steps for one plan and all changes for two."""
     if node.mark is not None:
         return _line(node) if node.mark is Mark.SAME else f"{node.mark}: {_line(node)}"
-    return f"{node.label} ({node.loss})" if node.kind == "step" and node.loss.startswith("epsilon ") else node.label
+    costs = node.kind.name == "step" and node.loss.startswith("epsilon ")
+    return printable(f"{node.label} ({node.loss})" if costs else node.label)
 
 
-def _mermaid(root: Drawn) -> str:
+def _mermaid(root: NodeDrawing) -> str:
     lines = ["flowchart TD"]
     for node in root.walk():
-        text = _caption(node).replace('"', "'").replace("<", "&lt;").replace(">", "&gt;")
-        shape = f'["{text}"]' if node.kind == "step" else f'("{text}")'
+        text = _MERMAID_SPECIAL.sub(lambda found: f"#{ord(found.group())};", _caption(node).replace('"', "'"))
+        shape = f'["{text}"]' if node.kind.name == "step" else f'("{text}")'
         lines.append(f"    n{node.number}{shape}" + (f":::{node.mark}" if node.mark in _MERMAID else ""))
     for source, target, mark in _parts(root):
         lines.append(f"    n{source} -->{f'|{mark}|' if mark in _MERMAID else ''} n{target}")
@@ -111,13 +123,13 @@ def _mermaid(root: Drawn) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _dot(root: Drawn, name: str) -> str:
+def _dot(root: NodeDrawing, name: str) -> str:
     lines = [f"digraph {name} {{", "    node [fontname=sans];"]
     if root.mark is not None:
         lines.append("    edge [fontname=sans];")
     for node in root.walk():
         text = _caption(node).replace("\\", "\\\\").replace('"', '\\"')
-        shape = "box" if node.kind == "step" else "ellipse"
+        shape = "box" if node.kind.name == "step" else "ellipse"
         lines.append(f'    n{node.number} [shape={shape}, label="{text}"{_DOT.get(node.mark, "")}];')
     for source, target, mark in _parts(root):
         lines.append(f"    n{source} -> n{target}{f' [label={mark}]' if mark in _DOT else ''};")
@@ -126,15 +138,15 @@ def _dot(root: Drawn, name: str) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _parts(root: Drawn) -> Iterator[tuple[int, int, Mark | None]]:
-    """Yield the edges from compositions to their parts; an edge of a node that one plan has is that plan's."""
+def _parts(root: NodeDrawing) -> Iterator[tuple[int, int, Mark | None]]:
+    """Yield the edges from compositions to their parts, marked with the plan that has the node."""
     for node in root.walk():
         for child in node.children:
             marks = [mark for mark in (child.mark, node.mark) if mark in (Mark.ADDED, Mark.REMOVED)]
             yield node.number, child.number, next(iter(marks), None)
 
 
-def _uses(root: Drawn) -> list[tuple[int, int, Mark | None]]:
+def _uses(root: NodeDrawing) -> list[tuple[int, int, Mark | None]]:
     """Return the edges from releases to the nodes that they are given to, in order."""
     edges = [(use.source, node.number, use.mark) for node in root.walk() for use in node.uses]
     return sorted(edges, key=lambda edge: edge[:2])

@@ -1,40 +1,39 @@
-"""What a report says of a plan as a whole: its verdict, its totals, its assumptions."""
+"""The facts of a plan as a whole, such as its verdict, its totals and its assumptions."""
 
 from __future__ import annotations
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import PrivacyLoss, Relation
-from dpframework.plan.graph import label_of
 from dpframework.plan.nodes import Sequential
 from dpframework.reports.about import About, approved_or_not
 from dpframework.reports.losses import loss_text
-from dpframework.reports.ran import Ran
+from dpframework.reports.run_summary import RunSummary
 from dpframework.study.study_plan import StudyPlan
 
 
 def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
-    """Return what each part of the study would cost alone under each accounting, and the whole plan, last."""
-    root = plan.root
-    parts = list(root.children) if isinstance(root, Sequential) else []
-    named = [(getattr(part, "name", None) or label_of(part), part) for part in parts]
+    """Return the cost of each part of the study alone under each accounting, and of the whole plan, last."""
+    top = plan.index.nodes[0]
+    parts = plan.index.children(top) if isinstance(top.node, Sequential) else ()
+    named = [(part.name or part.label, part.node) for part in parts]
     return [
         (name, {notion: loss_text(loss) for notion, loss in plan.losses(node).items()})
-        for name, node in [*named, ("the whole plan", root)]
+        for name, node in [*named, ("the whole plan", top.node)]
     ]
 
 
-def headlines(plan: StudyPlan, ran: Ran | None, about: About) -> list[str]:
-    """Return what a reader must know first: of a run if there was one, else of the plan."""
+def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str]:
+    """Return the first facts for a reader, on a run if there was one, else on the plan."""
     return [approved_or_not(plan, about)] if ran is None else ran.headlines(plan)
 
 
 def is_alarming(headline: str) -> bool:
-    """Tell whether a headline says that something is not as it should be: it then begins in capitals."""
+    """Tell whether a headline reports a problem, so that it begins in capitals."""
     return headline.startswith(("NOT", "REFUSED", "STOPPED"))
 
 
 def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
-    """Return what heads a report: the relation, the budget, and the total under each accounting."""
+    """Return the head of a report, with relation, budget and the total under each accounting."""
     neighbours = {
         Relation.ADD_OR_REMOVE_ONE: "tables that differ by one row's presence",
         Relation.REPLACE_ONE: "tables of one public size that differ in one row",
@@ -57,7 +56,7 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
 
 
 def _schema_text(plan: AccountedPlan) -> str:
-    """Return what the plan claims of its schema."""
+    """Return the plan's facts on its schema."""
     facts = plan.facts
     texts = [facts.fingerprint]
     if facts.rows is not None:

@@ -1,4 +1,4 @@
-"""Texts that fit a terminal: lines are broken between words, trees keep their branches, and facts stay in columns."""
+"""Texts that fit a terminal, with lines broken between words, unbroken branches and aligned facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST = 24  # columns that a broken line must have left
 
 @attrs.frozen
 class Fitted:
-    """A text that is made for the width of the terminal it is shown on; None in a pipe, where no line is broken."""
+    """A text for the width of its terminal, None in a pipe, where no line is broken."""
 
     make: Callable[[int | None], Text]
 
@@ -32,7 +32,7 @@ class Fitted:
 
 
 def fit_tree(text: str, width: int | None) -> str:
-    """Break the long lines of a drawn tree between words; what continues a line stands under its branch.
+    """Break the long lines of a drawn tree between words, each continued under its branch.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def fit_prose(text: str, width: int | None, indent: str = "") -> str:
 
 
 def fit_facts(rows: Iterable[tuple[str, str]], width: int | None) -> list[tuple[str, str]]:
-    """Return names and values as lines: a value after its name, broken between words, or below it if it is too long."""
+    """Return names and values as lines, a long value below its name."""
     facts = list(rows)
     left = max((len(name) for name, _ in facts), default=0) + 2
     lines: list[tuple[str, str]] = []

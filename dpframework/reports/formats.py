@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
-from dpframework.facts.written import format_by_name
+from dpframework.facts.output_text import format_by_name
+from dpframework.facts.outputs import FileKind
 
 
 class ReportFormat(enum.StrEnum):
@@ -17,6 +18,23 @@ class ReportFormat(enum.StrEnum):
     CSV = "csv"
     JSON = "json"
 
+
+#: A page for a browser, which names its generator.
+PAGE_FILE = FileKind.of_pattern("a page", r'^<!doctype html>[^\0]{,4000}<meta name="generator" content="dpframework ')
+
+#: The mark of a report in Markdown, which no reader shows.
+MARKDOWN_MARK = "<!-- dpframework report -->"
+
+#: How the files of each format are told from others.
+REPORT_FILES = {
+    ReportFormat.TERMINAL: FileKind.of_pattern(
+        "a report", r"(?s)\nWhat is published\n.*\nWhat somebody could learn about"
+    ),
+    ReportFormat.MARKDOWN: FileKind.of_pattern("a report", rf"(?s)^# .*\n\n{MARKDOWN_MARK}\n$"),
+    ReportFormat.HTML: PAGE_FILE,
+    ReportFormat.CSV: FileKind.of_pattern("a list of releases", r"^result(,miner,reads,|\n$)"),
+    ReportFormat.JSON: FileKind.of_pattern("a list of releases", r'^\{\s*"plan": "[0-9a-f]{64}",\s*"releases": \['),
+}
 
 SUFFIXES = {
     ".html": ReportFormat.HTML,

@@ -1,47 +1,42 @@
-"""Losses in words: of one node of a plan, and of a whole plan."""
+"""Losses in words, of one node of a plan and of a whole plan."""
 
 from __future__ import annotations
 
-from dpframework.accountant import PureAccountant, ZCDPAccountant
+from dpframework.accountant import AccountedPlan, PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.plan.nodes import Node, Step
-from dpframework.plan.plan import Plan
 
 
-def loss_of(node: Node, plan: Plan) -> PrivacyLoss | None:
-    """Return what all releases below a node cost at most: pure epsilon; for a single step without one, its rho."""
+def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
+    """Return the most that all releases below a node cost in pure epsilon, or the rho of a step without one.
+
+    None if there is no valid claim.
+    """
     if isinstance(node, Step) and (calibration := plan.calibration(node)) is not None:
         rho = calibration.losses.zcdp.under(plan.relation)
         if calibration.losses.pure.under(plan.relation) is None and rho is not None:
             return PrivacyLoss(rho=rho)
-    accountant = PureAccountant(plan.relation)
-    return accountant.loss(accountant.amount_of(node, plan))
+    return plan.loss(PureAccountant, node)
 
 
-def bound_of(node: Node, plan: Plan) -> PrivacyLoss | None:
-    """Return what all releases below a node cost at most: pure epsilon, else by zCDP at the plan's delta.
+def bound_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
+    """Return the most that all releases below a node cost, in pure epsilon or by zCDP at the plan's delta.
 
     A total under another accounting may be smaller; this one takes no time, of any number of nodes.
     """
     pure = loss_of(node, plan)
-    if pure is not None and pure.epsilon is not None:
-        return pure
-    delta = ZCDPAccountant.delta_for(plan.budget.delta)
-    if delta is None:
-        return None
-    accountant = ZCDPAccountant(plan.relation, delta=delta)
-    return accountant.loss(accountant.amount_of(node, plan))
+    return pure if pure is not None and pure.epsilon is not None else plan.loss(ZCDPAccountant, node)
 
 
 def share_of(loss: PrivacyLoss | None, whole: PrivacyLoss | None) -> float | None:
-    """Return which part of a whole plan's loss a loss is; None if one of the two is not known."""
+    """Return a loss as a share of a whole plan's, or None if one of them is unknown."""
     if loss is None or whole is None or loss.epsilon is None or not whole.epsilon:
         return None
     return float(loss.epsilon / whole.epsilon)
 
 
 def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactly: bool = False) -> str:
-    """Write what a node costs (see `loss_of`).
+    """Write the cost of a node (see `loss_of`).
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""The nodes of a plan for a report: what each costs and uses, as numbers that a program can read and as text.
+"""The nodes of a plan for a report, with costs and uses as numbers for programs and as text.
 
-What a drawing shows is `drawn.Drawn`, which two plans in one become as well.
+What a drawing shows is `node_drawings.NodeDrawing`, which two plans in one become as well.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import final
@@ -14,9 +13,8 @@ import attrs
 
 from dpframework.accountant import PureAccountant, ZCDPAccountant
 from dpframework.facts.privacy import readable
-from dpframework.plan.graph import label_of
-from dpframework.plan.nodes import Node, Parallel, Post, Repeat, Sample, Step, uses, walk
-from dpframework.plan.plan import Plan
+from dpframework.plan.index import PlacedNode
+from dpframework.plan.nodes import Node, Step
 from dpframework.reports.losses import loss_of
 from dpframework.reports.steps import StepRow, rows_of_steps
 from dpframework.study.study_plan import StudyPlan
@@ -67,60 +65,45 @@ class NodeRow:
 
     def walk(self) -> Iterator[NodeRow]:
         """Yield the node and all below it, in the order of their numbers."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
 
 
 def node_tree(plan: StudyPlan) -> NodeRow:
-    """Return the plan's nodes, from the top, with what they cost and what they use."""
-    numbers = {id(node): number for number, node in enumerate(walk(plan.root))}
-    rows = rows_of_steps(plan)
-    used: dict[int, set[int]] = defaultdict(set)
-    for source, user in uses(plan.root):
-        used[numbers[id(user)]].add(numbers[id(source)])
+    """Return the plan's nodes from the top, with their costs and uses."""
+    index, rows = plan.index, rows_of_steps(plan)
     whole = dict(_exact(plan.root, plan))
 
-    def row(node: Node, times: str) -> NodeRow:
-        amounts = _exact(node, plan)
+    def row(placed: PlacedNode) -> NodeRow:
+        amounts = () if placed.kind.free else _exact(placed.node, plan)
         shares = [float(amount / whole[notion]) for notion, amount in amounts if whole.get(notion)]
+        above = None if placed.parent is None else index.nodes[placed.parent]
         return NodeRow(
-            number=numbers[id(node)],
-            kind=type(node).__name__.lower(),
-            name=getattr(node, "name", None) or "",
-            label=label_of(node),
-            loss=_amounts(amounts) or _without_amount(node, plan),
+            number=placed.number,
+            kind=placed.kind.name,
+            name=placed.name,
+            label=placed.label,
+            loss=_amounts(amounts) or _without_amount(placed, plan),
             exact=amounts,
             share=next(iter(shares), None),
-            times=times,
-            uses=tuple(sorted(used[numbers[id(node)]])),
-            step=rows.get(id(node)),
-            children=tuple(row(child, _times(node, k)) for k, child in enumerate(node.children)),
+            times="" if above is None else above.kind.times(above.node, placed.position),
+            uses=placed.uses,
+            step=rows.get(id(placed.node)),
+            children=tuple(row(child) for child in index.children(placed)),
         )
 
-    return row(plan.root, "")
+    return row(index.nodes[0])
 
 
-def _times(node: Node, position: int) -> str:
-    match node:
-        case Repeat():
-            return f"{node.times} times"
-        case Sample():
-            return "on the sample"
-        case Parallel() if len(node.parts) == 1:
-            return "once a part" if node.number is None else f"once in each of {node.number} parts"
-        case Parallel():
-            return f"in part {position + 1} of {len(node.parts)}"
-    return ""
-
-
-def _exact(node: Node, plan: Plan) -> tuple[tuple[str, Fraction], ...]:
-    """Return what a node costs as exact amounts: epsilon, and rho where that is accounted or alone finite."""
-    if isinstance(node, Post):
-        return ()
-    found = {"epsilon": PureAccountant(plan.relation).amount_of(node, plan).under(plan.relation)}
-    if delta := ZCDPAccountant.delta_for(plan.budget.delta):
-        found["rho"] = ZCDPAccountant(plan.relation, delta=delta).amount_of(node, plan).under(plan.relation)
+def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
+    """Return a node's cost as exact amounts, epsilon, and rho where that is accounted or alone finite."""
+    found = {}
+    for notion, kind in (("epsilon", PureAccountant), ("rho", ZCDPAccountant)):
+        amount = plan.amount(kind, node)
+        found[notion] = None if amount is None else amount.under(plan.relation)
     alone = loss_of(node, plan) if found["epsilon"] is None else None
     if alone is not None and alone.epsilon is None:
         found["rho"] = alone.rho
@@ -131,10 +114,9 @@ def _amounts(amounts: tuple[tuple[str, Fraction], ...]) -> str:
     return ", ".join(f"{notion} {readable(amount)}" for notion, amount in amounts)
 
 
-def _without_amount(node: Node, plan: Plan) -> str:
-    match node:
-        case Post():
-            return "free"
-        case Step():
-            return "no claim"
+def _without_amount(placed: PlacedNode, plan: StudyPlan) -> str:
+    if placed.kind.free:
+        return "free"
+    if isinstance(placed.node, Step):
+        return "no claim"
     return "no valid claim" if plan.budget.delta else "no pure epsilon"

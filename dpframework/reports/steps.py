@@ -1,4 +1,4 @@
-"""The steps of a plan for a report: one row a step, each fact as text."""
+"""The steps of a plan for a report, one row for each with each fact as text."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ class StepRow:
     loss: str
     expected: str
 
+    @property
+    def assumes(self) -> bool:
+        """Whether its claim needs anything beyond its theorem."""
+        return self.assumptions != NONE
+
     def to_dict(self) -> dict[str, str]:
         """Return a JSON-safe form."""
         return attrs.asdict(self)
@@ -74,7 +79,7 @@ def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
 
 
 def _row(path: str, step: Step, plan: StudyPlan, expected: str) -> StepRow:
-    facts = step.query.facts()
+    facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
     return StepRow(
         path=path,

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dpframework.checks import Finding, Severity
-from dpframework.reports.about import About, brief, verdict_facts
+from dpframework.facts.printable import printable, printable_lines
+from dpframework.reports import blocks
+from dpframework.reports.about import About, brief
 from dpframework.reports.drawing import tree
-from dpframework.reports.facts import assumption_rows, headlines, is_alarming, public_facts
+from dpframework.reports.facts import headlines, is_alarming
 from dpframework.reports.fitting import Fitted, fit_facts, fit_prose, fit_tree
-from dpframework.reports.meaning import learned, learned_sentence
-from dpframework.reports.ran import Ran, told_of
-from dpframework.reports.steps import NONE, step_rows
-from dpframework.reports.summary import result_rows
+from dpframework.reports.odds import learned_sentence
+from dpframework.reports.run_summary import RunSummary, summarize
+from dpframework.reports.sections import PlanFacts, ReportSubject, report_sections
+from dpframework.reports.step_table import StepTable
+from dpframework.reports.summary import bound_line, error_lines
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -37,7 +40,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
     """Return names beside values, without lines."""
     from rich.text import Text
 
-    facts = list(rows)
+    facts = [(printable(name), printable(value)) for name, value in rows]
 
     def made(width: int | None) -> Text:
         lines = (Text.assemble((name, "dim"), value) for name, value in fit_facts(facts, width))
@@ -48,13 +51,27 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
     """Return the plan's tree with its losses and total set off, its long lines broken between words."""
+    return _coloured_tree(tree(plan), width)
+
+
+def _coloured_tree(drawn: str, width: int | None) -> Text:
     from rich.text import Text
 
-    text = Text(fit_tree(tree(plan), width), no_wrap=True, overflow="ignore")
+    text = Text(fit_tree(drawn, width), no_wrap=True, overflow="ignore")
     text.highlight_regex(r"\[[^\[\]]*(epsilon|rho|free)[^\[\]]*\]", "green")
     text.highlight_regex(r"(?m)^total: .*$", "bold")
     text.highlight_regex(r"[├└│]─?", "dim")
     return text
+
+
+def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
+    """Return how exact each result is, a line each."""
+    from rich.text import Text
+
+    size, *lines = error_lines(plan)
+    shown = [Text("\n" + fit_prose(size, width))]
+    shown += [Text(fit_prose(line, width, INDENT), style="yellow" if line.endswith("]") else "") for line in lines]
+    return Text("\n").join(shown)
 
 
 def findings_text(found: Iterable[Finding]) -> Text:
@@ -65,7 +82,7 @@ def findings_text(found: Iterable[Finding]) -> Text:
     return Text("\n").join(lines or [Text("no findings: every check passes", style="green")])
 
 
-def headlines_text(ran: Ran | None, plan: StudyPlan, about: About | None = None) -> Text:
+def headlines_text(ran: RunSummary | None, plan: StudyPlan, about: About | None = None) -> Text:
     """Return whether the plan is accepted, or the run came to its end and its results are private, plainly."""
     from rich.text import Text
 
@@ -77,20 +94,20 @@ def headlines_text(ran: Ran | None, plan: StudyPlan, about: About | None = None)
 
 def terminal_report(
     plan: StudyPlan,
-    results: Results | Ran | None = None,
+    results: Results | RunSummary | None = None,
     *,
     title: str = "A differential-privacy study",
     about: About | None = None,
 ) -> Group:
-    """Return a plan, and what its run did, as a rich renderable (see `markdown_report`)."""
+    """Return a plan and the facts of its run as a rich renderable (see `markdown_report`)."""
     from rich.console import Group
 
-    ran, about = told_of(results, about)
-    return Group(*_parts(plan, ran, title, about))
+    run, about = summarize(results, about)
+    return Group(*_parts(plan, run, title, about))
 
 
 def terminal_text(
-    plan: StudyPlan, results: Results | Ran | None = None, *, title: str, about: About | None = None
+    plan: StudyPlan, results: Results | RunSummary | None = None, *, title: str, about: About | None = None
 ) -> str:
     """Return the same as plain text."""
     import io
@@ -101,90 +118,109 @@ def terminal_text(
     Console(file=stream, highlight=False, width=WIDTH).print(
         terminal_report(plan, results, title=title, about=about), soft_wrap=True
     )
-    return stream.getvalue()
+    return printable_lines(stream.getvalue())
 
 
-def _parts(plan: StudyPlan, ran: Ran | None, title: str, about: About) -> Iterator[RenderableType]:
+def _parts(plan: StudyPlan, run: RunSummary | None, title: str, about: About) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    yield Text(title, style="bold")
-    yield headlines_text(ran, plan, about)
+    yield Text(printable(title), style="bold")
+    yield headlines_text(run, plan, about)
     yield Text(brief(plan))
-    yield heading("What is published")
-    yield _published(plan)
-    yield heading("What somebody could learn about one person")
-    yield _learned(plan)
-    yield heading("Who is protected, and what this is about")
-    yield facts_table((*public_facts(plan), *verdict_facts(plan, about)))
-    if ran is not None:
-        for name, text in ran.texts.items():
-            yield heading(f"Result: {name}")
-            yield Text(text, no_wrap=True, overflow="ignore")
-    yield heading("Plan")
-    yield Fitted(lambda width: plan_tree(plan, width))
-    yield heading("Steps")
-    yield _steps(plan, ran)
-    assumptions = assumption_rows(plan)
-    if assumptions:
-        yield heading("Assumptions")
-        yield facts_table((name, f"needed by {who}; allowed by name: {allowed}") for name, who, allowed in assumptions)
-    yield heading("Findings")
-    yield findings_text(plan.check())
-    if ran is not None:
-        yield heading("Run")
-        yield facts_table(ran.facts(plan))
+    for section in report_sections(ReportSubject(PlanFacts(plan), run, about)):
+        yield heading(section.title)
+        for block in section.blocks:
+            yield from _block(block)
 
 
-def _published(plan: StudyPlan) -> RenderableType:
-    """Return each result in a few lines."""
+def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
+    """Yield a block, a few in lines that fit a narrow terminal and the others as plain blocks."""
+    from rich.text import Text
+
+    match block:
+        case blocks.Paragraph():
+            yield Fitted(lambda width: Text(fit_prose(block.text, width), style="dim" if block.aside else ""))
+        case blocks.Facts():
+            yield facts_table(block.rows)
+        case blocks.Text():
+            if block.title:
+                yield heading(printable(block.title))
+            yield Text(printable_lines(block.text), no_wrap=True, overflow="ignore")
+        case blocks.TableBlock():
+            yield _table(block)
+        case blocks.PlanDrawing():
+            yield Fitted(lambda width: _coloured_tree(block.tree, width))
+        case blocks.PublishedResults():
+            yield _published(block)
+        case blocks.LearnedShares():
+            yield Text(f"At most, from all results together: {learned_sentence(block.learned)}.")
+        case StepTable():
+            yield _steps(block)
+        case blocks.FindingList():
+            yield findings_text(one.finding for one in block.findings)
+        case _:
+            for plain in block.plain():
+                yield from _block(plain)
+
+
+def _table(table: blocks.TableBlock) -> RenderableType:
+    """Return the rows one below the other, each cell after its column's head, as columns may not fit side by side."""
     from rich.text import Text
 
     def made(width: int | None) -> Text:
-        lines: list[Text] = []
-        for row in result_rows(plan):
+        lines = [Text(fit_prose(table.caption, width), style="dim")] if table.caption else []
+        for name, *cells in table.rows:
+            told = "; ".join(f"{head} {text}" for head, text in zip(table.heads[1:], cells, strict=True))
+            lines.append(_head(name, f": {told}", width))
+        return Text("\n").join(lines)
+
+    return Fitted(made)
+
+
+def _published(block: blocks.PublishedResults) -> RenderableType:
+    """Return each result in a few lines, then the biases besides noise."""
+    from rich.text import Text
+
+    def made(width: int | None) -> Text:
+        lines = [Text(fit_prose(block.size, width))]
+        for row in block.rows:
             share = "" if row.share is None else f", {100 * row.share:.3g} % of all"
             lines.append(_head(row.name, f": {row.made_by}, {row.loss}{share}", width))
             reads = "any attribute" if row.reads is None else ", ".join(row.reads) or "no attribute: rows are counted"
             lines.append(Text(fit_prose(f"may read {reads}", width, INDENT), style="dim"))
             lines += [
-                Text(fit_prose(kind.line, width, INDENT), style="yellow" if kind.warning else "dim")
-                for kind in row.published
+                Text(fit_prose(bound_line(bound), width, INDENT), style="yellow" if bound.warning else "dim")
+                for bound in row.published
             ]
+            groups = [bound.group_text for bound in row.published if bound.by_group]
+            lines += [Text(fit_prose(text, width, INDENT), style="dim") for text in groups]
+        lines += [Text(fit_prose(f"besides noise: {bias} ({who})", width)) for who, bias in block.biases]
         return Text("\n").join(lines)
 
     return Fitted(made)
 
 
 def _head(name: str, text: str, width: int | None) -> Text:
-    """Return a name set off, and what is said of it."""
+    """Return a name set off, with its facts."""
     from rich.text import Text
 
-    head = Text(fit_prose(name + text, width))
+    head = Text(fit_prose(printable(name + text), width))
     head.stylize("bold", 0, len(name))
     head.highlight_regex(r"\b(epsilon|rho) [~0-9.e/-]+", "green")
     return head
 
 
-def _learned(plan: StudyPlan) -> RenderableType:
-    from rich.text import Text
-
-    total = plan.smallest_total()
-    return Text(f"At most, from all results together: {learned_sentence(learned(total, plan.relation, plan.unit))}.")
-
-
-def _steps(plan: StudyPlan, ran: Ran | None) -> RenderableType:
+def _steps(block: StepTable) -> RenderableType:
     """Return each step in a few lines, since eight columns do not fit beside each other."""
     from rich.text import Text
 
-    counts = {} if ran is None else ran.made(plan)
-
     def made(width: int | None) -> Text:
         lines: list[Text] = []
-        for row in step_rows(plan):
-            times = "" if ran is None else f", releases made: {counts.get(row.path, 0)}"
+        for row, released in block.in_order:
+            times = f", releases made: {released}" if block.ran else ""
             lines.append(_head(row.path, f": {row.query}, by {row.mechanism}, {row.loss}{times}", width))
             sides = "monotonic" if row.monotonic == "yes" else "two-sided"
-            assumed = "" if row.assumptions == NONE else f"; assumes {row.assumptions}"
+            assumed = f"; assumes {row.assumptions}" if row.assumes else ""
             said = (
                 f"sensitivity {row.sensitivity}, {sides} ({row.source})",
                 f"expected error: {row.expected}{assumed}",

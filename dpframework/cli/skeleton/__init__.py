@@ -1,4 +1,4 @@
-"""A plugin's first files: what `dpframework new` writes, and the tutorial explains."""
+"""A plugin's first files, written by `dpframework new` and explained in the tutorial."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROWS = "colour\n" + "green\n" * 300 + "red\n" * 20
 @final
 @attrs.frozen
 class Names:
-    """What a plugin and its parts are called.
+    """The names of a plugin and its parts.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Names:
 
 
 def _is_module(name: str) -> bool:
-    """Tell whether Python would import something of that name; a folder in the way is no module."""
+    """Tell whether Python would import something of that name. A folder in the way is no module."""
     try:
         found = importlib.util.find_spec(name)
     except (ImportError, ValueError):  # one that is loaded but says nothing of itself

@@ -1,4 +1,4 @@
-"""scikit-learn's classifiers on tables, and the patterns of its trees: columns are read back as literals."""
+"""scikit-learn's classifiers on tables, and the patterns of its trees. Not private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import And, Below, Description, Equals, Or
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.schema import Schema
-from dpframework.facts.shortening import otherwise
+from dpframework.facts.shortener import otherwise
 from dpframework.lab.evaluation.rows import columns_of, number_of_rows
 from dpframework.results.patterns import Pattern
 from dpframework.tables.table import Table
@@ -83,7 +83,7 @@ class Encoding:
         return columns
 
     def matrix(self, table: Table) -> NDArray[np.float64]:
-        """Return rows as numbers, shape (rows, columns): not private."""
+        """Return rows as numbers, shape (rows, columns). Not private."""
         rows = columns_of(table)
         columns = []
         for attribute, code in self.columns:
@@ -98,11 +98,11 @@ class Encoding:
         return np.stack(columns, axis=1)
 
     def classes(self, table: Table) -> NDArray[np.str_]:
-        """Return the class of each row, as text: not private."""
+        """Return the class of each row as text. Not private."""
         return np.array(table.schema[self.target].labels)[columns_of(table).codes(self.target)]
 
     def conjunction(self, intervals: Mapping[int, tuple[float, float]]) -> And:
-        """Return what holds for rows whose columns are in some intervals, each without its lower end."""
+        """Return the description of rows whose columns are in some intervals, each without its lower end."""
         columns = self.columns
         return And(part for k, ends in sorted(intervals.items()) for part in _within(*columns[k], *ends))
 
@@ -129,7 +129,7 @@ def _within(attribute: Attribute, code: int | None, low: float, high: float) -> 
 @final
 @attrs.frozen(eq=False)
 class Encoded:
-    """A fitted scikit-learn classifier that takes tables, and tells its patterns if it is a tree: not private.
+    """A fitted scikit-learn classifier that takes tables, and gives the patterns of a tree. Not private.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Encoded:
         return int(self._tree.max_depth)
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Return one pattern a leaf of a tree: its path -> its most common class.
+        """Return one pattern for each leaf of a tree, from its path to its most common class.
 
         Raises
         ------
@@ -209,7 +209,7 @@ class Encoded:
 def cart(
     table: Table, target: str, *, kind: str = "one-hot", max_depth: int = 12, min_share: float = 0.02, seed: int = 0
 ) -> Encoded:
-    """Learn a decision tree by scikit-learn's CART: not private.
+    """Learn a decision tree by scikit-learn's CART. Not private.
 
     Parameters
     ----------

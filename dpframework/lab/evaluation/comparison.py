@@ -37,7 +37,7 @@ def _p_text(p: float) -> str:
 @final
 @attrs.frozen
 class MannWhitney:
-    """Mann and Whitney's test that two samples come from one distribution: not private.
+    """Mann and Whitney's test that two samples come from one distribution. Not private.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def mann_whitney(one: ArrayLike, other: ArrayLike) -> MannWhitney:
 @final
 @attrs.frozen(eq=False)
 class Friedman:
-    """Friedman's test that several methods do equally well, and Nemenyi's of each two of them: not private.
+    """Friedman's test that several methods do equally well, with Nemenyi's test of each pair. Not private.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Friedman:
         return "\n".join([*lines, NOT_PRIVATE])
 
     def __repr__(self) -> str:
-        """Tell of what."""
+        """Name the compared methods."""
         return f"<Friedman test of {len(self.names)} methods, p = {_p_text(self.p_value)}: not private>"
 
 
@@ -226,7 +226,7 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
 @final
 @attrs.frozen
 class PageTrend:
-    """Page's test that figures grow along an order that was expected beforehand: not private.
+    """Page's test that figures grow along an order that was expected beforehand. Not private.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which measures move together as noise grows: Pearson's correlations (Fletcher and Islam 2015, section 6.2)."""
+"""Pearson's correlations of measures as noise grows (Fletcher and Islam 2015, section 6.2). Not private."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframework.lab.evaluation.trial import NOT_PRIVATE
 @final
 @attrs.frozen(eq=False)
 class Correlations:
-    """Pearson's correlation of each two measures: not private.
+    """Pearson's correlation of each two measures. Not private.
 
     Attributes
     ----------

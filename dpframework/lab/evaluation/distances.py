@@ -1,4 +1,4 @@
-"""How near learned distances are to others: their correlation, their difference, and their contexts' F-score.
+"""Compare distances with others by correlation, difference and the F-score of their contexts.
 
 Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction: correlation is taken over the
 upper triangle, without the zeros of the diagonal, which alone correlate. These are functions of matrices and of sets;
@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 
 
 def pearson(one: ArrayLike, other: ArrayLike) -> float:
-    """Return the correlation of two symmetric matrices' upper triangles: NaN for less than three values, 0 if constant.
+    """Return the correlation of two symmetric matrices' upper triangles, NaN below three values, 0 if one is constant.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def l1(one: ArrayLike, other: ArrayLike) -> float:
 
 
 def f_score(found: Collection[str], true: Collection[str]) -> float:
-    """Return the F-score of a context: the harmonic mean of precision and recall; NaN if both are empty.
+    """Return the F-score of a context, the harmonic mean of precision and recall, or NaN if both are empty.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
 
 
 def adjusted_for_chance(score: float, expected: float) -> float:
-    """Return (score - expected) / (1 - expected): 0 for what chance gives, 1 for the best (Hubert and Arabie 1985)."""
+    """Return (score - expected) / (1 - expected), 0 for chance and 1 for the best (Hubert and Arabie 1985)."""
     return (score - expected) / (1 - expected) if expected < 1 else 1.0
 
 

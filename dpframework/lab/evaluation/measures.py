@@ -1,4 +1,4 @@
-"""Measures of trials, by name: what an experiment reports of each run. None of them is private."""
+"""The measures that an experiment can report of its runs. None of them is private."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def seconds(trial: Trial) -> Mapping[str, float]:
 
 
 def tree(trial: Trial) -> Mapping[str, float]:
-    """Return the size of a tree: "leaves" and "depth"."""
+    """Return the size of a tree as "leaves" and "depth"."""
     model = _tree_of(trial, "leaves", "a tree")
     return {"leaves": float(model.leaves), "depth": float(model.depth)}
 
@@ -111,7 +111,7 @@ def _as_released(model: Any, table: Table) -> Retention:
 
 
 def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, float]:
-    """Return what redescriptions are truly worth (see `RedescriptionQuality.to_dict`).
+    """Return the true worth of redescriptions (see `RedescriptionQuality.to_dict`).
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def recovery(
     threshold: float = 0.8,
     keep: str | float = "all",
 ) -> Mapping[str, float]:
-    """Return how much of a non-private set of redescriptions was found: "recovered", "similarity" and "reference".
+    """Return the share of a non-private set of redescriptions that was found, its similarity and its size.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Noise on the rows, to see which measures notice it: the two kinds of the retention paper. Not private.
+"""The two kinds of noise on rows of the retention paper, to see which measures notice it. Not private.
 
 Source: Fletcher and Islam 2015, section 6.1: noise that flattens the distributions of attributes and of several
 attributes together, and noise that preserves those of attributes and most of several. Only these effects are known to
@@ -92,7 +92,7 @@ def distribution_preserving_noise(
 
 
 def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None, changed: _Change) -> Table:
-    """Choose the cells that are hit, and change them: of numeric attributes values, of others codes."""
+    """Choose some cells and change them, values of numeric attributes and codes of others."""
     if not 0 <= level <= 1:
         raise InputError(f"a level of noise must be from 0 to 1, not {level}")
     chosen = set(table.schema.names if attributes is None else table.schema.select(attributes).names)

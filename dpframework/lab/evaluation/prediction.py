@@ -1,4 +1,4 @@
-"""How well a model predicts classes: accuracy, F-measure and area under the ROC curve, by scikit-learn's metrics."""
+"""Accuracy, F-measure and area under the ROC curve of predicted classes, by scikit-learn's metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframework.tables.table import Table
 @final
 @attrs.frozen
 class Prediction:
-    """How well classes were predicted: not private.
+    """The quality of predicted classes. Not private.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Prediction:
 
 
 def prediction_of(model: Any, table: Table, target: str, *, positive: str | None = None) -> Prediction:
-    """Measure how well a model predicts the classes of a table: not private.
+    """Measure how well a model predicts the classes of a table. Not private.
 
     Parameters
     ----------

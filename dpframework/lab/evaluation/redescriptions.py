@@ -1,4 +1,4 @@
-"""How good redescriptions are, on the rows themselves: true supports, Jaccard indices and p-values. Not private.
+"""The quality of redescriptions by true supports, Jaccard indices and p-values. Not private.
 
 Sources of what is reported: Mihelčić and Miettinen 2023, tables 3 to 5 (share of p-values up to 0.01, median true
 Jaccard index, median error of the noisy one, their Spearman correlation), and Serenade's figures (quartiles).
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 def exact_counts(found: Iterable[Redescription], table: Table) -> list[Redescription]:
-    """Return redescriptions with exact counts, in the same order: not private.
+    """Return redescriptions with exact counts, in the same order. Not private.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def exact_counts(found: Iterable[Redescription], table: Table) -> list[Redescrip
 @final
 @attrs.frozen(eq=False)
 class RedescriptionQuality:
-    """What redescriptions are truly worth, one number a redescription: not private.
+    """The true worth of redescriptions, one number each. Not private.
 
     Attributes
     ----------
@@ -92,12 +92,12 @@ class RedescriptionQuality:
 
     @property
     def significant(self) -> float:
-        """The share with a p-value up to `SIGNIFICANT`; NaN without redescriptions."""
+        """The share with a p-value up to `SIGNIFICANT`, NaN without redescriptions."""
         return float(np.mean(self.p_values <= SIGNIFICANT)) if len(self.true) else math.nan
 
     @property
     def quartiles(self) -> tuple[float, float, float]:
-        """Of the true Jaccard indices: a quarter, the median, three quarters; NaN without redescriptions."""
+        """The quartiles of the true Jaccard indices, NaN without redescriptions."""
         if not len(self.true):
             return math.nan, math.nan, math.nan
         low, middle, high = np.quantile(self.true, [0.25, 0.5, 0.75])
@@ -105,12 +105,12 @@ class RedescriptionQuality:
 
     @property
     def error(self) -> float:
-        """The median difference of noisy and true Jaccard indices; NaN without redescriptions."""
+        """The median difference of noisy and true Jaccard indices, NaN without redescriptions."""
         return float(np.median(np.abs(self.noisy - self.true))) if len(self.true) else math.nan
 
     @property
     def spearman(self) -> float:
-        """Spearman's correlation of noisy and true Jaccard indices; NaN for less than three, or if all are alike."""
+        """Spearman's correlation of noisy and true Jaccard indices, NaN for fewer than three or for equal ones."""
         if len(self.true) < 3 or min(np.ptp(self.true), np.ptp(self.noisy)) == 0:
             return math.nan
         from scipy.stats import spearmanr
@@ -151,7 +151,7 @@ class RedescriptionQuality:
 
 
 def redescription_quality(found: Iterable[Redescription], table: Table) -> RedescriptionQuality:
-    """Say what redescriptions are worth on the rows that they were mined from: not private.
+    """Measure redescriptions on the rows that they were mined from. Not private.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def _useful(exact: Sequence[Redescription], table: Table) -> NDArray[np.bool_]:
 @final
 @attrs.frozen(eq=False)
 class Matching:
-    """For each redescription of a reference set, the one found that is nearest to it: not private.
+    """The nearest found redescription for each one of a reference set. Not private.
 
     Two redescriptions are as near as the Jaccard index of the rows that they hold for, whatever they say.
 
@@ -206,11 +206,11 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """The mean similarity; NaN without a reference."""
+        """The mean similarity, NaN without a reference."""
         return float(self.similarity.mean()) if len(self.similarity) else math.nan
 
     def recovered(self, threshold: float = 0.8) -> float:
-        """Return the share of the reference set that was found, up to a similarity; NaN without a reference."""
+        """Return the share of the reference set that was found up to a similarity, NaN without a reference."""
         return float(np.mean(self.similarity >= threshold)) if len(self.similarity) else math.nan
 
     def __str__(self) -> str:
@@ -226,7 +226,7 @@ class Matching:
 
 
 def matched(found: Sequence[Redescription], reference: Sequence[Redescription], table: Table) -> Matching:
-    """Match redescriptions with a reference set, such as what a miner without privacy finds: not private.
+    """Match redescriptions with a reference set, such as the result of a miner without privacy. Not private.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pattern retention: how much of the patterns of a table is left in another one, made from it.
+"""Pattern retention, which says how much of a table's patterns is left in another table made from it.
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
 section 3. A pattern X -> y was found in a table D; M is what became of D. Three measures, none of which stands for
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def chi_squared_distance(p: ArrayLike, q: ArrayLike) -> Floats:
-    """Return the chi-squared histogram distance of distributions, half the sum of (p - q)**2 / (p + q): in [0, 1].
+    """Return half the sum of (p - q)**2 / (p + q) of two distributions, a number in [0, 1].
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def chi_squared_distance(p: ArrayLike, q: ArrayLike) -> Floats:
 @final
 @attrs.frozen(eq=False)
 class Retention:
-    """What is left of patterns: of each one, and on the whole. Not private.
+    """The retention of patterns, one by one and on the whole. Not private.
 
     Attributes
     ----------
@@ -92,23 +92,23 @@ class Retention:
 
     @property
     def label_distances(self) -> Floats:
-        """The chi-squared distance of each pattern's class distributions, shape (patterns,); NaN without rows."""
+        """The chi-squared distance of each pattern's class distributions, shape (patterns,), NaN without rows."""
         return chi_squared_distance(self.original, self.modified)
 
     @property
     def psd(self) -> float:
-        """Pattern support distance: the weighted mean of `support_distances`."""
+        """Pattern support distance, the weighted mean of `support_distances`."""
         return _mean(self.support_distances, self.weights)
 
     @property
     def pld(self) -> float:
-        """Pattern label distance: the weighted mean of `label_distances`, without patterns that have none."""
+        """Pattern label distance, the weighted mean of `label_distances` over patterns that have one."""
         known = ~np.isnan(self.label_distances)
         return _mean(self.label_distances[known], self.weights[known])
 
     @property
     def accuracy(self) -> float:
-        """Pattern accuracy: the share of the patterns' predictions that hold in M."""
+        """Pattern accuracy, the share of the patterns' predictions that hold in M."""
         return self._accuracy(self.modified)
 
     @property
@@ -153,7 +153,7 @@ def _mean(values: Floats, weights: Floats) -> float:
 
 
 def class_counts(patterns: Iterable[Pattern], table: Table) -> Floats:
-    """Return how many rows of each class each pattern covers, shape (patterns, classes): not private.
+    """Return how many rows of each class each pattern covers, shape (patterns, classes). Not private.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def class_counts(patterns: Iterable[Pattern], table: Table) -> Floats:
 
 
 def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) -> Retention:
-    """Measure what is left of patterns of one table in another of the same schema: not private.
+    """Measure the retention of one table's patterns in another table of the same schema. Not private.
 
     Parameters
     ----------

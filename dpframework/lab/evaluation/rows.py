@@ -1,4 +1,4 @@
-"""Rows of a table that may be read freely: some of them as a table, folds, and columns to evaluate descriptions on."""
+"""Parts, folds and columns of a table that may be read freely."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dpframework.tables.table import Table
 
 
 def columns_of(table: Table) -> Block:
-    """Return all rows as what descriptions are evaluated on: not private."""
+    """Return all rows as columns for evaluating descriptions. Not private."""
     (block,) = InMemory().load(table)
     return block
 
 
 def number_of_rows(table: Table) -> int:
-    """Return the number of rows: not private."""
+    """Return the number of rows. Not private."""
     return table.rows
 
 
 def select_rows(table: Table, rows: ArrayLike) -> Table:
-    """Return some rows as a table of their own; a public row count in its schema becomes theirs.
+    """Return some rows as a table of their own, with their number as the public row count if there was one.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Tabl
 
 
 def fold_positions(rows: int, number: int, seed: int) -> list[NDArray[np.int64]]:
-    """Return the positions of each fold's rows, in random order; the first folds are one row larger than the last."""
+    """Return the positions of each fold's rows, in random order. The first folds are one row larger than the last."""
     return np.array_split(np.random.default_rng(seed).permutation(rows), number)
 
 

@@ -1,4 +1,4 @@
-"""A trial: one run of a method on one data set, with the truth beside it. Measures of it are not private."""
+"""A trial, which is one run of a method on one data set with the truth beside it. Measures of it are not private."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _fixed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False, repr=False)
 class Trial:
-    """One run of a method on one data set, with the truth beside it: not private, whatever the method is.
+    """One run of a method on one data set with the truth beside it. Not private, whatever the method is.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Trial:
     seconds: float = math.nan
 
     def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
-        """Pickle as the parts: a read-only view of a dictionary cannot be pickled."""
+        """Pickle as the parts, since a read-only view of a dictionary cannot be pickled."""
         return Trial, (self.result, self.table, self.held_out, dict(self.parameters), self.seconds)
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ _KNOWN: weakref.WeakKeyDictionary[Table, dict[Any, Any]] = weakref.WeakKeyDictio
 
 
 def known_of(table: Table, key: Any, find: Callable[[], Any]) -> Any:
-    """Return what `find` returns, called once for a table and a key: the truth that many trials are compared with."""
+    """Return the result of `find`, called once for a table and a key, since many trials need the same truth."""
     known = _KNOWN.setdefault(table, {})
     if key not in known:
         known[key] = find()
@@ -66,7 +66,7 @@ def known_of(table: Table, key: Any, find: Callable[[], Any]) -> Any:
 
 
 class Measure(Protocol):
-    """A function of a trial, with settings by name, that says how good the result is: not private."""
+    """A function of a trial, with settings by name, that measures the result. Not private."""
 
     def __call__(self, trial: Trial, /, *args: Any, **settings: Any) -> Mapping[str, float]:
-        """Return numbers by name; NaN where there is nothing to measure, such as no redescription."""
+        """Return numbers by name, NaN where there is nothing to measure, such as no redescription."""

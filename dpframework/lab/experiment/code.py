@@ -1,4 +1,4 @@
-"""Functions that an experiment file names: of a Python file beside it, or of an installed module."""
+"""Functions that an experiment file names, in a Python file beside it or in an installed module."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Code:
 
 @functools.cache
 def _module_of_file(path: Path, digest: str) -> Any:
-    """Run a Python file as a module; again only if it has changed."""
+    """Run a Python file as a module, and run it again only if it has changed."""
     name = f"dpframework_experiment_{digest[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -106,7 +106,7 @@ def _module(name: str) -> Any:
 
 
 def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[str, Any], what: str) -> None:
-    """Refuse settings that a function does not take: before hours of work, not in each cell.
+    """Refuse settings that a function does not take, before hours of work and not in each cell.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Experiment files: read strictly, without data and without running anything."""
+"""Read experiment files strictly, without data and without running anything."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_text, resolved_path
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code
-from dpframework.lab.experiment.grid import RESERVED, DataSet, Experiment, MeasureUse, Method, Summary, canonical
+from dpframework.lab.experiment.grid import RESERVED, Experiment, MeasureUse, Method, NamedTables, Summary, canonical
 from dpframework.plan.nodes import NAME_CHARACTER
-from dpframework.study.data import DATA_KEYS, Data, require_views
+from dpframework.study.data import EXPERIMENT_KEYS, Data, require_views
 from dpframework.study.registry import registry
 
 _KEYS = ("title", "seed", "repetitions", "folds", "epsilon", "relation", "delta", "allow", "unit", "rows_per_unit")
@@ -39,7 +39,7 @@ _SCALES = ("linear", "log")
 
 
 def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = None) -> Experiment:
-    """Read an experiment file; data files need not exist, and nothing of the grid is run.
+    """Read an experiment file. Data files need not exist, and no cell of the grid is run.
 
     Parameters
     ----------
@@ -159,18 +159,18 @@ def _listed(form: Mapping[str, Any], kind: str) -> Sequence[Mapping[str, Any]]:
     return parts
 
 
-def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) -> DataSet:
-    refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS, *DATA_KEYS), f"{where}unknown key")
+def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) -> NamedTables:
+    refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS, *EXPERIMENT_KEYS), f"{where}unknown key")
     name, values = form["name"], _table(form, "values", where)
     if "generator" in form:
         refuse_unknown(form, ("name", "values", *_GENERATOR_KEYS), f"{where}with a generator, there can be no key")
         generator = Code(required_text(form, "generator", where), folder)
         params, grid = _parameters(form, where)
-        return DataSet(name, generator=generator, params=params, grid=grid, values=values)
-    refuse_unknown(form, ("name", "values", *DATA_KEYS), f"{where}without a generator, there can be no key")
-    place = {key: value for key, value in form.items() if key in DATA_KEYS}
+        return NamedTables(name, generator=generator, params=params, grid=grid, values=values)
+    refuse_unknown(form, ("name", "values", *EXPERIMENT_KEYS), f"{where}without a generator, there can be no key")
+    place = {key: value for key, value in form.items() if key in EXPERIMENT_KEYS}
     with begun_with(where):
-        data = Data.from_form(place, folder, where)
+        data = Data.from_form(place, folder, where, unrestricted=True)
         if data.out_of_domain is None:  # rows are no secret here, and being stopped is better than a wrong table
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = read_schema(resolved_path(required_text(form, "schema", where), folder))
@@ -178,7 +178,7 @@ def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) 
         if data.two_views:
             require_views(schema, where)
             unit.require_joined_by(data.id)
-    return DataSet(name, data=data, schema=schema, values=values)
+    return NamedTables(name, data=data, schema=schema, values=values)
 
 
 def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[str]) -> Method:
@@ -204,7 +204,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
 
 
 def _require_step_name(name: str, where: str) -> None:
-    """Refuse a name that a plan cannot hold: a miner is a step of one, under its method's name."""
+    """Refuse a name that no plan can hold, since a method's name is the name of its step."""
     wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
     if wrong is not None:
         raise InputError(
@@ -292,7 +292,7 @@ def _wanted(key: str, value: Any, where: str) -> list[Any]:
 
 
 def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
-    """Return the epsilons, exact; none if there is no such key."""
+    """Return the exact epsilons, or none if there is no such key."""
     if "epsilon" not in form:
         return ()
     given = form["epsilon"] if isinstance(form["epsilon"], list) else [form["epsilon"]]
@@ -334,7 +334,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ..
 
 
 def _among(form: Mapping[str, Any], key: str, where: str, known: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of some of the parts of the experiment; None, for all, if there is no such key."""
+    """Return the names of some parts of the experiment, or None, for all, if there is no such key."""
     names = _texts(form, key, where)
     for name in names:
         if name not in known:

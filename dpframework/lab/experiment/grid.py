@@ -1,4 +1,4 @@
-"""The grid of an experiment: data sets, methods and measures, and one cell for each combination.
+"""The grid of an experiment, with its data sets, methods and measures and one cell for each combination.
 
 A cell is known by its coordinates alone, and its seed is a hash of them: what it finds does not depend on the other
 cells, on their order, or on which process computes it.
@@ -45,7 +45,7 @@ def seed_of(*parts: Any) -> int:
 
 
 def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the fixed parameters with every combination of those of a grid, the last key varying fastest.
+    """Yield the fixed parameters with every combination from a grid, the last key varying fastest.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -
 
 
 def filled(form: Any, values: Mapping[str, Any], where: str) -> Any:
-    """Replace each `{name}` in the texts of a parameter by what it stands for on a data set.
+    """Replace each `{name}` in the texts of a parameter by its value on a data set.
 
     A text that is nothing but one placeholder becomes the value itself, of whatever type.
 
@@ -89,8 +89,8 @@ def filled(form: Any, values: Mapping[str, Any], where: str) -> Any:
 
 @final
 @attrs.frozen
-class DataSet:
-    """Tables under one name: that of a file, or those of a generator.
+class NamedTables:
+    """Tables under one name, from a file or from a generator.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class DataSet:
 @final
 @attrs.frozen
 class Method:
-    """What is compared: a miner, or a function that mines without dpframework.
+    """A method of the comparison, either a miner or a function that mines without dpframework.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Summary:
 @final
 @attrs.frozen
 class Cell:
-    """One run of one method: its coordinates.
+    """One run of one method, with its coordinates.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ class Cell:
 @final
 @attrs.frozen
 class Experiment:
-    """What an experiment file says.
+    """The contents of an experiment file.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ class Experiment:
     delta: Fraction
     allow: tuple[str, ...]
     unit: PrivacyUnit
-    data: tuple[DataSet, ...]
+    data: tuple[NamedTables, ...]
     methods: tuple[Method, ...]
     measures: tuple[MeasureUse, ...]
     summaries: tuple[Summary, ...]
@@ -315,7 +315,7 @@ class Experiment:
         """The summaries that are plots."""
         return tuple(summary for summary in self.summaries if summary.kind == "plot")
 
-    def data_set(self, name: str) -> DataSet:
+    def data_set(self, name: str) -> NamedTables:
         """Return the data set of that name."""
         return next(data for data in self.data if data.name == name)
 
@@ -324,7 +324,7 @@ class Experiment:
         return next(method for method in self.methods if method.name == name)
 
     def cells(self) -> Iterator[Cell]:
-        """Yield every cell, in the order of the file; repetitions and folds vary fastest."""
+        """Yield every cell in the order of the file, repetitions and folds varying fastest."""
         for data in self.data:
             for data_params in combinations(data.params, data.grid):
                 values = {**data.values, **data_params}
@@ -348,12 +348,12 @@ class Experiment:
         return ((repetition, fold) for repetition in range(1, repetitions + 1) for fold in folds)
 
     def grid_names(self) -> tuple[str, ...]:
-        """Return the names of the parameters that vary, those of data first: each is a coordinate."""
+        """Return the names of the coordinates, the parameters that vary, data first."""
         grids = [*(data.grid for data in self.data), *(method.grid for method in self.methods)]
         return tuple(dict.fromkeys(key for grid in grids for key in grid))
 
     def coordinates(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's coordinates by the names of the results' columns; one that it does not have is None."""
+        """Return a cell's coordinates by the names of the results' columns, None for one that it lacks."""
         data, method = self.data_set(cell.data), self.method(cell.method)
         varied = {key: cell.params[key] for key in method.grid} | {key: cell.data_params[key] for key in data.grid}
         return {
@@ -366,7 +366,7 @@ class Experiment:
         }
 
     def seed_for(self, cell: Cell) -> int:
-        """Return the seed of a cell's method: 128 bits of the experiment's seed and the cell's coordinates."""
+        """Return the seed of a cell's method, 128 bits from the experiment's seed and the cell's coordinates."""
         return seed_of(self.seed, cell.to_dict())
 
     def shared_seed(self, cell: Cell, what: str) -> int:

@@ -1,4 +1,4 @@
-"""Groups of an experiment's cells: those that a table or plot does not tell apart, described."""
+"""Groups of cells that a table or plot shows as one, with the spread of their values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
 
 
 def _described(sample: Mapping[int, Sequence[float]]) -> Spread | None:
-    """Describe the values of repetitions, the folds of each averaged; NaN, where nothing was to measure, left out."""
+    """Describe the values of repetitions, with folds averaged and NaN (nothing to measure) left out."""
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
     # Folds share training rows: taken for a sample of repetitions they would make its interval too narrow (Bengio and
     # Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).

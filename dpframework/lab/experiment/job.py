@@ -1,4 +1,4 @@
-"""A job: all that one process needs to compute one cell, and what comes of it."""
+"""A job holds all that one process needs to compute one cell, and yields its outcome."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from dpframework.tables.table import Table
 
 @final
 @attrs.frozen
-class Terms:
-    """What a private run is held to, besides its epsilon."""
+class RunTerms:
+    """The relation, unit and assumptions of a private run."""
 
     relation: Relation
     delta: Fraction
@@ -41,10 +41,10 @@ class MinerRun:
 
     name: str
     miner: str
-    terms: Terms
+    terms: RunTerms
 
     def study(self, schema: Schema, cell: Cell) -> Study:
-        """Return the study; raise InputError if the miner cannot be planned."""
+        """Return the study, or raise InputError if the miner cannot be planned."""
         assert cell.epsilon is not None
         terms = self.terms
         study = Study(
@@ -73,7 +73,7 @@ class BaselineRun:
     code: Code
 
     def run(self, table: Table, cell: Cell, seed: int) -> Any:
-        """Return the function's result; its seed has 32 bits, as scikit-learn wants them."""
+        """Return the function's result. Its seed has 32 bits, as scikit-learn expects."""
         budget = {} if cell.epsilon is None else {"epsilon": float(cell.epsilon)}
         return self.code.load()(table, seed=seed >> 96, **budget, **cell.params)
 
@@ -81,7 +81,7 @@ class BaselineRun:
 @final
 @attrs.frozen
 class Measuring:
-    """A measure to take of a cell, its parameters those of the data set."""
+    """A measure to take of a cell, with the parameters of its data set filled in."""
 
     measure: str | Code
     name: str | None
@@ -186,15 +186,15 @@ class Finished:
 
 @final
 @attrs.frozen
-class Failed:
-    """A cell that could not be computed, and why: one sentence. It quotes freely, since nothing here is private."""
+class FailedCell:
+    """A cell that could not be computed, with a one-sentence reason that may quote, since nothing here is private."""
 
     cell: Cell
     reason: str
 
 
-def compute(job: Job) -> Finished | Failed:
-    """Run the method on the table and measure its result; whatever fails is the outcome of this cell only.
+def compute(job: Job) -> Finished | FailedCell:
+    """Run the method on the table and measure its result. Any failure is the outcome of this cell only.
 
     Raises
     ------
@@ -222,12 +222,12 @@ def compute(job: Job) -> Finished | Failed:
     except Exception as error:
         if isinstance(error, RunStopped) and error.interrupted:
             raise KeyboardInterrupt from None
-        return Failed(job.cell, _reason(error))
+        return FailedCell(job.cell, _reason(error))
     return Finished(job.cell, job.key, values, seconds)
 
 
 def _reason(error: Exception) -> str:
-    """Say in one sentence what failed: a run that stopped says so by its cause."""
+    """Describe the failure in one sentence. A run that stopped gives its cause."""
     if isinstance(error, DPFrameworkError) and error.__cause__ is None:
         return first_line(error)
     cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error

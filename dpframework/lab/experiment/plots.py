@@ -1,4 +1,4 @@
-"""Plots of an experiment with matplotlib: a panel a group of columns, a line a method, a band of confidence."""
+"""Plots of an experiment, with a panel for each group of columns, a line for each method and confidence bands."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from dpframework.lab.experiment.grid import Summary, canonical
 from dpframework.lab.experiment.groups import Described
 from dpframework.lab.experiment.results import text_of
+from dpframework.results.result import without_math
 
 ACROSS = 3
 """Most panels beside each other."""
@@ -64,11 +65,11 @@ def png(summary: Summary, groups: Sequence[Described]) -> bytes:
         title_fontsize=8,
         frameon=False,
     )
-    return _small(figure)
+    return _small(without_math(figure))
 
 
 def _small(figure: Any) -> bytes:
-    """Return a figure as a PNG file of 256 colours, a fourth of its size otherwise; the eye sees no difference."""
+    """Return a figure as a PNG file of 256 colours. It is four times smaller, and looks the same."""
     from PIL import Image  # matplotlib requires it
 
     drawn = io.BytesIO()
@@ -91,7 +92,7 @@ def _by(groups: Sequence[Described], keys: Sequence[str]) -> dict[str, list[Desc
 
 
 def _panels(groups: Sequence[Described], keys: Sequence[str]) -> list[list[Described]]:
-    """Return each panel's groups, its own first; what lacks a coordinate of the panels stands in all of them."""
+    """Return each panel's groups, its own first. Groups without a coordinate of the panels stand in all of them."""
     found = _by(groups, keys)
     own = {at: members for at, members in found.items() if all(members[0].coordinates[k] is not None for k in keys)}
     if not own:
@@ -105,7 +106,7 @@ def _fits(group: Described, panel: Described, keys: Sequence[str]) -> bool:
 
 
 def _label(group: Described, keys: Sequence[str]) -> str:
-    """Name a line or panel; coordinates that it does not have are left out."""
+    """Name a line or panel by the coordinates that it has."""
     values = {key: group.coordinates[key] for key in keys if group.coordinates[key] is not None}
     return ", ".join(text_of(v) if key in ("data", "method") else f"{key} {text_of(v)}" for key, v in values.items())
 
@@ -113,7 +114,7 @@ def _label(group: Described, keys: Sequence[str]) -> str:
 def _draw(
     axis: Any, summary: Summary, groups: Sequence[Described], styles: Mapping[str, int], handles: dict[str, Any]
 ) -> None:
-    """Draw the lines of one panel; what has no place on the horizontal axis becomes a level across it."""
+    """Draw the lines of one panel. A value without a place on the horizontal axis becomes a level across it."""
     assert summary.x is not None
     places = [group.coordinates[summary.x] for group in groups if group.coordinates[summary.x] is not None]
     names = list(dict.fromkeys(map(text_of, places)))

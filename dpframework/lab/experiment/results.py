@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.outputs import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Experiment, canonical
 from dpframework.lab.experiment.job import Finished
 
@@ -43,7 +44,7 @@ def results_frame(experiment: Experiment, finished: Iterable[Finished]) -> pl.Da
 
 
 def _parameter(values: list[Any]) -> pl.Series:
-    """Return a parameter's values as numbers where all are, else as texts; what is neither, as JSON."""
+    """Return a parameter's values as numbers if all are, else as texts or JSON."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pl.Series(values, dtype=pl.Boolean)
@@ -70,4 +71,4 @@ def write_results(folder: Path, frame: pl.DataFrame) -> None:
     for name, part in (("results", frame.drop("seconds")), ("times", frame.select("cell", "seconds"))):
         buffer = io.BytesIO()
         part.write_parquet(buffer)
-        write_whole(folder / f"{name}.parquet", buffer.getvalue())
+        write_whole(folder / f"{name}.parquet", buffer.getvalue(), IN_OWN_FOLDER)

@@ -1,4 +1,4 @@
-"""How measured values spread: means and medians with confidence intervals, and quartiles."""
+"""The spread of measured values, as means and medians with confidence intervals, and quartiles."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Spread:
 
 
 def half_width(n: int, sd: float) -> float:
-    """Return half the width of Student's interval of a mean of n values; NaN for one value.
+    """Return half the width of Student's interval of a mean of n values, or NaN for one value.
 
     Student, "The probable error of a mean", Biometrika 6 (1908).
     """
@@ -93,7 +93,7 @@ def half_width(n: int, sd: float) -> float:
 
 
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """Return the narrowest symmetric interval between order statistics that covers the median; NaN if none does.
+    """Return the narrowest symmetric interval of order statistics that covers the median, or NaN if none does.
 
     The k-th smallest value exceeds the median with probability P(B < k) at most, B binomial with n trials of 1/2
     (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1).

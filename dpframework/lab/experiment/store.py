@@ -1,4 +1,4 @@
-"""The folder of an experiment: one JSON file a finished cell, written whole, and a lock while it is worked on."""
+"""The folder of an experiment, with one JSON file for each finished cell and a lock while it runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.json_text import parsed_json
+from dpframework.facts.outputs import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Cell
 from dpframework.lab.experiment.job import Finished
 from dpframework.ledger.sqlite import connect, meaning
@@ -42,7 +44,7 @@ def opened(folder: Path) -> Iterator[Store]:
 
 
 def _locked(lock: Path) -> sqlite3.Connection:
-    """Return what holds the lock until it is closed: SQLite's, which the system drops if the process is killed."""
+    """Return SQLite's lock, held until it is closed, which the system drops if the process is killed."""
     try:
         connection = connect(lock, create=True, patience=0)
         connection.execute("BEGIN EXCLUSIVE")
@@ -63,12 +65,15 @@ def require_ours(folder: Path) -> None:
     InputError
         If it is a file, or holds other files.
     """
+    if folder.is_symlink():
+        raise InputError(f"{folder}: is a symbolic link; give the name of the folder that you mean")
     if not folder.exists():
         return
     if not folder.is_dir():
         raise InputError(f"{folder}: is a file; the results of an experiment need a folder")
     held = sorted(entry.name for entry in folder.iterdir())
-    if held and CELLS not in held:
+    begun = held == [CELLS]  # a run was killed before it took the lock
+    if held and not begun and not {CELLS, LOCK} <= set(held):
         raise InputError(f"{folder}: holds other files, such as '{held[0]}'; give a new folder with --out")
 
 
@@ -82,7 +87,7 @@ class Store:
         return self.folder / CELLS / f"{key}.json"
 
     def keep(self, finished: Finished, seed: int) -> None:
-        """Write a finished cell; it is on the disk when this returns.
+        """Write a finished cell. It is on the disk when this returns.
 
         Raises
         ------
@@ -97,24 +102,24 @@ class Store:
             "values": {name: _written(value) for name, value in finished.values.items()},
             "seconds": finished.seconds,
         }
-        write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n")
+        write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n", IN_OWN_FOLDER)
 
     def finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, Finished]:
-        """Return those of these cells that are finished, by key; a file that is not whole counts as none."""
+        """Return the finished ones of these cells by key. A file that is not whole does not count."""
         found = {}
         for key, cell in cells:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                form = json.loads(self._path(key).read_text(encoding="utf-8"))
+                form = parsed_json(self._path(key).read_text(encoding="utf-8"))
                 values = {str(name): float(value) for name, value in form["values"].items()}
                 found[key] = Finished(cell, key, values, float(form["seconds"]))
         return found
 
     def sweep(self) -> None:
-        """Remove what a killed process was writing."""
+        """Remove files that a killed process left unfinished."""
         for part in (*self.folder.glob(".*.part"), *(self.folder / CELLS).glob(".*.part")):
             part.unlink(missing_ok=True)
 
 
 def _written(value: float) -> Any:
-    """Return a number as JSON has it; NaN and infinities, which it lacks, as texts."""
+    """Return a number for JSON, with NaN and infinities as texts, since JSON has none."""
     return value if math.isfinite(value) else str(value)

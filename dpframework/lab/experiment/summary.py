@@ -1,9 +1,7 @@
-"""Summaries of an experiment: tables in Markdown and CSV, plots, and the page that shows them."""
+"""Summaries of an experiment as tables in Markdown and CSV, plots, and the page that shows them."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +9,14 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts import output_text
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
+from dpframework.facts.outputs import IN_OWN_FOLDER
+from dpframework.facts.printable import printable
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
 from dpframework.lab.experiment.groups import SECONDS, Described, groups_of
-from dpframework.lab.experiment.job import Failed, Finished
+from dpframework.lab.experiment.job import FailedCell, Finished
 from dpframework.lab.experiment.plots import png
 from dpframework.lab.experiment.results import results_frame, text_of, write_results
 from dpframework.lab.experiment.spread import Spread
@@ -30,7 +31,7 @@ NOT_PRIVATE = (
 @final
 @attrs.frozen
 class Report:
-    """The summaries of what is finished.
+    """The summaries of the finished cells.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class Report:
     tables
         Each table as text, by its name.
     files
-        What was written, by name.
+        What was output_text, by name.
     """
 
     groups: Mapping[tuple[str, str], tuple[Described, ...]]
@@ -47,13 +48,15 @@ class Report:
     files: tuple[str, ...]
 
 
-def summarised(experiment: Experiment, finished: Sequence[Finished], failed: Sequence[Failed], folder: Path) -> Report:
-    """Write the results and summaries of what is finished into a folder.
+def summarise(
+    experiment: Experiment, finished: Sequence[Finished], failed: Sequence[FailedCell], folder: Path
+) -> Report:
+    """Write the results and summaries of the finished cells into a folder.
 
     Raises
     ------
     InputError
-        If a file cannot be written, or a summary shows a value that no measure gave; the results are written then.
+        If a file cannot be output_text, or a summary shows a value that no measure gave; the results are written then.
     """
     write_results(folder, results_frame(experiment, finished))
     if finished and not failed:  # a cell that failed may have had the value, and is told
@@ -65,13 +68,13 @@ def summarised(experiment: Experiment, finished: Sequence[Finished], failed: Seq
         found = groups[summary.kind, summary.name]
         tables[summary.name] = markdown_table(summary, found)
         files.append(f"table-{summary.name}.csv")
-        write_whole(folder / files[-1], csv_text(summary, found))
+        write_whole(folder / files[-1], csv_text(summary, found), IN_OWN_FOLDER)
     for summary in experiment.plots:
         files.append(f"plot-{summary.name}.png")
-        write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]))
+        write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]), IN_OWN_FOLDER)
     files.append("summary.md")
     page = _page(experiment, tables, len(finished), failed)
-    write_whole(folder / files[-1], page)
+    write_whole(folder / files[-1], page, IN_OWN_FOLDER)
     return Report(groups, tables, tuple(files))
 
 
@@ -89,12 +92,10 @@ def _require_measured(experiment: Experiment, finished: Iterable[Finished]) -> N
 
 def csv_text(summary: Summary, groups: Sequence[Described]) -> str:
     """Return a table's groups as CSV, a line each with every statistic."""
-    text = io.StringIO()
     names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(group.to_dict() for group in groups)
-    return text.getvalue()
+    forms = (group.to_dict() for group in groups)
+    text: str = output_text.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
+    return text
 
 
 def markdown_table(summary: Summary, groups: Sequence[Described]) -> str:
@@ -141,7 +142,7 @@ def shown(spread: Spread, statistic: str) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    escaped = [[printable(cell).replace("|", "\\|") for cell in line] for line in lines]
     widths = [max(len(line[k]) for line in escaped) for k in range(len(escaped[0]))]
     rule = ["-" * width for width in widths]
     laid = [escaped[0], rule, *escaped[1:]]
@@ -158,16 +159,16 @@ BESIDE = {
 
 
 def sample_note(experiment: Experiment) -> str:
-    """Say what the values of a group are."""
+    """Describe the values of a group."""
     if experiment.repetitions == 1:
         return "1 repetition" if experiment.folds is None else f"over the {experiment.folds} folds of 1 repetition"
     folds = "" if experiment.folds is None else f", each the average of {experiment.folds} folds"
     return f"over {experiment.repetitions} repetitions{folds}"
 
 
-def failures(failed: Iterable[Failed]) -> list[str]:
+def failures(failed: Iterable[FailedCell]) -> list[str]:
     """Return a line for each reason why cells failed, with how many did and which was the first."""
-    by_reason: dict[str, list[Failed]] = {}
+    by_reason: dict[str, list[FailedCell]] = {}
     for one in failed:
         by_reason.setdefault(one.reason, []).append(one)
     return [
@@ -176,19 +177,23 @@ def failures(failed: Iterable[Failed]) -> list[str]:
     ]
 
 
-def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, failed: Sequence[Failed]) -> str:
+def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, failed: Sequence[FailedCell]) -> str:
     total = finished + len(failed)
-    parts = [f"# {experiment.title}", NOT_PRIVATE]
+    parts = [f"# {printable(experiment.title)}", NOT_PRIVATE]
     parts.append(
-        f"From {experiment.source.name} with seed {experiment.seed}, {sample_note(experiment)}, "
+        f"From {printable(experiment.source.name)} with seed {experiment.seed}, {sample_note(experiment)}, "
         f"{experiment.relation} neighbours, dpframework {__version__}; {finished} of {total} cells."
     )
     for summary in experiment.tables:
-        parts += [f"## {summary.title}", f"{_named(summary)}: {BESIDE[summary.statistic]}.", tables[summary.name]]
+        parts += [
+            f"## {printable(summary.title)}",
+            f"{_named(summary)}: {BESIDE[summary.statistic]}.",
+            tables[summary.name],
+        ]
     for summary in experiment.plots:
-        parts += [f"## {summary.title}", f"![{summary.title}](plot-{summary.name}.png)"]
+        parts += [f"## {printable(summary.title)}", f"![{printable(summary.title)}](plot-{summary.name}.png)"]
     if failed:
-        parts += ["## Cells that failed", "\n".join(f"- {line}" for line in failures(failed))]
+        parts += ["## Cells that failed", "\n".join(f"- {printable(line)}" for line in failures(failed))]
     return "\n\n".join(parts) + "\n"
 
 

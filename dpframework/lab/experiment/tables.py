@@ -1,16 +1,16 @@
-"""The tables of an experiment: read from files or generated, once a process, and cut into folds."""
+"""The tables of an experiment, read from files or generated once in each process, and cut into folds."""
 
 from __future__ import annotations
 
 import abc
 import functools
-import json
 from typing import final
 
 import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, first_line
+from dpframework.facts.json_text import parsed_json
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
@@ -23,7 +23,7 @@ KEPT = 4  # tables that a process keeps: cells of one table are computed one aft
 
 @attrs.frozen
 class TableSource(abc.ABC):
-    """Where a table comes from; equal ones give the same rows."""
+    """The source of a table. Equal sources give the same rows."""
 
     @abc.abstractmethod
     def read(self) -> tuple[Table, Table | None]:
@@ -52,14 +52,14 @@ class FileTable(TableSource):
     key: bytes | None = None
 
     def read(self) -> tuple[Table, None]:
-        """Read the rows; raise as `Data.read` does."""
+        """Read the rows. Raise as `Data.read` does."""
         return self.data.read(self.schema, self.unit, self.key), None
 
 
 @final
 @attrs.frozen
 class GeneratedTable(TableSource):
-    """A table that a function makes, and perhaps others held out; `params` is JSON, so that equal ones are known."""
+    """A table that a function makes, with JSON `params` so that equal ones can be found."""
 
     generator: Code
     digest: str
@@ -67,7 +67,7 @@ class GeneratedTable(TableSource):
     seed: int
 
     def read(self) -> tuple[Table, Table | None]:
-        """Call the generator, which returns the rows, or a pair: the rows, and those held out.
+        """Call the generator, which returns the rows, or a pair of rows to use and rows held out.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class GeneratedTable(TableSource):
             If it fails, or returns something else.
         """
         try:
-            made = self.generator.load()(seed=self.seed, **json.loads(self.params))
+            made = self.generator.load()(seed=self.seed, **parsed_json(self.params))
         except InputError as error:
             raise InputError(f"generator '{self.generator}': {error}") from None
         except Exception as error:
@@ -91,14 +91,14 @@ class GeneratedTable(TableSource):
 
 @functools.lru_cache(maxsize=KEPT)
 def rows_of(source: TableSource) -> tuple[Table, Table | None]:
-    """Return a table, and rows that its generator holds out or None; this process keeps both for the next cell."""
+    """Return a table and the rows that its generator holds out, or None. Both are cached for the next cell."""
     return source.read()
 
 
 @final
 @attrs.frozen
 class Fold:
-    """One fold of a cross-validation, of rows; of whole units, where ids tell which rows are of one.
+    """One fold of a cross-validation, of rows or of whole units where ids name each row's unit.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Fold:
     seed: int
 
     def training_rows(self, rows: int) -> int:
-        """Return how many of so many rows are trained on: the first folds are one row larger than the last.
+        """Return the number of training rows. The first folds are one row larger than the last.
 
         Examples
         --------
@@ -125,7 +125,7 @@ class Fold:
         return rows - rows // self.folds - (self.fold <= rows % self.folds)
 
     def schema(self, schema: Schema) -> Schema:
-        """Return the schema of the training rows: a public row count is theirs. For evaluation only."""
+        """Return the schema of the training rows, with their number as the public row count. For evaluation only."""
         return schema if schema.rows is None else attrs.evolve(schema, rows=self.training_rows(schema.rows))
 
     def apply(self, table: Table) -> tuple[Table, Table]:

@@ -1,4 +1,4 @@
-"""What changed between two plans: in words, and as a merged tree to draw."""
+"""The changes between two plans, in words and as a merged tree to draw."""
 
 import lazy_loader
 

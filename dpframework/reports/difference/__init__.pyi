@@ -1,5 +1,5 @@
 from .base import Change as Change, Difference as Difference, Topic as Topic
-from .between import difference as difference
 from .marks import Mark as Mark
-from .merged import Merged as Merged
+from .merged_plans import Merged as Merged
+from .plan_changes import difference as difference
 from .sides import Side as Side

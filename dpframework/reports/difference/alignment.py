@@ -1,4 +1,4 @@
-"""Two plans laid side by side: which node of one is which node of the other.
+"""Two plans side by side, with the nodes of one paired with the nodes of the other.
 
 Nodes are paired by what they are called first, then by kind and likeness, and each node of both plans is in the merged
 tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
@@ -11,45 +11,49 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
-from dpframework.plan.nodes import Node, Post, Step, walk
-from dpframework.reports.difference.merged import Merged
-from dpframework.reports.difference.sides import PlacedPlan, is_composition, own_content
+from dpframework.accountant import AccountedPlan
+from dpframework.plan.kinds import kind_of, name_of
+from dpframework.plan.nodes import Node, Post, Step
+from dpframework.reports.difference.merged_plans import Merged
+from dpframework.reports.difference.sides import Side, own_content
 
 
-def aligned(before: PlacedPlan, after: PlacedPlan) -> Merged:
+def aligned(before: AccountedPlan, after: AccountedPlan) -> Merged:
     """Return the merged tree of two plans."""
-    merger, roots = _Merger(before, after), (before.plan.root, after.plan.root)
+    merger, roots = _Merger(before, after), (before.root, after.root)
     found, _ = merger.merge(roots[:1], roots[1:])
     return found[0] if len(found) == 1 else merger.pair(*roots)  # roots are each other's, whatever they are
 
 
 def _name(node: Node) -> str | None:
-    name: str | None = getattr(node, "name", None)
-    return name
+    return name_of(node) or None
+
+
+def _is_composition(node: Node) -> bool:
+    return not kind_of(node).leaf
 
 
 _Pairs: TypeAlias = "list[tuple[int, int]]"
 
 
 class _Merger:
-    """Pairs nodes level by level; facts about nodes are worked out once."""
+    """Pairs nodes level by level. Facts about nodes are worked out once."""
 
-    def __init__(self, before: PlacedPlan, after: PlacedPlan) -> None:
+    def __init__(self, before: AccountedPlan, after: AccountedPlan) -> None:
         self._plans = before, after
         self._contents: dict[int, str] = {}
         self._names: dict[int, frozenset[Hashable]] = {}
-        self._below: dict[int, tuple[Node, ...]] = {}
         self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[Merged], bool]] = {}
 
     def content(self, node: Node) -> str:
-        """Return the hash of a node's content with that of all below it."""
+        """Return the hash of a node's content with all nodes below it."""
         if id(node) not in self._contents:
             whole = "\n".join([own_content(node), *map(self.content, node.children)])
             self._contents[id(node)] = hashlib.sha256(whole.encode()).hexdigest()
         return self._contents[id(node)]
 
     def names(self, node: Node) -> frozenset[Hashable]:
-        """Return what is named below a node: kinds with names."""
+        """Return the kinds and names of the nodes with a name below a node."""
         if id(node) not in self._names:
             self._names[id(node)] = frozenset((type(n), _name(n)) for n in self.below(node) if _name(n) is not None)
         return self._names[id(node)]
@@ -64,14 +68,14 @@ class _Merger:
     ) -> Merged:
         old, new = self._plans
         return Merged(
-            None if before is None else old.side(before),
-            None if after is None else new.side(after),
+            None if before is None else Side(old.index.place(before), old),
+            None if after is None else Side(new.index.place(after), new),
             tuple(children),
             reordered,
         )
 
     def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Merged], bool]:
-        """Return the children of both sides merged, and whether those of both stand in another order.
+        """Return the merged children of both sides, and whether common children are in another order.
 
         A pair may be asked for many times, in search of what was put around it: merged trees are kept.
         """
@@ -84,7 +88,7 @@ class _Merger:
         table = _Table(before, after)
         table.same(self.content)
         table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
-        table.same(lambda node: _name(node) if is_composition(node) else None)
+        table.same(lambda node: _name(node) if _is_composition(node) else None)
         wrapped = self._wrap(table)
         table.like(self._same_kind)
         table.like(self._other_kind)
@@ -97,7 +101,7 @@ class _Merger:
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-self._size(one[2]), one[1], one[0])):
             others = table.left_after() if side == 0 else table.left_before()
-            if k not in table.left[side] or not is_composition(node):
+            if k not in table.left[side] or not _is_composition(node):
                 continue
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
             children: list[Merged] = []
@@ -121,16 +125,18 @@ class _Merger:
         return found
 
     def below(self, node: Node) -> tuple[Node, ...]:
-        """Return all nodes below a node."""
-        if id(node) not in self._below:
-            self._below[id(node)] = tuple(inner for child in node.children for inner in walk(child))
-        return self._below[id(node)]
+        """Return all nodes below a node of one of the plans."""
+        for plan in self._plans:
+            placed = plan.index.find(node)
+            if placed is not None:
+                return tuple(inner.node for inner in plan.index.below(placed))
+        raise KeyError(node)
 
     def _size(self, node: Node) -> int:
         return len(self.below(node))
 
     def _lies_in(self, node: Node, around: Node) -> bool:
-        """Tell whether `node` is found again among what `around` is composed of."""
+        """Tell whether `node` is found again among the parts of `around`."""
         if self._size(node) >= self._size(around):  # what takes in is larger: so no two can take in each other
             return False
         if any(self.content(inner) == self.content(node) for inner in self.below(around)):
@@ -142,8 +148,8 @@ class _Merger:
         )
 
     def _same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Say how alike two compositions of one kind are; one of a kind on each side are alike enough."""
-        if type(before) is not type(after) or not is_composition(before):
+        """Say how alike two compositions of one kind are. A single one on each side is alike enough."""
+        if type(before) is not type(after) or not _is_composition(before):
             return None
         if None not in (_name(before), _name(after)):
             return None  # they have names, which are not the same
@@ -152,7 +158,7 @@ class _Merger:
 
     def _other_kind(self, before: Node, after: Node, alone: bool) -> int | None:
         """Say how alike two compositions are, whatever their kinds."""
-        if not (is_composition(before) and is_composition(after)) or None not in (_name(before), _name(after)):
+        if not (_is_composition(before) and _is_composition(after)) or None not in (_name(before), _name(after)):
             return None
         return len(self.names(before) & self.names(after)) or None
 
@@ -160,7 +166,7 @@ class _Merger:
         """Accept two nodes that differ in their names and in little else."""
         match before, after:
             case Step(), Step():
-                return 0 if before.query.facts() == after.query.facts() else None
+                return 0 if before.facts == after.facts else None
             case Post(), Post():
                 return 0 if before.uses == after.uses else None
         if type(before) is type(after) and [*map(self.content, before.children)] == [
@@ -170,7 +176,7 @@ class _Merger:
         return None
 
     def _ordered(self, table: _Table, wrapped: list[tuple[int | None, int | None, Merged]]) -> list[Merged]:
-        """Put the merged children in order: a removed one where it was, before what was added there."""
+        """Put the merged children in order, a removed one at its place before nodes that were added there."""
         found: list[tuple[int | None, int | None, Merged]] = [
             (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
         ]
@@ -189,7 +195,7 @@ class _Merger:
 
 
 class _Table:
-    """The nodes of one level on both sides: which are paired, and which are left."""
+    """The nodes of one level on both sides, paired or left."""
 
     def __init__(self, before: Sequence[Node], after: Sequence[Node]) -> None:
         self.before, self.after = tuple(before), tuple(after)
@@ -203,7 +209,7 @@ class _Table:
         return [(j, self.after[j]) for j in sorted(self.left[1])]
 
     def same(self, key: Callable[[Node], Hashable]) -> None:
-        """Pair those with the same key, in order; None is no key."""
+        """Pair nodes with the same key, in order. None is no key."""
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for j, node in self.left_after():
             if key(node) is not None:
@@ -213,7 +219,7 @@ class _Table:
                 self._take(i, waiting[key(node)].pop(0))
 
     def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
-        """Pair the most alike first, then the closest; two with None are not paired.
+        """Pair the most alike first, then the closest. Two with None are not paired.
 
         Pairs that share a node never tie (i, j and i, k with |i-j| = |i-k| and i+j = i+k have j = k), so the outcome
         does not depend on which side is called before.

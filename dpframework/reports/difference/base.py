@@ -1,4 +1,4 @@
-"""What is said of two plans: changes in words, and the merged tree of their nodes."""
+"""Changes between two plans in words, and the merged tree of their nodes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import AccountedPlan
-from dpframework.reports.difference.merged import Merged
+from dpframework.reports.difference.merged_plans import Merged
 
 
 class Topic(enum.StrEnum):
-    """What a change is about, in the order of a report."""
+    """The topic of a change, in the order of a report."""
 
     TOTAL = "total"
     FINDINGS = "findings"
     BUDGET = "budget"
     RELATION = "relation"
     UNIT = "unit"
+    PLACES = "places"
     SCHEMA = "schema"
     MINERS = "miners"
     CODE = "code"
@@ -48,7 +49,7 @@ class Change:
 @final
 @attrs.frozen
 class Difference:
-    """What changed between two plans.
+    """The changes between two plans.
 
     Attributes
     ----------

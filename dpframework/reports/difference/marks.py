@@ -1,4 +1,4 @@
-"""Marks: which of two plans has a node. Drawings need them, also of one plan, and no more of a difference."""
+"""Marks, which tell drawings which of two plans has a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed in the nodes of a plan: a sentence a composition and a step."""
+"""The changes in the nodes of a plan, with a sentence for each composition and step."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from dpframework.plan.nodes import Step
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.difference.merged import Merged
-from dpframework.reports.difference.sides import Side, is_composition
-from dpframework.reports.difference.wording import loss_words, quoted, words
+from dpframework.reports.difference.merged_plans import Merged
+from dpframework.reports.difference.sides import Side
+from dpframework.reports.difference.words import loss_words, quoted, words
 
 
 def composition_changes(tree: Merged, within: Mark | None = None) -> Iterator[str]:
-    """Yield a sentence a changed composition; of one that is added or removed with those inside it, one for all."""
+    """Yield a sentence for each changed composition, one for all inside an added or removed one."""
     alone = _alone(tree)
     if _has_parts(tree):
         if alone is None:
@@ -40,7 +40,7 @@ def _alone(one: Merged) -> Mark | None:
 
 
 def _has_parts(one: Merged) -> bool:
-    return any(side is not None and is_composition(side.node) for side in (one.before, one.after))
+    return any(side is not None and not side.placed.kind.leaf for side in (one.before, one.after))
 
 
 def _changed_composition(one: Merged) -> Iterator[str]:
@@ -72,4 +72,4 @@ def _summary(side: Side) -> str:
         return "post-processing"
     loss = side.loss
     cost = "no valid claim" if loss is None else loss_words(loss) if loss.rho is None else f"rho {words(loss.rho)}"
-    return f"{side.node.query.facts().text}, {side.node.mechanism.name}, {cost}"
+    return f"{side.node.facts.text}, {side.node.mechanism.name}, {cost}"

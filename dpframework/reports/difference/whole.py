@@ -1,4 +1,4 @@
-"""What changed that concerns the whole plan: totals, findings, budget, relation, schema, assumptions."""
+"""Changes of the whole plan, in totals, findings, budget, relation, schema and assumptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
-from dpframework.reports.difference.wording import changed, from_to, loss_words, quoted
+from dpframework.reports.difference.words import changed, from_to, loss_words, quoted
 
 
 def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
@@ -78,7 +78,7 @@ def total_changes(before: AccountedPlan, after: AccountedPlan) -> Iterator[str]:
 
 
 def finding_changes(before: list[Finding], after: list[Finding]) -> Iterator[str]:
-    """Compare what the checks find, one code after another."""
+    """Compare the checks' findings, one code after another."""
     gone = [(f"gone: {finding}", finding) for finding in before if finding not in after]
     arrived = [(f"new: {finding}", finding) for finding in after if finding not in before]
     for text, _ in sorted([*gone, *arrived], key=lambda one: one[1].code):
@@ -118,8 +118,16 @@ def unit_changes(before: Plan, after: Plan) -> Iterator[str]:
         yield f"protects {from_to(before.unit, after.unit)}"
 
 
+def place_changes(before: Plan, after: Plan) -> Iterator[str]:
+    """Compare where the tables are, and where counts are evaluated."""
+    if before.data != after.data:
+        yield f"data {from_to(before.data, after.data)}"
+    if before.engine != after.engine:
+        yield f"engine {from_to(before.engine, after.engine)}"
+
+
 def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare the schemas: by attribute where both are known, else what plan files hold."""
+    """Compare the schemas, by attribute where both are known, else by the facts in plan files."""
     old, new = before.facts, after.facts
     if old.fingerprint != new.fingerprint:
         yield f"fingerprint from {old.fingerprint[:12]} to {new.fingerprint[:12]}"
@@ -168,7 +176,7 @@ def code_changes(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def assumption_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare what the claims assume, and who does."""
+    """Compare the claims' assumptions and the steps that need them."""
     old, new = before.assumptions, after.assumptions
     for name in dict.fromkeys((*old, *new)):
         if name not in old:

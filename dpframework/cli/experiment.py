@@ -1,4 +1,4 @@
-"""The command that compares methods: `experiment`."""
+"""The command `experiment`, which compares methods."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpframework.cli.parameters import Command
-from dpframework.cli.shared import (
+from dpframework.cli.common import (
     REFUSED,
     Json,
     console,
@@ -22,7 +21,9 @@ from dpframework.cli.shared import (
     print_json,
     say,
     warn_of_problems,
+    write,
 )
+from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def experiment(
     repetitions: Annotated[int | None, number_option(REPETITIONS)] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare methods over a grid of data sets, parameters and budgets, measured against the truth: NOT PRIVATE.
+    """Compare methods over a grid of data sets, parameters and budgets, measured against the truth. NOT PRIVATE.
 
     Finished cells are kept: killed, the same command goes on. Exit code 1 if a cell failed, or a plan is refused.
     """
@@ -80,14 +81,20 @@ def experiment(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Yield what shows a progress bar on standard error, if that is a terminal."""
+    """Yield a progress bar on standard error, if that is a terminal."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda done, cells: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    columns = (SpinnerColumn(), TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("cells"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("cells", total=None)
         yield lambda done, cells: bar.update(task, completed=done, total=cells)
@@ -114,7 +121,7 @@ def _show(experiment: Experiment, ran: Outcome) -> None:
     from dpframework.lab.experiment.summary import BESIDE, NOT_PRIVATE
 
     for summary in experiment.tables:
-        print(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
-    print(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
-    print(NOT_PRIVATE)
-    print(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")
+        write(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
+    write(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
+    write(NOT_PRIVATE)
+    write(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")

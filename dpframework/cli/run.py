@@ -1,4 +1,4 @@
-"""Commands that run a study and show what came out: `run` and `report`."""
+"""The commands `run` and `report`, which run a study and show its results."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, final
 
 import attrs
 import typer
 
 from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
-from dpframework.cli.parameters import Command
-from dpframework.cli.progress import progress
-from dpframework.cli.shared import (
+from dpframework.cli.common import (
     REFUSED,
+    AboutRows,
     EngineName,
     Json,
     NewFolder,
@@ -33,23 +32,47 @@ from dpframework.cli.shared import (
     print_page,
     say,
     warn_of_problems,
+    write,
 )
+from dpframework.cli.parameters import Command
+from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
-from dpframework.facts.files import require_usable, staged, uninterrupted, write_whole
+from dpframework.facts.files import require_writable, staged, write_whole
+from dpframework.facts.interrupts import uninterrupted
+from dpframework.facts.outputs import require_output
 from dpframework.facts.privacy import PrivacyLoss
-from dpframework.reports.formats import ReportFormat, format_of
+from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
+from dpframework.study.study_run import StudyRun
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
 from dpframework.tables.table import Table
+
+if TYPE_CHECKING:
+    from dpframework.reports.sections import PlanFacts
 
 REPORT = "report.html"
 FILES = (PLAN, RESULTS, REPORT)
 
 #: What a run found, and what stopped it before its end, if anything did.
 Outcome: TypeAlias = "tuple[Results, DPFrameworkError | None]"
+
+
+@final
+@attrs.frozen
+class Authority:
+    """The approvals of a ledger for a plan, and the signers that the ledger needs, in sentences."""
+
+    approvals: tuple[str, ...]
+    ledger: str
+
+    @classmethod
+    def of(cls, records: ledgers.Records, data_set: str, plan: StudyPlan) -> Authority:
+        """Return a ledger's authority for a plan."""
+        given = [one.sentence for one in records.data_set(data_set).approvals if one.plan == plan.hash]
+        return cls(tuple(given), records.authority)
 
 
 def register(app: typer.Typer) -> None:
@@ -73,25 +96,32 @@ def run(
     data_set: Annotated[
         str | None, typer.Option(metavar="NAME", help="The ledger's data set that this run reads.")
     ] = None,
+    pin: Annotated[
+        Path | None,
+        path_option(
+            "PIN", "A file of yours that notes the ledger's last entry: a ledger that was put back is refused."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a study, then open its data, make its releases and write what came out."""
+    """Check a study, open its data, make its releases and write the results."""
     warn_of_problems()
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     if engine is not None:
         EngineChoice(engine).made()  # what is wrong with the command is said first
-    recorded = _recorded(ledger, data_set, out)
+    recorded = _recorded(ledger, data_set, pin, out)
     file = load_study(study)
     chosen = engine_of(file, engine)
-    plan = _accepted(file, chosen, as_json)
+    ready, facts = _prepare(file, chosen, as_json)
+    plan = ready.plan
     if recorded is not None:
         recorded.data = file.data.paths()
-    approvals = None
-    if recorded is not None:
-        approvals = approved_in(ledger, data_set, plan, reports.About()).approvals
-    results, stop = _kept(out, study.stem, approvals, recorded, lambda: _made(file, seed, chosen, recorded))
-    ran = reports.Ran.of(results)
+    authority = None
+    if ledger is not None and data_set is not None:
+        authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
+    results, stop = _kept(out, study.stem, authority, facts, recorded, lambda: _made(file, ready, seed, recorded))
+    ran = reports.RunSummary.of(results)
     releases = counted(len(ran.charges), "release")
     if stop is not None:
         say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
@@ -102,19 +132,21 @@ def run(
     if as_json:
         return
     for name, text in ran.texts.items():
-        print(f"{name}\n{text}\n")
-    print(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
-    print(ran.verdict(plan))
+        write(f"{name}\n{text}\n")
+    write(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
+    write(ran.verdict(plan))
     if recorded is not None:
         before = f"; {counted(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
-        print(f"run {recorded.id} of data set '{data_set}' in {ledger}{before}")
-    print(f"wrote {', '.join(str(out / name) for name in FILES)}")
+        write(f"run {recorded.id} of data set '{data_set}' in {ledger}{before}")
+        if authority is not None:
+            write(authority.ledger)
+    write(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 
-def _accepted(file: StudyFile, engine: Engine, as_json: bool) -> StudyPlan:
-    """Return the plan of a study if it may be run: all that can stop it is found before its data is opened."""
-    study = file.source
-    plan = file.study.plan(engine)
+def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
+    """Return a study that may be run, and its report's facts on the plan. The data stays closed until this ends."""
+    study, ready = file.source, file.study.prepare(engine)
+    plan = ready.plan
     refusals = plan.refusals()
     if refusals:
         if as_json:
@@ -128,14 +160,14 @@ def _accepted(file: StudyFile, engine: Engine, as_json: bool) -> StudyPlan:
     except InputError as error:
         raise InputError(f"{study}: {error}") from None
 
-    from dpframework.reports.html import html_report
+    from dpframework.reports.html import require_reportable
 
-    html_report(plan, title=study.stem)  # a plan that cannot be reported stops here, not after its run was paid for
-    return plan
+    return ready, require_reportable(plan)  # here, and not after its run was paid for
 
 
-def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.LedgerRun | None) -> Outcome:
+def _made(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None) -> Outcome:
     """Make the run, with a progress bar."""
+    engine = ready.engine
 
     def read() -> Table | TableFiles:
         key = None if seed is None else hashlib.sha256(str(seed).encode()).digest()
@@ -145,7 +177,7 @@ def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.L
 
     with progress() as observer, contextlib.closing(engine):
         try:
-            results = file.study.run(read, seed=seed, engine=engine, observers=[observer], ledger=recorded)
+            results = ready.make(read, seed=seed, observers=[observer], ledger=recorded)
             return attrs.evolve(results, data=file.data.files), None
         except DPFrameworkError as error:
             if recorded is not None and recorded.unfinished:
@@ -159,15 +191,16 @@ def _made(file: StudyFile, seed: int | None, engine: Engine, recorded: ledgers.L
 def _kept(
     out: Path,
     title: str,
-    approvals: tuple[str, ...] | None,
+    authority: Authority | None,
+    facts: PlanFacts,
     recorded: ledgers.LedgerRun | None,
     make: Callable[[], Outcome],
 ) -> Outcome:
-    """Make a run and write what came out, all of it or nothing."""
+    """Make a run and write its results, all of them or nothing."""
 
     def write(folder: Path) -> None:
         with uninterrupted():
-            write_outputs(folder, results, title=title, out=out, approvals=approvals)
+            write_outputs(folder, results, title=title, out=out, authority=authority, facts=facts)
 
     if recorded is None:
         with staged(out, FILES) as folder:
@@ -179,7 +212,8 @@ def _kept(
                 raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
         # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
-        require_usable(out, FILES)
+        _discard_written(out, recorded)
+        require_writable(out, FILES)
         results, stop = make()
         try:
             with staged(out, FILES) as folder:
@@ -193,14 +227,24 @@ def _kept(
     return results, stop
 
 
-def _recorded(ledger: Path | None, data_set: str | None, out: Path) -> ledgers.LedgerRun | None:
+def _discard_written(out: Path, recorded: ledgers.LedgerRun) -> None:
+    """Remove the journal of a run that was killed after it had written its results, before it removed the journal."""
+    from dpframework.study.loader import read_record
+
+    with contextlib.suppress(DPFrameworkError):  # whatever else is there is for others to judge
+        if (out / RESULTS).exists():
+            recorded.discard_of(str(read_record(out).get("run")))
+
+
+def _recorded(ledger: Path | None, data_set: str | None, pin: Path | None, out: Path) -> ledgers.LedgerRun | None:
     """Return the run in a ledger, with its journal beside the results to be."""
-    if ledger is None and data_set is None:
+    if ledger is None and data_set is None and pin is None:
         return None
     if ledger is None or data_set is None:
         raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+    pinned = None if pin is None else ledgers.Pin(pin)
     place = out.absolute()
-    return ledgers.Ledger(ledger).run(data_set, journal=place.parent / f".{place.name}.unfinished")
+    return ledgers.Ledger(ledger, pinned).run(data_set, journal=place.parent / f".{place.name}.unfinished")
 
 
 def write_outputs(
@@ -209,7 +253,8 @@ def write_outputs(
     *,
     title: str,
     out: Path | None = None,
-    approvals: tuple[str, ...] | None = None,
+    authority: Authority | None = None,
+    facts: PlanFacts | None = None,
 ) -> None:
     """Write the plan, the results and the report of a run, which names the approvals that a ledger has.
 
@@ -218,11 +263,13 @@ def write_outputs(
     """
     from dpframework.reports.html import html_report
 
-    about = attrs.evolve(reports.About.of(results), approvals=approvals)
+    about = reports.About.of(results)
+    if authority is not None:
+        about = attrs.evolve(about, approvals=authority.approvals, held=(authority.ledger,))
     texts = {
         PLAN: results.plan.to_json(),
         RESULTS: results.to_json(),
-        REPORT: html_report(results.plan, results, title=title, about=about),
+        REPORT: html_report(results.plan, results, title=title, about=about, facts=facts),
     }
     for name, text in texts.items():
         write_whole(folder / name, text, called=(out or folder) / name)
@@ -250,35 +297,24 @@ def report(
     ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
     data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
     verified: VerifiedFile = None,
+    rows: AboutRows = None,
     as_json: Json = False,
 ) -> None:
-    """Report on a plan or a run: totals, steps with sensitivities and expected errors, findings, results."""
+    """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
     warn_of_problems()
-    from dpframework.reports.written import laid_out
+    from dpframework.reports.report_files import laid_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
-    plan, results, title, about = _reported(subject, verified)
+    if out is not None:
+        require_output(out, REPORT_FILES[chosen])
+    plan, results, title, about = _reported(subject, verified, rows)
     if ledger is not None or data_set is not None:
         about = approved_in(ledger, data_set, plan, about)
     if as_json:
-        from dpframework.reports.about import verdict_facts
-        from dpframework.reports.facts import part_rows, public_facts
-        from dpframework.reports.steps import step_rows
-        from dpframework.reports.summary import result_rows
-
-        print_json(
-            {
-                "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},
-                "results": [row.to_dict() for row in result_rows(plan)],
-                "steps": [row.to_dict() for row in step_rows(plan)],
-                "parts": dict(part_rows(plan)),
-                "findings": [finding.to_dict() for finding in plan.check()],
-                "run": None if results is None else results.to_dict(),
-            }
-        )
+        print_json(_report_form(plan, results, about))
     elif out is not None:
-        write_whole(out, laid_out(chosen, plan, results, title=title, about=about))
-        print(f"wrote {out}")
+        write_whole(out, laid_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
+        write(f"wrote {out}")
     elif chosen is ReportFormat.TERMINAL:
         from dpframework.reports.terminal import terminal_report
 
@@ -287,34 +323,57 @@ def report(
     elif chosen is ReportFormat.HTML:
         print_page(laid_out(chosen, plan, results, title=title, about=about))
     else:
-        print(laid_out(chosen, plan, results, title=title, about=about), end="")
+        write(laid_out(chosen, plan, results, title=title, about=about), end="")
+
+
+def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
+    """Return the contents of a report, JSON-safe."""
+    from dpframework.reports.about import verdict_facts
+    from dpframework.reports.facts import part_rows, public_facts
+    from dpframework.reports.steps import step_rows
+    from dpframework.reports.summary import result_rows
+
+    return {
+        "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},
+        "results": [row.to_dict() for row in result_rows(plan)],
+        "steps": [row.to_dict() for row in step_rows(plan)],
+        "parts": dict(part_rows(plan)),
+        "findings": [finding.to_dict() for finding in plan.check()],
+        "run": None if results is None else results.to_dict(),
+    }
 
 
 def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
-    """Return what a report says of a study, with what a ledger says of its plan and of its data set."""
+    """Return the facts for a report, with a ledger's entries on its plan and its data set."""
     if ledger is None or data_set is None:
         raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
-    known = ledgers.Ledger(ledger).records().data_set(data_set)
-    approvals = [approval.sentence for approval in known.approvals if approval.plan == plan.hash]
+    records = ledgers.Ledger(ledger).records()
+    known, authority = records.data_set(data_set), Authority.of(records, data_set, plan)
     spent, cap = (
         reports.learned_sentence(reports.learned(loss, known.relation, known.unit))
         for loss in (known.spent, PrivacyLoss(known.epsilon, delta=known.delta))
     )
-    held = (f"'{known.name}', over all that it has charged: {spent}", f"over all that its cap admits: {cap}")
-    return attrs.evolve(about, approvals=tuple(approvals), held=held)
+    held = (
+        authority.ledger,
+        f"'{known.name}', over all that it has charged: {spent}",
+        f"over all that its cap admits: {cap}",
+    )
+    return attrs.evolve(about, approvals=authority.approvals, held=held)
 
 
-def _reported(subject: Path, verified: Path | None) -> tuple[StudyPlan, Results | None, str, reports.About]:
+def _reported(
+    subject: Path, verified: Path | None, rows: int | None
+) -> tuple[StudyPlan, Results | None, str, reports.About]:
     if not subject.exists():
         raise InputError(
             f"{subject}: there is no such file or folder; "
             "a study file (.toml), a plan (.json) or a folder that run wrote is expected"
         )
     if not subject.is_dir():
-        plan = open_plan(subject, verified=verified)
+        plan = open_plan(subject, verified=verified, rows=rows)
         return plan, None, subject.stem, about_of(subject)
     results = Results.load(subject)
-    plan = results.plan
+    plan = results.plan.with_rows(rows)
     if verified is not None:
-        plan = open_plan(subject / PLAN, verified=verified)
+        plan = attrs.evolve(open_plan(subject / PLAN, verified=verified, rows=rows), schema=plan.schema)
     return plan, results, subject.resolve().name, reports.About.of(results)

@@ -1,4 +1,4 @@
-"""Commands that read no data: `plan`, `check` and `epsilon`."""
+"""The commands `plan`, `check` and `epsilon`, which read no data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework.checks import Severity
-from dpframework.cli.parameters import Command
-from dpframework.cli.shared import (
+from dpframework.cli.common import (
     REFUSED,
+    AboutRows,
     EngineName,
     Json,
     Subject,
@@ -20,7 +20,6 @@ from dpframework.cli.shared import (
     about_of,
     choice_option,
     console,
-    number_option,
     on_terminal,
     open_plan,
     path_argument,
@@ -29,11 +28,16 @@ from dpframework.cli.shared import (
     print_page,
     show_lines,
     warn_of_problems,
+    write,
 )
+from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
+from dpframework.facts.output_text import format_by_name
+from dpframework.facts.outputs import FileKind, require_output
 from dpframework.facts.privacy import decimal_text
-from dpframework.facts.written import format_by_name
+from dpframework.plan.plan import PLAN_FILE
+from dpframework.reports.formats import PAGE_FILE
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
@@ -59,6 +63,19 @@ SUFFIXES = {
     ".mmd": PlanFormat.MERMAID,
     ".dot": PlanFormat.DOT,
     ".txt": PlanFormat.TREE,
+}
+
+
+#: How the files of each format are told from others.
+PLAN_FILES = {
+    PlanFormat.TREE: FileKind.of_pattern(
+        "a drawn plan",
+        r"^[^\n]*  \[[^\n]*\]\n[\s\S]*\n((data|engine): [^\n]*\n)*total: [^\n]* \(budget [^\n]*\)[^\n]*\n",
+    ),
+    PlanFormat.MERMAID: FileKind.of_pattern("a drawn plan", r'^flowchart TD\n    n0[\[(]+"'),
+    PlanFormat.DOT: FileKind.of_pattern("a drawn plan", r"^digraph plan \{\n    node \[fontname=sans\];\n"),
+    PlanFormat.JSON: PLAN_FILE,
+    PlanFormat.HTML: PAGE_FILE,
 }
 
 
@@ -95,31 +112,35 @@ def plan(
         ),
     ] = None,
     engine: EngineName = None,
+    rows: AboutRows = None,
     as_json: Json = False,
 ) -> None:
-    """Draw every release that a study will make, with its loss and the total. The data is not opened."""
+    """Draw every release of a study, its loss, the total, and how exact the results are. The data is not opened."""
     warn_of_problems()
-    planned = open_plan(study, engine)
     chosen = PlanFormat.JSON if as_json else form or _format_of(out)
-    if other is not None:
-        if out is not None:
+    if out is not None:
+        if other is not None:
             raise InputError("--out writes one plan; to keep a difference, send the output of --diff to a file")
+        require_output(out, PLAN_FILES[chosen])
+    planned = open_plan(study, engine, rows=rows)
+    if other is not None:
         _show_difference(study, planned, other, chosen)
     elif out is not None:
-        write_whole(out, _drawn(planned, chosen, study))
-        print(f"wrote {out}")
+        write_whole(out, _drawn(planned, chosen, study), PLAN_FILES[chosen])
+        write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.terminal import plan_tree
+        from dpframework.reports.terminal import errors_text, plan_tree
 
         show_lines(plan_tree(planned, console().width))
+        show_lines(errors_text(planned, console().width))
     elif chosen is PlanFormat.HTML:
         print_page(_drawn(planned, chosen, study))
     else:
-        print(_drawn(planned, chosen, study), end="")
+        write(_drawn(planned, chosen, study), end="")
 
 
 def _format_of(out: Path | None) -> PlanFormat:
-    """Return the format that a file's name stands for; without a file, the tree."""
+    """Return the format that a file's name stands for, or the tree without a file."""
     return PlanFormat.TREE if out is None else format_by_name(out, SUFFIXES)
 
 
@@ -139,11 +160,13 @@ def _drawn(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem, about=about_of(study))
         case PlanFormat.TREE:
-            return drawing.tree(planned) + "\n"
+            from dpframework.reports.summary import error_lines
+
+            return "\n".join([drawing.tree(planned), "", *error_lines(planned)]) + "\n"
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
-    """Say what changes from one plan to another."""
+    """Describe the changes from one plan to another."""
     from dpframework.reports import drawing
     from dpframework.reports.difference import difference
     from dpframework.reports.fitting import fit_tree
@@ -152,25 +175,25 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
     if form is PlanFormat.JSON:
         print_json(found.to_dict())
     elif form is PlanFormat.MERMAID:
-        print(drawing.difference_mermaid(found), end="")
+        write(drawing.difference_mermaid(found), end="")
     elif form is PlanFormat.DOT:
-        print(drawing.difference_dot(found), end="")
+        write(drawing.difference_dot(found), end="")
     elif form is PlanFormat.HTML:
         from dpframework.reports.html import html_difference
 
         print_page(html_difference(found, before=str(study), after=str(other)))
     else:
-        print(f"before: {study} (plan {found.before.hash[:12]})")
-        print(f"after:  {other} (plan {found.after.hash[:12]})\n")
+        write(f"before: {study} (plan {found.before.hash[:12]})")
+        write(f"after:  {other} (plan {found.after.hash[:12]})\n")
         for headline in found.headlines:
-            print(headline)
+            write(headline)
         if not found.changes:
-            print("no difference")
+            write("no difference")
             return
-        print("\n" + "\n".join(map(str, found.changes)))
-        print("\nthe steps (+ added, - removed, ~ changed):")
+        write("\n" + "\n".join(map(str, found.changes)))
+        write("\nthe steps (+ added, - removed, ~ changed):")
         drawn = drawing.difference_tree(found)
-        show_lines(_coloured(fit_tree(drawn, console().width))) if console().is_terminal else print(drawn)
+        show_lines(_coloured(fit_tree(drawn, console().width))) if console().is_terminal else write(drawn)
 
 
 def _coloured(drawn: str) -> Text:
@@ -183,49 +206,57 @@ def _coloured(drawn: str) -> Text:
     return text
 
 
-def check(study: Subject, verified: VerifiedFile = None, as_json: Json = False) -> None:
-    """Say whether a plan may be run, and why not. The data is not opened; exit code 1 if a check refuses it."""
+def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None, as_json: Json = False) -> None:
+    """Say whether a plan may be run, and why not. The data is not opened. Exit code 1 if a check refuses it."""
     warn_of_problems()
-    planned = open_plan(study, verified=verified)
+    planned = open_plan(study, verified=verified, rows=rows)
     found = planned.check()
     refused = any(finding.severity is Severity.ERROR for finding in found)
     if as_json:
-        print_json({"plan": planned.hash, "refused": refused, "findings": [finding.to_dict() for finding in found]})
+        print_json(
+            {
+                "plan": planned.hash,
+                "refused": refused,
+                "findings": [finding.to_dict() for finding in found],
+                "errors": {
+                    name: [bound.to_dict() for bound in bounds] for name, bounds in planned.error_bounds().items()
+                },
+            }
+        )
     else:
         from dpframework.reports.drawing import total_line
         from dpframework.reports.terminal import findings_text
 
         # One line a finding in a pipe, for grep.
         console().print(findings_text(found), soft_wrap=not console().is_terminal)
-        print(total_line(planned))
-        print("refused" if refused else "checks passed; not yet approved")
+        write(total_line(planned))
+        write("refused" if refused else "checks passed; not yet approved")
     if refused:
         raise typer.Exit(REFUSED)
 
 
 def epsilon(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
-    step: Annotated[str, typer.Argument(metavar="STEP", help="A step that makes one release, or a release's path.")],
+    step: Annotated[str, typer.Argument(metavar="STEP", help="A step, or one of its releases by its path.")],
     within: Annotated[
         str,
         typer.Option(
             "--within",
             metavar="ERROR",
-            help='The error that 95 % of releases stay below: a number, or a percentage of the rows, such as "2 %".',
+            help="The error that 95 % of runs stay below: a number of rows, or in the attribute's own unit for a sum "
+            'or a mean; or a percentage such as "2 %": of the rows, of a mean\'s range, of the largest sum.',
         ),
     ],
-    rows: Annotated[
-        int | None, number_option("About how many rows there are, for a percentage; by default the schema's number.")
-    ] = None,
+    rows: AboutRows = None,
     as_json: Json = False,
 ) -> None:
-    """Say which epsilon makes a release as accurate as you need. The data is not opened."""
+    """Say which epsilon makes a result as accurate as you need. The data is not opened."""
     warn_of_problems()
-    made = load_study(study).study
-    needed = made.epsilon_for(step, within=within, rows=rows)
-    shared = step.split("/")[0] in made.shares().shares
-    text, whose = decimal_text(needed), "study" if shared else "step"
+    found = load_study(study).study.accuracy(step, within=within, rows=rows)
+    text, whose = decimal_text(found.epsilon), "study" if found.of_study else "step"
     if as_json:
-        print_json({"step": step, "within": within, "epsilon": text, "of": whose})
+        bound = found.bound.to_dict()
+        print_json({"step": step, "within": within, "epsilon": text, "of": whose, "error": bound})
     else:
-        print(f"'{step}' stays within {within} (95 %) with epsilon = {text} for the {whose}")
+        write(f"'{step}' needs epsilon = {text} for the {whose}.")
+        write(found.bound.sentence)

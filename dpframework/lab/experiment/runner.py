@@ -1,4 +1,4 @@
-"""Running an experiment: what is not finished is computed, in processes through joblib, and kept cell by cell."""
+"""Run the unfinished cells of an experiment in processes through joblib, and store each when it is done."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused, RunStopped
 from dpframework.lab.experiment.grid import Experiment
-from dpframework.lab.experiment.job import Failed, Finished, Job, compute
-from dpframework.lab.experiment.planning import jobs_of
+from dpframework.lab.experiment.job import FailedCell, Finished, Job, compute
+from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.store import opened, require_ours
-from dpframework.lab.experiment.summary import Report, summarised
+from dpframework.lab.experiment.summary import Report, summarise
 from dpframework.lab.experiment.tables import TableSource
 
 
 @final
 @attrs.frozen
 class Outcome:
-    """What a run of an experiment came to.
+    """The outcome of running an experiment.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Outcome:
     cells: int
     before: int
     now: int
-    failed: tuple[Failed, ...]
+    failed: tuple[FailedCell, ...]
     report: Report
 
 
@@ -94,7 +94,7 @@ def run_experiment(
         store.sweep()
         finished = store.finished((job.key, job.cell) for job in jobs)
         before = len(finished)
-        failed: dict[str, Failed] = {}
+        failed: dict[str, FailedCell] = {}
         told(before, len(jobs))
         waiting = [job for job in jobs if job.key not in finished]
         with _explained(len(jobs), finished):
@@ -107,12 +107,12 @@ def run_experiment(
                 told(len(finished) + len(failed), len(jobs))
         in_order = [finished[job.key] for job in jobs if job.key in finished]
         failures = tuple(failed[job.key] for job in jobs if job.key in failed)
-        report = summarised(experiment, in_order, failures, folder)
+        report = summarise(experiment, in_order, failures, folder)
         return Outcome(folder, len(jobs), before, len(finished) - before, failures, report)
 
 
-def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterator[tuple[Job, Finished | Failed]]:
-    """Yield each job with its outcome as it comes; jobs on one table are handed out one after another."""
+def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterator[tuple[Job, Finished | FailedCell]]:
+    """Yield each job with its outcome as it comes. Jobs on one table are handed out one after another."""
     by_key = {job.key: job for job in jobs}
     by_source: dict[TableSource, list[Job]] = {}
     for job in jobs:
@@ -125,7 +125,7 @@ def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterat
         yield by_key[key], outcome
 
 
-def _computed(job: Job, starter: int) -> tuple[str, Finished | Failed]:
+def _computed(job: Job, starter: int) -> tuple[str, Finished | FailedCell]:
     if os.getppid() == starter:  # a process of this machine's, not a worker of a cluster
         _end_with(starter)
     return job.key, compute(job)
@@ -133,7 +133,7 @@ def _computed(job: Job, starter: int) -> tuple[str, Finished | Failed]:
 
 @functools.cache
 def _end_with(parent: int) -> None:
-    """End this process once its parent is gone: nobody would take its outcome."""
+    """End this process once its parent is gone, since nobody would take its outcome."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -145,7 +145,7 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def _explained(cells: int, finished: Mapping[str, Finished]) -> Iterator[None]:
-    """Turn what ends a run before its end into a sentence."""
+    """Turn an error that ends a run early into a sentence."""
     try:
         yield
     except (KeyboardInterrupt, BrokenExecutor) as error:

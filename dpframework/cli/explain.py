@@ -1,4 +1,4 @@
-"""The command `explain`: what a check, an assumption or a mechanism is about."""
+"""The command `explain`, about a check, an assumption or a mechanism."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from dpframework.cli.common import Json, console, print_json, warn_of_problems, write
 from dpframework.cli.listing import show_one
 from dpframework.cli.parameters import Command
-from dpframework.cli.shared import Json, console, print_json, warn_of_problems
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import registry
 
@@ -24,7 +24,7 @@ def explain(
 ) -> None:
     """Explain a check (DP012), an assumption (mcmc-converged) or a mechanism (k-norm). Needs no network."""
     warn_of_problems()
-    from dpframework.checks import ASSUMPTIONS, check_page
+    from dpframework.checks import ALLOWED_NOISE, ASSUMPTIONS, check_page
 
     mechanisms = registry().mechanisms
     titles = {check.code: check.title for check in registry().checks}
@@ -32,13 +32,13 @@ def explain(
     if name in mechanisms:
         show_one(name, mechanisms[name], as_json)
         return
-    if name not in titles and name not in ASSUMPTIONS:
-        raise InputError(f"nothing is known of '{topic}'; {nearest(topic, [*titles, *ASSUMPTIONS, *mechanisms])}")
-    if name in ASSUMPTIONS:
-        what, code = ASSUMPTIONS[name]
-        text = (
-            f"# {name}: an assumption\n\n{what}\n\n`dpframework explain {code}` explains the check that asks for it.\n"
-        )
+    allowed = {**ASSUMPTIONS, **ALLOWED_NOISE}
+    if name not in titles and name not in allowed:
+        raise InputError(f"nothing is known of '{topic}'; {nearest(topic, [*titles, *allowed, *mechanisms])}")
+    if name in allowed:
+        what, code = allowed[name]
+        kind = "an assumption" if name in ASSUMPTIONS else "noise that a study may allow"
+        text = f"# {name}: {kind}\n\n{what}\n\n`dpframework explain {code}` explains the check that asks for it.\n"
     else:
         page = check_page(name)
         text = (
@@ -53,4 +53,4 @@ def explain(
 
         console().print(Markdown(text))
     else:
-        print(text, end="")
+        write(text, end="")

@@ -1,4 +1,4 @@
-"""What changed between two plans."""
+"""The changes from one plan to another."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from dpframework.checks import BUILT_IN, Check, findings
 from dpframework.reports.difference import sentences, whole
 from dpframework.reports.difference.alignment import aligned
 from dpframework.reports.difference.base import Change, Difference, Topic
-from dpframework.reports.difference.sides import PlacedPlan
 
 
 def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> Difference:
-    """Return what changes from one plan to another.
+    """Return the changes from one plan to another.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     steps: 'ill/counts': epsilon from 0.5 to 0.75
     """
     checks = tuple(checks)
-    tree = aligned(PlacedPlan(before), PlacedPlan(after))
+    tree = aligned(before, after)
     found = findings(before, checks), findings(after, checks)
     changes = (
         *_of(Topic.TOTAL, whole.total_changes(before, after)),
@@ -47,6 +46,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
         *_of(Topic.BUDGET, whole.budget_changes(before, after)),
         *_of(Topic.RELATION, whole.relation_changes(before, after)),
         *_of(Topic.UNIT, whole.unit_changes(before, after)),
+        *_of(Topic.PLACES, whole.place_changes(before, after)),
         *_of(Topic.SCHEMA, whole.schema_changes(before, after)),
         *_of(Topic.MINERS, whole.miner_changes(before, after)),
         *_of(Topic.CODE, whole.code_changes(before, after)),

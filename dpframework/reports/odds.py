@@ -1,4 +1,4 @@
-"""What an epsilon means for one person: how sure somebody can become of something about them.
+"""The meaning of an epsilon for one person, as the odds of a claim about them.
 
 **Derivation.** Let H be a claim, and let the outputs be at most exp(epsilon) times as likely where it holds as where it
 does not. By Bayes' rule the odds of H after an output are those before times that ratio: at most exp(epsilon) times as
@@ -89,7 +89,7 @@ def share_text(share: float) -> str:
 
 
 def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> list[Learned]:
-    """Return how sure somebody can become of what is about one unit; nothing without a finite loss."""
+    """Return how sure somebody can become of facts about one unit, nothing without a finite loss."""
     if loss is None or loss.epsilon is None:
         return []
     epsilon, delta = float(loss.epsilon), float(loss.delta)
@@ -118,7 +118,7 @@ def _learned(claim: str, epsilon: float, delta: float) -> Learned:
 
 
 def learned_sentence(some: Sequence[Learned]) -> str:
-    """Say in one sentence what the first claim means for somebody who is half sure.
+    """Say in one sentence how sure somebody who is half sure of the first claim can become.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.reports.difference.declared import changed_facts
+from dpframework.reports.difference.claims import changed_facts
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.sides import Side
 
@@ -16,7 +16,7 @@ from dpframework.reports.difference.sides import Side
 @final
 @attrs.frozen(eq=False)
 class Merged:
-    """A node of the merged tree of two plans: of either, or of both.
+    """A node of the merged tree of two plans, from either or from both.
 
     Attributes
     ----------
@@ -43,19 +43,19 @@ class Merged:
 
     @functools.cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What both plans declare, otherwise in each: in a word or two, and in full."""
+        """The changed claims, each in a word or two and in full."""
         if self.before is None or self.after is None:
             return ()
         return tuple(changed_facts(self.before, self.after, reordered=self.reordered))
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """What is declared otherwise, in a word or two each."""
+        """The changed claims in a word or two each."""
         return tuple(fact for fact, _ in self.facts)
 
     @property
     def mark(self) -> Mark:
-        """Which plan it is in; "changed" is said of what both have, with other facts or another loss."""
+        """Which plan it is in. A node of both is "changed" if its facts or its loss differ."""
         if self.before is None or self.after is None:
             return Mark.ADDED if self.before is None else Mark.REMOVED
         return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME

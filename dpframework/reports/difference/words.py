@@ -1,4 +1,4 @@
-"""Values in words: unequal ones never read alike."""
+"""Values in words, where unequal values never read alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def words(value: Any) -> str:
 
 
 def from_to(before: Any, after: Any) -> str:
-    """Write two unequal values so that a reader sees that they differ: amounts that read alike exactly.
+    """Write two unequal values so that a reader sees the difference, exactly if they read alike.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each fact whose value is another one, with a text that says from what to what."""
+    """Yield each fact with another value, with a text from the old to the new one."""
     for fact in dict.fromkeys((*before, *after)):
         if before.get(fact) != after.get(fact):
             yield fact, f"{fact} {from_to(before.get(fact), after.get(fact))}"

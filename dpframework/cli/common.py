@@ -1,4 +1,4 @@
-"""What the commands share: where they print, the options that several take, and opening what they are given."""
+"""Consoles, options and inputs that several commands share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import enum
 import functools
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ import typer
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
+from dpframework.facts.printable import printable, printable_lines
 from dpframework.facts.toml import begun_with
 from dpframework.results.json_safe import json_text
 from dpframework.study.registry import registry
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 REFUSED = 1
 BAD_INPUT = 2
 PIPE_WIDTH = 120
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def whole_number(text: str | int) -> int:
@@ -51,7 +50,7 @@ def _seed(text: str | int) -> int:
 
 
 def given_path(text: str | Path) -> Path:
-    """Read the name of a file or folder; `~` also where the shell leaves it, as in --out=~/results."""
+    """Read the name of a file or folder, with `~` also where the shell leaves it, as in --out=~/results."""
     if not str(text).strip():
         raise typer.BadParameter("a name is expected, not an empty text")
     if str(text) == "-":
@@ -65,7 +64,7 @@ Choice = TypeVar("Choice", bound=enum.StrEnum)
 
 
 def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return what reads one of a few words."""
+    """Return a reader of one of a few words."""
 
     def read(text: str) -> Choice:
         try:
@@ -122,15 +121,15 @@ Seed = Annotated[
 
 @functools.cache
 def console(*, stderr: bool = False) -> Console:
-    """Return the console of a stream; in a pipe it is wide enough for tables and has no colours."""
-    from rich.console import Console
+    """Return the console of a stream. In a pipe it is wide enough for tables and has no colours."""
+    from dpframework.cli.terminal import Screen
 
-    found = Console(stderr=stderr, highlight=False, soft_wrap=False)
-    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    found = Screen(stderr=stderr, highlight=False, soft_wrap=False)
+    return found if found.is_terminal else Screen(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
 def on_terminal() -> bool:
-    """Say whether standard output is a terminal; where it is plainly none, rich is not loaded to ask it."""
+    """Say whether standard output is a terminal, without loading rich where it plainly is none."""
     told = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
     return (told or (sys.stdout is not None and sys.stdout.isatty())) and console().is_terminal
 
@@ -141,10 +140,10 @@ def show_lines(lines: RenderableType) -> None:
 
 
 def say(sentence: str) -> None:
-    """Write one line to standard error; what it quotes of a file cannot steer the terminal."""
+    """Write one line to standard error. Text that it quotes cannot steer the terminal."""
     if sys.stderr is not None:  # None if it was closed, and then print would take standard output
         with contextlib.suppress(OSError):  # nobody reads it
-            print(_CONTROL.sub(lambda found: repr(found.group())[1:-1], " ".join(sentence.split())), file=sys.stderr)
+            print(printable(" ".join(sentence.split())), file=sys.stderr)
 
 
 def counted(number: int, thing: str) -> str:
@@ -158,13 +157,18 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def write(text: str = "", end: str = "\n") -> None:
+    """Write lines to standard output; what they quote of a file cannot steer the terminal."""
+    print(printable_lines(text), end=end)
+
+
 def print_json(form: Any) -> None:
     """Write JSON to standard output."""
     print(json_text(form))
 
 
 def print_page(page: str) -> None:
-    """Write an HTML page to standard output; it calls itself UTF-8, so other streams get references in ASCII."""
+    """Write an HTML page to standard output. Streams other than UTF-8 get references in ASCII."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     known = codecs.lookup(encoding).name == "utf-8"
     print(page if known else page.encode("ascii", "xmlcharrefreplace").decode("ascii"), end="")
@@ -197,7 +201,7 @@ VerifiedFile = Annotated[
 
 
 def engine_of(file: StudyFile, name: str | None) -> Engine:
-    """Return the engine of this name; without one, what the study file says.
+    """Return the engine of this name, or without one the study file's.
 
     Raises
     ------
@@ -211,16 +215,31 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
 
 
 def about_of(path: Path) -> About:
-    """Return what a report says of a study file besides its plan: the names of its data files."""
+    """Return the facts for a report on a study file besides its plan, such as the names of its data files."""
     from dpframework.reports import About
 
     return About() if path.suffix == ".json" else About(data=load_study(path).data.files)
 
 
-def open_plan(path: Path, engine: str | None = None, verified: Path | None = None) -> StudyPlan:
+AboutRows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        parser=whole_number,
+        metavar="N",
+        help="About how many rows the table has, which must be public: errors are compared with it. By default the "
+        "schema's about_rows, or rows.",
+    ),
+]
+
+
+def open_plan(
+    path: Path, engine: str | None = None, verified: Path | None = None, rows: int | None = None
+) -> StudyPlan:
     """Return the plan of a study file, to be run by an engine, or one that `run` or `plan --format json` wrote.
 
-    With a file that `verify --record` wrote, the plan knows what was verified of its code.
+    With a file that `verify --record` wrote, the plan knows what was verified of its code. With `rows`, its errors are
+    for about so many.
 
     Raises
     ------
@@ -234,8 +253,9 @@ def open_plan(path: Path, engine: str | None = None, verified: Path | None = Non
     else:
         file = load_study(path)
         plan = file.study.plan(engine_of(file, engine))
+    plan = plan.with_rows(rows)
     if verified is None:
         return plan
-    from dpframework.plan.verified import Verified
+    from dpframework.plan.verification_records import Verified
 
     return plan.with_verified(Verified.load(verified))

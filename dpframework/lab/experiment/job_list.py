@@ -1,4 +1,4 @@
-"""From an experiment to its jobs: every plan is made and checked, data is looked for, and each cell gets its key."""
+"""Make the jobs of an experiment, with every plan checked, every file found and a key for each cell."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code, require_accepts
-from dpframework.lab.experiment.grid import Cell, DataSet, Experiment, canonical, digest, filled
-from dpframework.lab.experiment.job import BaselineRun, Job, Measuring, MinerRun, Terms, measure_of
+from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, filled
+from dpframework.lab.experiment.job import BaselineRun, Job, Measuring, MinerRun, RunTerms, measure_of
 from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
 from dpframework.study.data import require_read_for
 from dpframework.study.registry import GROUP, registry
@@ -65,7 +65,7 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
 
 
 def _read_as(source: FileTable) -> list[str | None]:
-    """Return what else decides the rows that are read from a file."""
+    """Return the options that decide which rows are read from a file."""
     policy = source.data.out_of_domain
     read_as = [source.schema.fingerprint, None if policy is None else policy.value, source.data.id]
     return read_as if source.key is None else [*read_as, canonical(source.unit.to_dict()), source.key.hex()]
@@ -77,12 +77,12 @@ def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
     if method.baseline is not None:
         return BaselineRun(method.name, method.baseline)
     assert method.miner is not None
-    terms = Terms(experiment.relation, experiment.delta, experiment.allow, experiment.unit)
+    terms = RunTerms(experiment.relation, experiment.delta, experiment.allow, experiment.unit)
     return MinerRun(method.name, method.miner, terms)
 
 
 def source_of(experiment: Experiment, cell: Cell, source_digest: str) -> FileTable | GeneratedTable:
-    """Return where a cell's table comes from: a generator draws a new one for each repetition."""
+    """Return the source of a cell's table. A generator makes a new table for each repetition."""
     data = experiment.data_set(cell.data)
     if data.generator is not None:
         seed = experiment.shared_seed(cell, "table") >> 96
@@ -102,7 +102,7 @@ def split_of(experiment: Experiment, cell: Cell) -> Fold | None:
     return Fold(experiment.folds, cell.fold, experiment.shared_seed(cell, "folds"))
 
 
-def _measures(experiment: Experiment, cell: Cell, data: DataSet) -> list[Measuring]:
+def _measures(experiment: Experiment, cell: Cell, data: NamedTables) -> list[Measuring]:
     values = {**data.values, **cell.data_params}
     return [
         Measuring(
@@ -115,8 +115,8 @@ def _measures(experiment: Experiment, cell: Cell, data: DataSet) -> list[Measuri
     ]
 
 
-def _digest_of(data: DataSet) -> str:
-    """Return what identifies a data set's rows: its files' bytes, or its generator's source."""
+def _digest_of(data: NamedTables) -> str:
+    """Return the identity of a data set's rows, from its files' bytes or its generator's source."""
     if data.generator is not None:
         return data.generator.digest
     assert data.data is not None
@@ -144,7 +144,7 @@ def _require_functions(experiment: Experiment) -> None:
 
 @final
 class _Plans:
-    """The hash of each cell's plan; cells that differ in repetition only, or in folds of one size, share it."""
+    """The hash of each cell's plan, computed once for cells that differ in repetition or fold only."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -214,7 +214,7 @@ def _require_made_for(unit: PrivacyUnit, table: Table, name: str) -> None:
 
 @final
 class _CodeVersions:
-    """What identifies the code of methods and measures: a file's digest, or the version of what is installed."""
+    """The identity of the code of methods and measures, a file's digest or an installed version."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

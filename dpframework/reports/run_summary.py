@@ -1,4 +1,4 @@
-"""What a run did, for a report."""
+"""The summary of a run, for a report."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import attrs
 from dpframework.reports.about import About
 from dpframework.reports.losses import loss_text
 from dpframework.results.matrix import Matrix
-from dpframework.study.placing import places
 from dpframework.study.results import Results
+from dpframework.study.step_places import places
 from dpframework.study.study_plan import StudyPlan
 
 
 @final
 @attrs.frozen
-class Ran:
-    """What a run did, as a report says it.
+class RunSummary:
+    """The summary of a run, as a report says it.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class Ran:
     matrices: Mapping[str, tuple[Matrix, ...]] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, results: Results) -> Ran:
-        """Return what a run did."""
+    def of(cls, results: Results) -> RunSummary:
+        """Summarize a run."""
         return cls(
             results.private,
             results.accounting,
@@ -74,7 +74,7 @@ class Ran:
         )
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
-        """Return what was charged, beside what was planned."""
+        """Return the charges beside the planned amounts."""
         in_ledger = {"run in the ledger": self.run, "head of the ledger after it": self.head}
         recorded = [(name, value) for name, value in in_ledger.items() if value is not None]
         return [
@@ -86,12 +86,12 @@ class Ran:
         ]
 
     def headlines(self, plan: StudyPlan) -> list[str]:
-        """Return what a reader must know first: that the run stopped early, if it did, and the verdict."""
+        """Return the first facts for a reader, that the run stopped early, if it did, and the verdict."""
         stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
         return [*stopped, self.verdict(plan)]
 
     def verdict(self, plan: StudyPlan) -> str:
-        """Return one sentence: may the results be published or not."""
+        """Return one sentence on whether the results may be published."""
         if plan.facts.inferred:
             return "NOT PRIVATE: the schema was inferred from private data, which no epsilon covers"
         if not self.private:
@@ -103,8 +103,8 @@ class Ran:
         return Counter(map(places(plan), self.charges))
 
 
-def told_of(results: Results | Ran | None, about: About | None) -> tuple[Ran | None, About]:
-    """Return what a report says of a run, and besides its plan: what its results say of themselves, by default."""
+def summarize(results: Results | RunSummary | None, about: About | None) -> tuple[RunSummary | None, About]:
+    """Return the summary of a run, with a report's further facts, by default from the results."""
     if isinstance(results, Results):
-        return Ran.of(results), About.of(results) if about is None else about
+        return RunSummary.of(results), About.of(results) if about is None else about
     return results, About() if about is None else about

@@ -1,4 +1,4 @@
-"""What a drawing shows of a plan, or of two plans in one: the same value for every format."""
+"""The drawing of a plan, or of two plans in one, as a value for every format."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
-from dpframework.plan.graph import label_of
-from dpframework.plan.nodes import Node, uses, walk
-from dpframework.plan.plan import Plan
+from dpframework.accountant import AccountedPlan
+from dpframework.plan.index import PlacedNode
+from dpframework.plan.kinds import NodeKind
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.losses import cost_text, loss_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class Use:
-    """A release that a node is given: the node that makes it, and whether both of two plans give it."""
+    """A release that a node uses, with the node that makes it and whether both of two plans use it."""
 
     source: int
     name: str
@@ -34,7 +34,7 @@ class Use:
 
 @final
 @attrs.frozen
-class Drawn:
+class NodeDrawing:
     """A node as it is drawn.
 
     Attributes
@@ -42,7 +42,7 @@ class Drawn:
     number
         Its place in the drawing, from the top, left to right.
     kind
-        "step", "sequential", ...
+        Its row in the table of kinds.
     label
         What it is, in a few words.
     loss
@@ -74,7 +74,7 @@ class Drawn:
     """
 
     number: int
-    kind: str
+    kind: NodeKind
     label: str
     loss: str
     mark: Mark | None = None
@@ -82,7 +82,7 @@ class Drawn:
     loss_before: str = ""
     changed: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
-    children: tuple[Drawn, ...] = ()
+    children: tuple[NodeDrawing, ...] = ()
     name: str = ""
     share: float | None = None
     notes: tuple[str, ...] = ()
@@ -91,15 +91,17 @@ class Drawn:
     repeated: bool = False
     folded: bool = False
 
-    def walk(self) -> Iterator[Drawn]:
+    def walk(self) -> Iterator[NodeDrawing]:
         """Yield the node and all below it, in the order of their numbers."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
 
     @property
     def head(self) -> str:
-        """What a box sets off: the name of the node, or else its kind."""
+        """The head of a box, the name of the node or else its kind."""
         return self._parted[0]
 
     @property
@@ -109,49 +111,45 @@ class Drawn:
 
     @property
     def _parted(self) -> tuple[str, str]:
-        if self.kind in ("step", "post"):
+        kind = self.kind.name
+        if self.kind.leaf:
             head, _, text = self.label.partition(": ")
             return head, text
-        if self.label.startswith(self.kind):
-            rest = self.label.removeprefix(self.kind).lstrip(", ")
-            return (self.name, f"{self.kind} {rest}") if self.name else (self.kind, rest)
-        return self.label, self.kind
+        if self.label.startswith(kind):
+            rest = self.label.removeprefix(kind).lstrip(", ")
+            return (self.name, f"{kind} {rest}") if self.name else (kind, rest)
+        return self.label, kind
 
 
 #: By the number of a node: the uses of releases that it is given.
 _Uses: TypeAlias = Mapping[int, tuple[Use, ...]]
 
 
-def drawn_plan(plan: Plan) -> Drawn:
+def drawn_plan(plan: AccountedPlan) -> NodeDrawing:
     """Return a plan as it is drawn."""
-    nodes = list(walk(plan.root))
-    numbers = {id(node): number for number, node in enumerate(nodes)}
-    used: dict[int, dict[int, Use]] = {}
-    for source, user in uses(plan.root):
-        number = numbers[id(source)]
-        used.setdefault(numbers[id(user)], {})[number] = Use(number, getattr(source, "name", None) or label_of(source))
+    index = plan.index
 
-    def draw(node: Node) -> Drawn:
-        number, kind = numbers[id(node)], type(node).__name__.lower()
-        return Drawn(
-            number,
-            kind,
-            label_of(node),
-            "free" if kind == "post" else cost_text(loss_of(node, plan)),
-            uses=tuple(use for _, use in sorted(used.get(number, {}).items())),
-            children=tuple(draw(child) for child in node.children),
-            name=getattr(node, "name", None) or "",
+    def draw(placed: PlacedNode) -> NodeDrawing:
+        sources = [index.nodes[source] for source in placed.uses]
+        return NodeDrawing(
+            placed.number,
+            placed.kind,
+            placed.label,
+            "free" if placed.kind.free else cost_text(loss_of(placed.node, plan)),
+            uses=tuple(Use(source.number, source.name or source.label) for source in sources),
+            children=tuple(draw(child) for child in index.children(placed)),
+            name=placed.name,
         )
 
-    return draw(plan.root)
+    return draw(index.nodes[0])
 
 
-def drawn_difference(difference: Difference) -> Drawn:
+def drawn_difference(difference: Difference) -> NodeDrawing:
     """Return two plans in one as they are drawn."""
     numbers = {id(node): number for number, node in enumerate(difference.nodes())}
     used = _uses_of_both(difference)
 
-    def draw(node: Merged) -> Drawn:
+    def draw(node: Merged) -> NodeDrawing:
         before, after, number = node.before, node.after, numbers[id(node)]
         loss, loss_before = _cost(node.side), ""
         if before is not None and after is not None and before.loss != after.loss:
@@ -159,9 +157,9 @@ def drawn_difference(difference: Difference) -> Drawn:
             if loss_before == loss:  # unequal amounts that read alike
                 loss_before, loss = _cost(before, exactly=True), _cost(after, exactly=True)
         relabelled = before is not None and after is not None and before.label != after.label
-        return Drawn(
+        return NodeDrawing(
             number,
-            node.side.kind,
+            node.side.placed.kind,
             node.side.label,
             loss,
             node.mark,
@@ -176,15 +174,15 @@ def drawn_difference(difference: Difference) -> Drawn:
 
 
 def _cost(side: Side, *, exactly: bool = False) -> str:
-    return "free" if side.kind == "post" else cost_text(side.loss, exactly=exactly)
+    return "free" if side.placed.kind.free else cost_text(side.loss, exactly=exactly)
 
 
 def _uses_of_both(difference: Difference) -> _Uses:
     nodes = list(difference.nodes())
-    old = {id(node.before.node): number for number, node in enumerate(nodes) if node.before is not None}
-    new = {id(node.after.node): number for number, node in enumerate(nodes) if node.after is not None}
+    old = {node.before.number: number for number, node in enumerate(nodes) if node.before is not None}
+    new = {node.after.number: number for number, node in enumerate(nodes) if node.after is not None}
     had, has = (
-        {(places[id(source)], places[id(user)]) for source, user in uses(plan.root)}
+        {(places[source], places[user.number]) for user in plan.index.nodes for source in user.uses}
         for plan, places in ((difference.before, old), (difference.after, new))
     )
     found: dict[int, tuple[Use, ...]] = {}
@@ -196,4 +194,4 @@ def _uses_of_both(difference: Difference) -> _Uses:
 
 
 def _head(side: Side) -> str:
-    return Drawn(side.number, side.kind, side.label, "").head
+    return NodeDrawing(side.number, side.placed.kind, side.label, "").head

@@ -1,4 +1,4 @@
-"""The command that tests privacy claims by machine: `verify`."""
+"""The command `verify`, which tests privacy claims by machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpframework.cli.parameters import Command
-from dpframework.cli.shared import (
+from dpframework.cli.common import (
     REFUSED,
     Json,
     choice_option,
@@ -21,7 +20,10 @@ from dpframework.cli.shared import (
     print_json,
     warn_of_problems,
 )
+from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.outputs import require_output
+from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.run.miner import Example
@@ -29,7 +31,7 @@ from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 
 if TYPE_CHECKING:
-    from dpframework.plan.verified import VerifiedCode
+    from dpframework.plan.verification_records import VerifiedCode
     from dpframework.verify import Verification
 
 
@@ -67,7 +69,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Test privacy claims on small made-up tables: replays, sensitivities, samplers. No data is opened.
+    """Test privacy claims on small made-up tables by replays, sensitivity searches and samplers. No data is opened.
 
     Exit code 1 if a claim does not hold.
     """
@@ -78,8 +80,10 @@ def verify(
         raise InputError(f"--seconds is {seconds}; an example needs 1 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
-    from dpframework.plan.verified import Verified
+    from dpframework.plan.verification_records import VERIFIED_FILE, Verified
 
+    if record is not None:
+        require_output(record, VERIFIED_FILE)
     known = Verified() if record is None or not record.exists() else Verified.load(record)
     if subject in registry().mechanisms and subject not in registry().miners:
         found, records = _of_mechanism(subject)
@@ -98,7 +102,7 @@ def verify(
 
 def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import Verification, check_losses, check_sampler
-    from dpframework.verify.remembered import remembered_mechanism
+    from dpframework.verify.records import remembered_mechanism
 
     with _progress() as tell:
         tell(f"sampling {name}")
@@ -113,7 +117,7 @@ def _of_examples(
     subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int], unit: PrivacyUnit
 ) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import verify_examples
-    from dpframework.verify.remembered import remembered
+    from dpframework.verify.records import remembered
 
     examples, relations, own = _examples(subject, example)
     with _progress() as tell:
@@ -138,7 +142,7 @@ def _mechanism(name: str) -> Any:
 def _examples(
     subject: str, wanted: str | None
 ) -> tuple[Mapping[str, Example], tuple[Relation, ...], PrivacyUnit | None]:
-    """Return what is verified, under which relations, and for whom: a study's own; else both relations, and None."""
+    """Return the examples to verify, with relations and unit, a study's own or both relations and None."""
     relations, unit = tuple(Relation), None
     if subject.endswith(".toml"):
         study = load_study(given_path(subject)).study
@@ -165,17 +169,18 @@ def _examples(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Yield what shows, on a terminal, what is being done."""
+    """Yield a display of the current work on a terminal."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda what: None
         return
+    from rich.text import Text
+
     with screen.status("verifying") as status:
-        yield lambda what: status.update(what)
+        yield lambda what: status.update(Text(printable(what)))
 
 
 def _show(found: Verification) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     if found.audits:
@@ -194,27 +199,29 @@ def _show(found: Verification) -> None:
                     speed,
                 ]
             verdict = "holds" if audited.passed else "DOES NOT HOLD"
-            audits.add_row(escape(audited.example), audited.relation.value, *cells, verdict if audited.claimed else "")
+            audits.add_row(audited.example, audited.relation.value, *cells, verdict if audited.claimed else "")
         console().print(audits)
     if found.sensitivities:
         queries = Table("query", "relation", "largest change found / declared", "verdict")
         for searched in found.sensitivities:
             changes = ", ".join(f"{one.norm} {one.largest:.5g} / {one.declared:.5g}" for one in searched.measured)
             verdict = "holds" if searched.passed else "DOES NOT HOLD"
-            queries.add_row(escape(searched.query), searched.relation.value, changes, verdict)
+            queries.add_row(searched.query, searched.relation.value, changes, verdict)
         console().print(queries)
     for what in found.left_out:
-        console().print(escape(f"left out, for want of time: {what}"), soft_wrap=True)
+        console().print(f"left out, for want of time: {what}", soft_wrap=True)
     for line in _lines(found):
-        console().print(escape(line), soft_wrap=True)
-    console().print(escape(found.verdict), soft_wrap=True)
+        console().print(line, soft_wrap=True)
+    console().print(found.verdict, soft_wrap=True)
 
 
 def _lines(found: Verification) -> Iterator[str]:
-    """Yield samplers, tails, claims that the search did not come near, and what was found wrong."""
+    """Yield samplers, tails, claims that the search did not come near, and problems."""
     from dpframework.verify.findings import MIN_TIGHTNESS
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
+    if found.bounding is not None and found.bounding.passed:
+        yield str(found.bounding)
     yield from (str(compared) for compared in found.losses if compared.passed)
     for audited in found.audits:
         where = f"{audited.example}, {audited.relation}"

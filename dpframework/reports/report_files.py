@@ -1,4 +1,4 @@
-"""A report as a file: laid out as the end of its name says."""
+"""A report as a file, in the format of the file's ending."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dpframework.facts.files import write_whole
 from dpframework.reports.about import About
-from dpframework.reports.formats import ReportFormat, format_of
-from dpframework.reports.listed import releases_csv, releases_json
-from dpframework.reports.ran import told_of
+from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
+from dpframework.reports.release_list import releases_csv, releases_json
+from dpframework.reports.run_summary import summarize
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -32,9 +32,9 @@ def laid_out(
 
             return terminal_text(plan, results, title=title, about=about)
         case ReportFormat.CSV:
-            return releases_csv(plan, told_of(results, about)[0])
+            return releases_csv(plan, summarize(results, about)[0])
         case ReportFormat.JSON:
-            return releases_json(plan, told_of(results, about)[0])
+            return releases_json(plan, summarize(results, about)[0])
 
 
 def write_report(
@@ -60,9 +60,10 @@ def write_report(
     Raises
     ------
     InputError
-        If the name ends otherwise, or the file cannot be written.
+        If the name ends otherwise, or the file cannot be written, or is there and is no such report.
     """
     out = Path(path)
     form = format_of(out)
     plan, results = (subject.plan, subject) if isinstance(subject, Results) else (subject, None)
-    write_whole(out, laid_out(form, plan, results, title=out.stem if title is None else title, about=about))
+    text = laid_out(form, plan, results, title=out.stem if title is None else title, about=about)
+    write_whole(out, text, REPORT_FILES[form])

@@ -1,4 +1,4 @@
-"""The command `new`: a plugin to begin with."""
+"""The command `new`, which writes a plugin to begin with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dpframework.cli.common import Json, path_option, print_json, write
 from dpframework.cli.parameters import Command
-from dpframework.cli.shared import Json, path_option, print_json
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import staged
 
@@ -33,7 +33,7 @@ def new(
     ] = Path(),
     as_json: Json = False,
 ) -> None:
-    """Create a working plugin to start from: one miner, its tests and an example study."""
+    """Create a working plugin with one miner, its tests and an example study."""
     from dpframework.cli.skeleton import Names, skeleton, write_skeleton
 
     names = Names.of(name)
@@ -47,10 +47,10 @@ def new(
     if as_json:
         print_json({"folder": str(folder), "package": names.package, "miner": names.miner, "files": written})
         return
-    print(f"wrote {folder}: the package {names.package} with the miner {names.miner}")
+    write(f"wrote {folder}: the package {names.package} with the miner {names.miner}")
     for path in written:
-        print(f"  {path}")
-    print("next:")
-    print(f"  pip install -e {shlex.quote(f'{folder}[test]')}")
-    print(f"  pytest {shlex.quote(str(folder))}")
-    print(f"  dpframework run {shlex.quote(str(folder / 'example' / 'study.toml'))} --out results")
+        write(f"  {path}")
+    write("next:")
+    write(f"  pip install -e {shlex.quote(f'{folder}[test]')}")
+    write(f"  pytest {shlex.quote(str(folder))}")
+    write(f"  dpframework run {shlex.quote(str(folder / 'example' / 'study.toml'))} --out results")

@@ -1,0 +1,26 @@
+"""The terminal that commands write to, through rich: what a text holds is shown, and never obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.segment import Segment
+
+from dpframework.facts.printable import printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderableType
+
+
+class Screen(Console):
+    """A console that reads no markup or emoji in texts, and writes out characters that are not seen."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is shown; only rich's own controls move the cursor."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable_lines(segment.text), segment.style)

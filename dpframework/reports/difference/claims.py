@@ -1,0 +1,83 @@
+"""The different claims of two nodes of two plans, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.privacy import PrivacyLoss
+from dpframework.plan.nodes import Parallel, Step
+from dpframework.queries.base import QueryFacts, Sensitivity
+from dpframework.reports.difference.sides import Side, own_content
+from dpframework.reports.difference.words import changed, from_to
+
+
+def changed_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, str]]:
+    """Return each fact that two paired nodes declare otherwise, in a word or two and in full."""
+    before, after = old.node, new.node
+    if old.placed.kind is not new.placed.kind:
+        return [("kind", f"{old.label} became {new.label}")]
+    found = list(changed(old.placed.kind.facts(before), new.placed.kind.facts(after)))
+    if isinstance(before, Step) and isinstance(after, Step):
+        found = list(_changed_step(before, after, found, old.loss, new.loss))
+    if isinstance(before, Parallel) and isinstance(after, Parallel) and not found:
+        found = list(_changed_values(before, after))
+    if old.name != new.name:
+        found.insert(0, ("name", f"name {from_to(old.name, new.name)}"))
+    if reordered:
+        found.append(("order", "its parts stand in another order"))
+    if not found and own_content(before) != own_content(after):
+        found.append(("details", "declared otherwise in a detail"))
+    return found
+
+
+def _changed_step(
+    before: Step,
+    after: Step,
+    declared: list[tuple[str, str]],
+    old: PrivacyLoss | None,
+    new: PrivacyLoss | None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the changed claims of two steps, the loss only where no parameter of the mechanism says it already."""
+    named = before.facts.text != after.facts.text  # the query's text names its kind and attributes
+    yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
+    yield from _changed_sensitivity(before.facts, after.facts)
+    parameters = [attrs.asdict(step.mechanism, recurse=False) for step in (before, after)]
+    for notion in ("epsilon", "rho"):
+        had, has = (None if loss is None else getattr(loss, notion) for loss in (old, new))
+        if had != has and [own.get(notion) for own in parameters] != [had, has]:
+            yield "loss", f"loss in {notion} {from_to(had, has)}"
+
+
+def _changed_sensitivity(before: QueryFacts, after: QueryFacts) -> Iterator[tuple[str, str]]:
+    """Yield the changes of the sensitivity, with norms that change alike in one."""
+    old = {declared.norm: _declared(declared) for declared in before.sensitivities}
+    new = {declared.norm: _declared(declared) for declared in after.sensitivities}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for norm in dict.fromkeys((*old, *new)):
+        had, has = old.get(norm, {}), new.get(norm, {})
+        for fact in dict.fromkeys((*had, *has)):
+            if had.get(fact) != has.get(fact):
+                alike.setdefault((fact, from_to(had.get(fact), has.get(fact))), []).append(norm.value)
+    for (fact, text), norms in alike.items():
+        yield "sensitivity", f"{fact} ({', '.join(norms)}) {text}"
+
+
+def _declared(declared: Sensitivity) -> dict[str, Any]:
+    return {
+        "sensitivity under add-or-remove-one": declared.add_or_remove_one,
+        "sensitivity under replace-one": declared.replace_one,
+        "rise of the answer when a row is added": declared.rise,
+        "fall of the answer when a row is added": declared.fall,
+        "source of the sensitivity": declared.source,
+    }
+
+
+def _changed_values(before: Parallel, after: Parallel) -> Iterator[tuple[str, str]]:
+    if isinstance(before.by, Attribute) and isinstance(after.by, Attribute):
+        facts = [text for _, text in changed(before.by.to_dict(), after.by.to_dict())]
+        if facts:
+            yield "parts", f"the values of {after.by.name}: {'; '.join(facts)}"

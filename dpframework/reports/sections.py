@@ -1,0 +1,332 @@
+"""The one list of a report's sections, which HTML, Markdown and the terminal all show.
+
+To add a section, write a function that returns it and put the function in `SECTIONS`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import TypeAlias, final
+
+import attrs
+
+from dpframework.checks import Finding, check_page
+from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.plan.kinds import KINDS
+from dpframework.reports import blocks
+from dpframework.reports.about import About, attribute_rows, verdict_facts
+from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
+from dpframework.reports.boxes import plan_on_page
+from dpframework.reports.drawing import tree
+from dpframework.reports.facts import assumption_rows, part_rows, public_facts
+from dpframework.reports.losses import loss_text
+from dpframework.reports.nodes import NodeRow, node_tree
+from dpframework.reports.odds import learned
+from dpframework.reports.reads import AttributeLoss, losses_by_attribute
+from dpframework.reports.run_summary import RunSummary
+from dpframework.reports.step_table import PlacedStep, StepTable
+from dpframework.reports.steps import NONE, StepRow, step_rows
+from dpframework.reports.summary import ResultRow, result_rows, size_sentence
+from dpframework.results.matrix import Matrix
+from dpframework.study.registry import registry
+from dpframework.study.study_plan import StudyPlan
+
+MOST_CELLS = 30  # of a heat map, either way; a larger one is shown as text
+WIDE = 10  # columns that fit on paper
+
+
+def _blocks(some: Iterable[SectionBlock]) -> tuple[SectionBlock, ...]:
+    return tuple(some)
+
+
+@final
+@attrs.frozen
+class Section:
+    """A section of a report.
+
+    Attributes
+    ----------
+    id
+        Its name within a page: letters and hyphens, unique in a report.
+    title
+        Its heading.
+    blocks
+        Its contents.
+    """
+
+    id: str
+    title: str
+    blocks: tuple[SectionBlock, ...] = attrs.field(converter=_blocks)
+
+
+@final
+@attrs.frozen(eq=False)
+class PlanFacts:
+    """The facts of a plan alone for its sections, each worked out once for reports before and after its run."""
+
+    plan: StudyPlan
+
+    @functools.cached_property
+    def top(self) -> NodeRow:
+        """The nodes with their costs, from the top."""
+        return node_tree(self.plan)
+
+    @functools.cached_property
+    def tree(self) -> str:
+        """The plan as a tree of text."""
+        return tree(self.plan)
+
+    @functools.cached_property
+    def parts(self) -> list[tuple[str, dict[str, str]]]:
+        """The cost of each part of the study, and of the whole plan, last."""
+        return part_rows(self.plan)
+
+    @functools.cached_property
+    def results(self) -> tuple[ResultRow, ...]:
+        """The results that are planned."""
+        return tuple(result_rows(self.plan))
+
+    @functools.cached_property
+    def steps(self) -> list[StepRow]:
+        """The steps, scope by scope."""
+        return step_rows(self.plan)
+
+    @functools.cached_property
+    def attributes(self) -> tuple[AttributeLoss, ...]:
+        """The loss spent on each attribute."""
+        return tuple(losses_by_attribute(self.plan))
+
+    @functools.cached_property
+    def findings(self) -> tuple[blocks.ExplainedFinding, ...]:
+        """The findings of the checks, with their pages."""
+        return tuple(_explained(self.plan.check()))
+
+
+@final
+@attrs.frozen
+class ReportSubject:
+    """The subject of a report.
+
+    Attributes
+    ----------
+    facts
+        The plan, and all that is known of it.
+    run
+        The run of it; None if there was none.
+    about
+        What the plan does not hold.
+    """
+
+    facts: PlanFacts
+    run: RunSummary | None
+    about: About
+
+    @property
+    def plan(self) -> StudyPlan:
+        """The plan."""
+        return self.facts.plan
+
+    @functools.cached_property
+    def made(self) -> Mapping[str, int]:
+        """How often each step was released, by its path."""
+        return {} if self.run is None else self.run.made(self.plan)
+
+
+#: Returns a section of a report on a subject, or None if there is nothing to say.
+SectionMaker: TypeAlias = Callable[[ReportSubject], Section | None]
+
+
+def report_sections(subject: ReportSubject) -> list[Section]:
+    """Return the sections of a report, in order."""
+    return [section for make in SECTIONS if (section := make(subject)) is not None]
+
+
+def _published(subject: ReportSubject) -> Section:
+    total = subject.plan.smallest_total()
+    whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
+    found = blocks.PublishedResults(subject.facts.results, whole, size_sentence(subject.plan))
+    return Section("published", "What is published", [found])
+
+
+def _meaning(subject: ReportSubject) -> Section:
+    plan = subject.plan
+    found = learned(plan.smallest_total(), plan.relation, plan.unit)
+    title = "What somebody could learn about one person"
+    return Section("meaning", title, [blocks.LearnedShares(tuple(found), str(plan.unit))])
+
+
+def _who(subject: ReportSubject) -> Section:
+    facts = (*public_facts(subject.plan), *verdict_facts(subject.plan, subject.about))
+    title = "Who is protected, and what this is about"
+    return Section("who", title, [blocks.SummaryBlock(facts, tuple(_gauges(subject)))])
+
+
+def _gauges(subject: ReportSubject) -> Iterator[blocks.Gauge]:
+    """Yield budget, plan and run as bars."""
+    total = subject.plan.smallest_total()
+    amounts: list[tuple[str, Fraction | None]] = [("budget", subject.plan.budget.epsilon)]
+    amounts.append(("planned", None if total is None else total.epsilon))
+    if subject.run is not None:
+        amounts.append(("spent", subject.run.epsilon))
+    largest = max(amount for _, amount in amounts if amount is not None)
+    for name, amount in amounts:
+        text = "no finite epsilon" if amount is None else readable(amount)
+        yield blocks.Gauge(name, text, float((amount or 0) / largest))
+
+
+def _results(subject: ReportSubject) -> Section | None:
+    if subject.run is None:
+        return None
+    found: list[SectionBlock] = []
+    for number, (name, text) in enumerate(subject.run.texts.items(), start=1):
+        matrices = subject.run.matrices.get(name, ())
+        small = tuple(matrix for matrix in matrices if _is_small(matrix))
+        mapped = len(small) == len(matrices) and any(len(matrix.columns) > WIDE for matrix in matrices)
+        found.append(blocks.ResultText(number, name, text, small, mapped))
+    return Section("results", "Results", found or [Paragraph("No miner came to its end.")])
+
+
+def _is_small(matrix: Matrix) -> bool:
+    return max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS
+
+
+def _findings(subject: ReportSubject) -> Section:
+    return Section("findings", "Findings", [blocks.FindingList(subject.facts.findings)])
+
+
+def _explained(found: Iterable[Finding]) -> Iterator[blocks.ExplainedFinding]:
+    """Yield each finding with its check's title and, the first time, its check's page."""
+    titles = {check.code: check.title for check in registry().checks}
+    told: set[str] = set()
+    for finding in found:
+        page = None if finding.code in told else check_page(finding.code)
+        told.add(finding.code)
+        names = () if page is None else ("What it finds", "Why it matters", "How to fix it")
+        parts = tuple((name, text) for name in names if page is not None and (text := page.section(name)))
+        yield blocks.ExplainedFinding(finding, titles.get(finding.code, ""), parts)
+
+
+def _plan(subject: ReportSubject) -> Section:
+    plan = subject.plan
+    root = plan_on_page(plan, subject.facts.top, subject.run, subject.made)
+    kinds = {placed.kind.name for placed in plan.index.nodes}
+    rules = {kind.name: kind.rule[plan.relation] for kind in KINDS.values() if kind.name in kinds}
+    return Section(
+        "plan", "Plan", [blocks.PlanDrawing(subject.facts.tree, root, rules, str(plan.relation), len(plan.totals()))]
+    )
+
+
+def _steps(subject: ReportSubject) -> Section:
+    plan, made = subject.plan, subject.made
+    sources: dict[str, list[int]] = {}
+    groups: dict[str, list[PlacedStep]] = {}
+    for number, node in enumerate((n for n in subject.facts.top.walk() if n.step is not None), start=1):
+        row = node.step
+        assert row is not None
+        if row.source != NONE:
+            sources.setdefault(row.source, []).append(number)
+        source = f"S{list(sources).index(row.source) + 1}" if row.source in sources else ""
+        step = PlacedStep(number, node.number, row, _exact(row, node), source, made.get(row.path, 0))
+        groups.setdefault(row.path.partition("/")[0] if "/" in row.path else "", []).append(step)
+    table = StepTable(
+        tuple((name, tuple(steps)) for name, steps in groups.items()),
+        tuple((f"S{k}", text, tuple(steps)) for k, (text, steps) in enumerate(sources.items(), start=1)),
+        tuple((row, made.get(row.path, 0)) for row in subject.facts.steps),
+        subject.run is not None,
+        str(plan.relation),
+        "" if plan.unit.is_row else str(plan.unit),
+    )
+    return Section("steps", "Steps", [table])
+
+
+def _exact(row: StepRow, node: NodeRow) -> Fraction | None:
+    """Return a step's loss as a ratio, if it is rounded in the row and the ratio can be read."""
+    amounts = dict(node.exact)
+    found = next((amounts[notion] for notion in ("epsilon", "rho") if row.loss.startswith(f"{notion} ~")), None)
+    return found if len(str(found)) <= 24 else None
+
+
+def _attributes(subject: ReportSubject) -> Section:
+    return Section("attributes", "Loss by attribute", [blocks.AttributeLosses(subject.facts.attributes)])
+
+
+def _schema(subject: ReportSubject) -> Section | None:
+    schema = subject.about.known(subject.plan)
+    if schema is None:
+        return None
+    number = "Nothing is public about the number of rows."
+    if schema.rows is not None:
+        number = f"It has {schema.rows:,} rows."
+    elif schema.max_rows is not None:
+        number = f"It has at most {schema.max_rows:,} rows."
+    inferred = f" Inferred from private data: {'; '.join(schema.inferred)}." if schema.inferred else ""
+    caption = f"What anyone may know of the table. {number}{inferred}"
+    return Section("schema", "Schema", [TableBlock(("attribute", "kind", "values"), attribute_rows(schema), caption)])
+
+
+def _accounting(subject: ReportSubject) -> Section:
+    plan = subject.plan
+    parts = subject.facts.parts
+    notions = list(parts[-1][1])
+    budget = loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta))
+    caption = f"The cost of each part of the study alone, and of the whole plan. The budget is {budget}."
+    rows = [(name, *losses.values()) for name, losses in parts]
+    found: list[SectionBlock] = [TableBlock(("part", *notions), rows, caption, sums=True, alike=True)]
+    if len(notions) > 1:
+        found.append(
+            Paragraph(
+                "Pure epsilons compose as the plan says. Each row is composed by itself, so epsilons that hold but for "
+                "a delta do not add up to the last row: that is composed first and converted then. The smallest total "
+                "is what the budget must cover.",
+                aside=True,
+            )
+        )
+    return Section("accounting", "Totals under each accounting", found)
+
+
+def _assumptions(subject: ReportSubject) -> Section:
+    rows = assumption_rows(subject.plan)
+    heads, caption = ("assumption", "needed by", "allowed by name"), "The claims need these beyond their theorems."
+    return Section("assumptions", "Assumptions", [TableBlock(heads, rows, caption) if rows else Paragraph("None.")])
+
+
+def _run(subject: ReportSubject) -> Section | None:
+    run = subject.run
+    if run is None:
+        return None
+    *parts, (name, whole) = subject.facts.parts
+    counted = [str(sum(path.partition("/")[0] == part for path in run.charges)) for part, _ in parts]
+    rows = [
+        (part, losses.get(run.accounting, NONE), releases, NONE)
+        for (part, losses), releases in zip(parts, counted, strict=True)
+    ]
+    rows.append((name, whole.get(run.accounting, NONE), str(len(run.charges)), run.spent))
+    heads = ("part", f"planned at most, {run.accounting} accounting", "releases", "spent")
+    caption = "What was planned, and what was made of it. The table of steps says how often each step was released."
+    found: list[SectionBlock] = [TableBlock(heads, rows, caption, sums=True, alike=True)]
+    if run.run is not None:
+        found.append(Paragraph(f"Recorded in a ledger as run {run.run}; the ledger's head after it is {run.head}."))
+    early = "The accountant says what the whole run spent: less than planned where branches ended early."
+    found.append(Paragraph(early, aside=True))
+    if run.charges:
+        found.append(blocks.ChargeList(run.charges))
+    return Section("run", "Charges of the run", found)
+
+
+#: The sections of a report, in order.
+SECTIONS: tuple[SectionMaker, ...] = (
+    _published,
+    _meaning,
+    _who,
+    _results,
+    _findings,
+    _plan,
+    _steps,
+    _attributes,
+    _schema,
+    _accounting,
+    _assumptions,
+    _run,
+)

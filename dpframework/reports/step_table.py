@@ -1,0 +1,101 @@
+"""The table of steps, a block of a report."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
+from dpframework.reports.steps import StepRow
+
+
+@final
+@attrs.frozen
+class PlacedStep:
+    """A step in the table of steps, with its number there and in the plan, its facts, and its number of releases.
+
+    Attributes
+    ----------
+    number
+        Its number in the table, from 1.
+    node
+        Its number in the plan.
+    row
+        Its facts.
+    exact
+        Its loss as a ratio, if the row rounds it.
+    source
+        The number of the reason for its sensitivity, as S1; empty if there is none.
+    released
+        How often it was released; 0 before a run.
+    """
+
+    number: int
+    node: int
+    row: StepRow
+    exact: Fraction | None
+    source: str
+    released: int
+
+
+@final
+@attrs.frozen
+class StepTable(SectionBlock):
+    """The steps of a plan, by the part of the study that they are in.
+
+    Attributes
+    ----------
+    groups
+        The parts of the study with their steps.
+    sources
+        The reasons for sensitivities: each with its number and the numbers of the steps that rest on it.
+    in_order
+        The rows of the steps, scope by scope, with how often each was released.
+    ran
+        Whether there was a run.
+    relation, unit
+        The relation of the sensitivities, and whom the noise protects; empty for one row.
+    """
+
+    template = "steps"
+    groups: tuple[tuple[str, tuple[PlacedStep, ...]], ...]
+    sources: tuple[tuple[str, str, tuple[int, ...]], ...]
+    in_order: tuple[tuple[StepRow, int], ...]
+    ran: bool
+    relation: str
+    unit: str
+
+    @property
+    def assuming(self) -> bool:
+        """Whether a step assumes anything beyond its theorem."""
+        return any(row.assumes for row, _ in self.in_order)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads of the columns on a page."""
+        assumed, released = ("assumes",) * self.assuming, ("released",) * self.ran
+        return ("step", "query", "mechanism", "sensitivity", *assumed, "loss", "expected error", *released)
+
+    def plain(self) -> tuple[SectionBlock, ...]:
+        """Return a table with all facts of each step."""
+        heads = [
+            "step",
+            "query",
+            "sensitivity",
+            "monotonic",
+            "source",
+            "mechanism",
+            "assumes",
+            "loss",
+            "expected error",
+        ]
+        rows = [list(row.to_dict().values()) for row, _ in self.in_order]
+        if not self.ran:
+            return (TableBlock(heads, rows),)
+        rows = [[*row, str(released)] for row, (_, released) in zip(rows, self.in_order, strict=True)]
+        return TableBlock([*heads, "released"], rows), Paragraph(
+            "The last column says how often a step was released. Below a partition that is once for each part; parts "
+            "are disjoint, so only the most expensive one is charged."
+        )
