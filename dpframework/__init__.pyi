@@ -84,7 +84,7 @@ from .run.observers import (
 )
 from .run.private_table import PrivateTable as PrivateTable
 from .study.hookspecs import hookimpl as hookimpl
-from .study.making import Share as Share
+from .study.miner_builder import Share as Share
 from .study.registry import (
     miner as miner,
     share as share,

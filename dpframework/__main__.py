@@ -1,15 +1,21 @@
-"""`python -m dpframework` is `dpframework`; the door through which both come."""
+"""The door through which `python -m dpframework` and `dpframework` both come."""
 
 from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    # `python -m` looks for modules in the working folder first. Files that come with a study may lie there, and one
+    # called `polars.py` would run. `python -P` and the command `dpframework` never look there.
+    del sys.path[0]
 
 import atexit
 import gc
 import signal
-import sys
 
 
 def main() -> int:
-    """Run the command of this process, and return its exit code; Ctrl-C ends it quietly at any moment."""
+    """Run the command of this process, and return its exit code. Ctrl-C ends it quietly at any moment."""
     # Once all is done, the interpreter takes a moment to end, and Ctrl-C would then kill it.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""The everyday miners: counts, histograms, cross tables, sums, means and quantiles."""
+"""The everyday miners for counts, histograms, cross tables, sums, means and quantiles."""
 
 import lazy_loader
 

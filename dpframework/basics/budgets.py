@@ -1,4 +1,4 @@
-"""What an everyday miner may spend, pure epsilon or rho, and the mechanisms that spend it.
+"""The budget of an everyday miner in pure epsilon or rho, and the mechanisms that spend it.
 
 An epsilon buys Laplace noise, on integers for counts, and permute-and-flip. A rho buys Gaussian noise and the
 exponential mechanism, whose rho is the smallest for what they do: that is less noise where many releases share a delta.
@@ -23,7 +23,7 @@ EXAMPLE_DELTA = Fraction(1, 10**6)  # of the examples in zCDP
 
 @attrs.frozen
 class BasicMiner(Miner):
-    """A miner of one release, which spends the whole budget: an epsilon, or the rho of zCDP.
+    """A miner of one release, which spends the whole budget, an epsilon or the rho of zCDP.
 
     Attributes
     ----------
@@ -43,17 +43,17 @@ class BasicMiner(Miner):
 
     @property
     def counter(self) -> Mechanism:
-        """What releases counts."""
+        """The mechanism that releases counts."""
         return Gaussian(self.rho) if self.rho is not None else DiscreteLaplace(self._epsilon)
 
     @property
     def measurer(self) -> Mechanism:
-        """What releases real numbers."""
+        """The mechanism that releases real numbers."""
         return Gaussian(self.rho) if self.rho is not None else Laplace(self._epsilon)
 
     @property
     def selector(self) -> Mechanism:
-        """What selects: an exponential mechanism of epsilon costs a rho of epsilon**2 / 8."""
+        """The mechanism that selects. An exponential mechanism of epsilon costs a rho of epsilon**2 / 8."""
         return PermuteAndFlip(self._epsilon) if self.rho is None else Exponential(root_below(8 * self.rho))
 
     @property

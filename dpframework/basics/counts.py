@@ -1,4 +1,4 @@
-"""Counts: of rows, of one attribute's values, of the cells of up to three attributes.
+"""Counts of rows, of one attribute's values, and of the cells of up to three attributes.
 
 Each releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer noise on
 every cell. A row that comes raises one cell by 1: independent noise in the l1 norm is in the shape of that. A row that
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -27,7 +27,9 @@ from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
+from dpframework.plan.parts import PlannedPart
 from dpframework.queries.counts import Count, JointHistogram
+from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.noisy import Noisy
@@ -86,6 +88,16 @@ class CountMiner(BasicMiner):
         literals = () if self.where is None else self.where.literals()
         return [one.attribute for one in literals if isinstance(one, Below) and not one.is_cut(schema)]
 
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the count's error, in rows."""
+        calibration = part.calibration("count")
+        if calibration is None:
+            return part.bounds_of_steps()
+        what = "number of rows" if self.where is None else f"number of rows with {self.where}"
+        bound = attrs.evolve(part.rows_bound(what, calibration.preview.within, BoundKind.NUMBER), steps=("count",))
+        rows = part.size.largest
+        return [bound if rows is None else attrs.evolve(bound, likely=rows, likely_text="the whole table")]
+
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
         count = Noisy(table.release("count"), table.calibration("count").variance)
@@ -124,7 +136,7 @@ class _TableMiner(BasicMiner):
         return step("counts", query, self._noise(query, schema))
 
     def _noise(self, query: JointHistogram, schema: Schema) -> Mechanism:
-        """Return what counts best: K-norm noise where the number of rows is public (with a rho, Gaussian noise)."""
+        """Return the best mechanism for the counts, K-norm where the number of rows is public, Gaussian with a rho."""
         if schema.rows is None or query.answer_length > _MOST_BALANCED or not isinstance(self.counter, DiscreteLaplace):
             return self.counter
         balanced = KNorm(self.counter.epsilon)
@@ -134,6 +146,16 @@ class _TableMiner(BasicMiner):
         """Return the attributes that are counted in other bins than the schema's."""
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of each count in rows, and the fate of values without a cell."""
+        calibration = part.calibration("counts")
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        attributes = self.cells(part.schema)
+        what = f"counts of {' by '.join(repr(one.name) for one in attributes)}"
+        bound = part.counts_bound(what, calibration.preview.within, math.prod(one.size for one in attributes))
+        return [attrs.evolve(bound, steps=("counts",), biases=[*_biases(attributes)])]
+
     def mine(self, table: PrivateTable) -> Frequencies:
         """Release it."""
         attributes = self.cells(table.schema)
@@ -141,6 +163,16 @@ class _TableMiner(BasicMiner):
         exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
         labels = [a.labels for a in attributes]
         return Frequencies([a.name for a in attributes], labels, counts, calibration.variance, exact_total=exact)
+
+
+def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
+    """Yield the biases of counts, such as rows that move to other cells than their own."""
+    for one in attributes:
+        if isinstance(one, Numeric):
+            yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
+        if not one.missing:
+            yield f"rows without '{one.name}' count as {one.labels[0]}"
+    yield "counts are not cut off at 0; whoever does that makes small ones too large on average"
 
 
 def _bins(bins: int | Iterable[float] | None) -> int | tuple[float, ...] | None:
@@ -152,7 +184,7 @@ def _bins(bins: int | Iterable[float] | None) -> int | tuple[float, ...] | None:
 
 
 def _rebinned(attribute: Attribute, bins: int | tuple[float, ...] | None) -> Attribute:
-    """Return an attribute with other bins: so many of equal width, or between edges."""
+    """Return an attribute with other bins, given by their number or their edges."""
     if bins is None:
         return attribute
     if not isinstance(attribute, Numeric):
@@ -216,7 +248,7 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 @final
 @attrs.frozen
 class CrosstabMiner(_TableMiner):
-    """How many rows lie in each cell of two or three attributes' cross table; margins are sums of cells.
+    """The number of rows in each cell of two or three attributes' cross table. Margins are sums of cells.
 
     Parameters
     ----------

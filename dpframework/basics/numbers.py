@@ -1,4 +1,4 @@
-"""Numbers of one numeric attribute: its sum, its mean, its quantiles, over the rows that have a value.
+"""The sum, mean and quantiles of one numeric attribute, over the rows that have a value.
 
 Values are clamped to public bounds, the schema's or tighter ones. Tighter bounds mean less noise and, where values lie
 beyond them, a systematic error that no interval shows: choose them from what is publicly known.
@@ -6,21 +6,28 @@ beyond them, a systematic error that no interval shows: choose them from what is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
+import numpy as np
 
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.shares import share_error
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import finite_number, listed
+from dpframework.mechanisms.laws import NoiseLaw
 from dpframework.plan.nodes import Node, step
+from dpframework.plan.parts import PlannedPart
 from dpframework.queries.ranks import QuantileScores, as_quantile
-from dpframework.queries.sums import BoundDistances, BoundedSum
+from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
+from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate, QuantileEstimate
+from dpframework.results.noisy import CONFIDENCE
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
@@ -42,15 +49,23 @@ class _NumberMiner(BasicMiner):
     bounds: tuple[float, float] | None = attrs.field(default=None, converter=_bounds, kw_only=True)
 
     def within(self, schema: Schema) -> dict[str, Any]:
-        """Return what a query of the bounded attribute takes."""
+        """Return the arguments of a query of the bounded attribute."""
         attribute = schema[self.attribute]
         return {"attribute": attribute} | (
             {} if self.bounds is None else dict(zip(("lower", "upper"), self.bounds, strict=True))
         )
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute: its values are clamped, added up and ranked."""
+        """Return the attribute, whose values are clamped, added up and ranked."""
         return [self.attribute]
+
+    def biases(self, query: WithinBounds) -> Iterator[str]:
+        """Yield the biases of the number besides noise."""
+        yield f"values of '{self.attribute}' beyond [{query.lower:g}, {query.upper:g}] count as the nearer bound"
+        if query.attribute.missing:
+            yield f"rows without '{self.attribute}' are left out, so fewer rows than the table has may count"
+        else:
+            yield f"rows without '{self.attribute}' count as {query.lower:g}"
 
 
 def _examples(cls: type[Any]) -> Mapping[str, Example]:
@@ -96,6 +111,20 @@ class SumMiner(_NumberMiner):
     def plan(self, schema: Schema) -> Node:
         """Plan the one sum."""
         return step("sum", BoundedSum(**self.within(schema)), self.measurer)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the sum's error, a share of the largest sum that this many rows can have."""
+        calibration = part.calibration("sum")
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        query = BoundedSum(**self.within(part.schema))
+        bound = part.bound_of(f"sum of '{self.attribute}'", calibration)
+        rows, largest = part.size.largest, max(abs(query.lower), abs(query.upper))
+        if rows is not None:
+            bound = attrs.evolve(bound, likely=rows * largest, likely_text="the largest sum that the table can have")
+        if part.rows is not None:
+            bound = attrs.evolve(bound, whole=part.rows * largest, whole_text=f"the largest sum of {part.size.text}")
+        return [attrs.evolve(bound, steps=("sum",), biases=[*self.biases(query)])]
 
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it."""
@@ -160,6 +189,44 @@ class MeanMiner(_NumberMiner):
             return step("sum", centred, self.measurer)
         return step("distances", BoundDistances(**self.within(schema)), self.measurer)
 
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the mean's error, whatever the mean is, for about this many rows with a value.
+
+        A sum's noise divides by the public number of rows, and the mean is kept within its bounds. A pair's error is
+        `shares.share_error`'s, in widths.
+        """
+        if part.schema is None:
+            return part.bounds_of_steps()
+        centred = self._centred(part.schema)
+        path = "distances" if centred is None else "sum"
+        calibration = part.calibration(path)
+        if calibration is None:
+            return part.bounds_of_steps()
+        query = centred or BoundDistances(**self.within(part.schema))
+        width = query.upper - query.lower
+
+        def error(rows: float) -> float:
+            if centred is None:
+                return width * share_error(rows, calibration.noise_law)
+            return width * _kept_within(calibration.noise_law, rows * width)
+
+        rows = part.rows
+        return [
+            ErrorBound(
+                f"mean of '{self.attribute}'",
+                None if rows is None else error(rows),
+                "",
+                size=part.size,
+                whole=width,
+                whole_text=f"the range from {query.lower:g} to {query.upper:g}",
+                likely=width / 2,
+                likely_text="half of its range: the middle would be as good",
+                note="" if rows is not None else _examples_of(error),
+                biases=[*self.biases(query)],
+                steps=(path,),
+            )
+        ]
+
     def mine(self, table: PrivateTable) -> Estimate:
         """Release it, and divide."""
         centred, rows = self._centred(table.schema), table.schema.rows
@@ -179,6 +246,20 @@ class MeanMiner(_NumberMiner):
         return _examples(cls)
 
 
+def _kept_within(law: NoiseLaw, width: float) -> float:
+    """Return the error of a number with noise that is kept within bounds, in widths, wherever it is exactly.
+
+    Up to half of the width it can be off on both sides, which is worst in the middle; beyond, on one side only.
+    """
+    both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
+    return both if both <= 0.5 else min(max(one, 0.5), 1.0)
+
+
+def _examples_of(error: Callable[[float], float]) -> str:
+    some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
+    return f"depends on the number of rows ({some})"
+
+
 def _of_sum(table: PrivateTable, centre: float, rows: int) -> tuple[float, float, float]:
     """Return the mean from the sum of differences to a centre, with its interval."""
     mean, calibration = centre + float(table.release("sum")) / rows, table.calibration("sum")
@@ -187,12 +268,12 @@ def _of_sum(table: PrivateTable, centre: float, rows: int) -> tuple[float, float
 
 
 def _of_distances(table: PrivateTable) -> tuple[float, float, float]:
-    """Return where the mean lies between the bounds, with its interval; in the middle, if there seem to be no rows.
+    """Return the mean's place between the bounds with its interval, the middle if there seem to be no rows.
 
     Counted in steps of the noise's lattice, as counts are in rows.
     """
     from dpframework.results.jaccard import least_jaccard
-    from dpframework.results.noisy import CONFIDENCE, Noisy, error_of, quantile
+    from dpframework.results.noisy import Noisy, error_of, quantile
 
     calibration = table.calibration("distances")
     unit = float(calibration.unit)
@@ -243,6 +324,24 @@ class QuantileMiner(_NumberMiner):
     def plan(self, schema: Schema) -> Node:
         """Plan the one selection."""
         return step("quantile", self._scores(schema), self.selector)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the number of rows by which the point may miss the quantile, at most those of the far side."""
+        calibration = part.calibration("quantile")
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        scores = self._scores(part.schema)
+        within, far = calibration.preview.within, float(max(self.quantile, 1 - self.quantile))
+        bound = part.rows_bound(
+            f"quantile {decimal_text(self.quantile)} of '{self.attribute}'", within, BoundKind.NUMBER
+        )
+        if part.size.largest is not None:
+            bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text="any point would miss it by")
+        if part.rows is not None:
+            bound = attrs.evolve(bound, amount=min(within, far * part.rows))
+        grid = f"{scores.answer_length} points, {scores.step:.4g} apart"
+        rounded = f"values of '{self.attribute}' count as the nearest of {grid}"
+        return [attrs.evolve(bound, steps=("quantile",), biases=[*self.biases(scores), rounded])]
 
     def mine(self, table: PrivateTable) -> QuantileEstimate:
         """Release it."""

@@ -1,4 +1,4 @@
-"""The verification kit: every privacy claim tested by machine, a stranger's as well as our own.
+"""The verification kit, which tests every privacy claim by machine, including those of third-party plugins.
 
 - `audit`: transcripts replayed on neighbouring tables; the realised loss is exact;
 - `search_sensitivity`: the largest change of a query's answer beside what it declares;

@@ -8,17 +8,19 @@ from .assertions import (
     assert_samples_as_stated as assert_samples_as_stated,
     assert_sensitivity_holds as assert_sensitivity_holds,
 )
-from .auditing import audit as audit
-from .bounding import (
-    BoundingReport as BoundingReport,
-    check_bounding as check_bounding,
-)
+from .audits import audit as audit
 from .conformance import (
     MechanismConformance as MechanismConformance,
     MinerConformance as MinerConformance,
     QueryConformance as QueryConformance,
 )
-from .distinguishing import (
+from .contributions import (
+    BoundingReport as BoundingReport,
+    UnitReader as UnitReader,
+    check_bounding as check_bounding,
+    unit_readers as unit_readers,
+)
+from .distinguisher import (
     Distinguished as Distinguished,
     distinguish as distinguish,
 )
@@ -38,7 +40,7 @@ from .reading import (
     built_in_readers as built_in_readers,
     check_reading as check_reading,
 )
-from .remembered import (
+from .records import (
     remembered as remembered,
     remembered_mechanism as remembered_mechanism,
 )

@@ -1,4 +1,4 @@
-"""The worst transcript of a pair of tables: at each release, of many outputs, one that loses most.
+"""The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
 
 A pure claim holds for every output that is possible, however rare. Drawn transcripts hold likely ones. So the miner is
 run on one table by somebody who knows the other one too and says what each release puts out: of all positions of a
@@ -23,7 +23,16 @@ from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
-from dpframework.verify.transcript import Drawn, Event, Extended, Made, Parted, Transcript, WatchedGate, run_through
+from dpframework.verify.transcript import (
+    DerivationEvent,
+    Event,
+    PartitionEvent,
+    ReleaseEvent,
+    SampleEvent,
+    Transcript,
+    WatchedGate,
+    run_through,
+)
 
 NEARLY = 0.98  # of the largest loss of one release: as good
 MOST_POSITIONS = 12  # of a selection; of more, those whose scores lose most, and some others
@@ -36,7 +45,7 @@ BEYOND = (0, 1, 8)  # changes, by which a number lies beyond an answer
 @final
 @attrs.frozen(eq=False)
 class _WorstGate(WatchedGate):
-    """Runs on one table, holds the rows of another beside it, and puts out what is likelier on the first."""
+    """A gate that runs on one table, holds a second table, and puts out outputs that are likelier on the first."""
 
     rng: np.random.Generator = attrs.field(kw_only=True)
     others: dict[int, Held] = attrs.field(kw_only=True)
@@ -49,7 +58,7 @@ class _WorstGate(WatchedGate):
     ) -> Any:
         other = answer_of(charge.step.query, self.engine, self.others[rows.number], inputs)
         output = self._worst(charge, answer, other)
-        self.events.append(Made(charge, dict(inputs), candidates, output, rows.number))
+        self.events.append(ReleaseEvent(charge, dict(inputs), candidates, output, rows.number))
         return output
 
     def _worst(self, charge: Charge, answer: Any, other: Any) -> Any:
@@ -78,18 +87,18 @@ class _WorstGate(WatchedGate):
         self.events.append(event)
         source = self.others[event.rows]
         match event:
-            case Parted():
+            case PartitionEvent():
                 self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
-            case Drawn():
+            case SampleEvent():
                 self.others[event.result] = Held(source.rows, source.derived, event.result, source.units)
-            case Extended():
+            case DerivationEvent():
                 self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
 
 
 def worst_transcript(
     subject: Subject, one: Rows, other: Rows, rng: np.random.Generator, given: Mapping[str, Any] | None = None
 ) -> tuple[Transcript, int]:
-    """Return what a run on one table makes public if each release puts out what is likelier there than on the other.
+    """Return the transcript of a run on one table in which each release is likelier there than on the other.
 
     The second value is how many outputs were tried.
 
@@ -132,14 +141,14 @@ def outputs(
 
 
 def composite(output: Any) -> bool:
-    """Tell whether an output has several whole numbers, as trees and successive choices have: parts to exchange."""
+    """Tell whether an output consists of several whole numbers that can be exchanged, as in trees."""
     return isinstance(output, np.ndarray) and output.dtype.kind in "iu" and output.size > 1
 
 
 def _crossed(
     tried: Sequence[tuple[float, Any]], lost: Callable[[Any], float], rng: np.random.Generator
 ) -> list[tuple[float, Any]]:
-    """Put parts of some outputs into the worst one, as long as that makes it worse; return what was tried."""
+    """Put parts of some outputs into the worst one as long as that makes it worse, and return all that was tried."""
     best, found = max(tried, key=lambda one: one[0]), []
     for k in range(CROSSED):
         donor = tried[int(rng.integers(len(tried)))][1]

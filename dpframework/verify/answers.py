@@ -178,7 +178,7 @@ def listed_outputs(
 def _grid(
     mechanism: Mechanism, calibration: Calibration, one: NDArray[Any], other: NDArray[Any]
 ) -> tuple[list[Any], float]:
-    """Return lattice points around both answers: all of them, or every so many-th."""
+    """Return all lattice points around both answers, or evenly spaced ones if there are too many."""
     unit = float(calibration.unit)
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
     width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit

@@ -12,9 +12,9 @@ from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.answers import Answers
-from dpframework.verify.auditing import audit
-from dpframework.verify.bounding import BoundedReader, BoundingReport, bounded_columns, check_bounding
-from dpframework.verify.distinguishing import Distinguished, distinguish
+from dpframework.verify.audits import audit
+from dpframework.verify.contributions import BoundingReport, UnitReader, check_bounding
+from dpframework.verify.distinguisher import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.reading import Reader, ReadingReport, check_reading
@@ -85,7 +85,7 @@ def assert_sensitivity_holds(
 def assert_loses_as_claimed(
     mechanism: Mechanism, *, given: Sequence[Answers] | None = None, min_tightness: float = 0.0
 ) -> LossReport:
-    """Fail if a mechanism's epsilon, rho or event is below what its own log-density loses (see `check_losses`).
+    """Fail if a mechanism's own log-density loses more than its epsilon, rho or event (see `check_losses`).
 
     With `min_tightness`, fail too if its losses did not come that near to what it claims.
 
@@ -151,7 +151,7 @@ def assert_read_row_by_row(
 
 
 def assert_bounded(
-    schema: Schema, unit: PrivacyUnit, *, read: BoundedReader = bounded_columns, tables: int = 12
+    schema: Schema, unit: PrivacyUnit, *, readers: Iterable[UnitReader] | None = None, tables: int = 9
 ) -> BoundingReport:
     """Fail if one unit more adds more rows than it may, or changes which rows others keep (see `check_bounding`).
 
@@ -160,6 +160,6 @@ def assert_bounded(
     AssertionError
         With the table that shows it.
     """
-    report = check_bounding(schema, unit, read=read, tables=tables)
+    report = check_bounding(schema, unit, readers=readers, tables=tables)
     assert report.passed, str(report)
     return report

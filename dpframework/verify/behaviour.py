@@ -1,4 +1,4 @@
-"""What a run does: with the same releases it must do the same on every table, whatever notion its loss is claimed in.
+"""A run must do the same on every table if its releases are the same, in every notion of loss.
 
 A recorded run is replayed, miner and all, on its own table, on that table in another order, on neighbours, and on
 tables that have nothing in common with it. Steps, public inputs, candidates, result and what is printed follow from
@@ -16,9 +16,8 @@ from typing import final
 import numpy as np
 
 from dpframework.facts.privacy import Relation
-from dpframework.plan.nodes import Step, walk
 from dpframework.verify.findings import Violation
-from dpframework.verify.keeping import Before, changed, kept
+from dpframework.verify.leaks import Before, changed, kept
 from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
@@ -66,7 +65,7 @@ class Behaviour:
         self.allowed = math.inf if claim is None else float(claim) + self._tolerance
         self.reruns = 0
         self.violations: dict[str, Violation] = {}
-        steps = [node for node in walk(subject.plan.root) if isinstance(node, Step)]
+        steps = list(subject.plan.steps())
         self._things = list({id(thing): thing for step in steps for thing in (step.query, step.mechanism)}.values())
         self._before = Before([subject.miner, *self._things])
 
@@ -118,7 +117,7 @@ class Behaviour:
                 self._walked(table, far, transcript)
 
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
-        """Replay a transcript on other tables, each as if it were the first: what earlier runs have left is put back.
+        """Replay a transcript on other tables, each time with the globals and caches of a first run.
 
         And compare what the queries and mechanisms of the plan hold after it with what they held before.
         """
@@ -136,7 +135,7 @@ class Behaviour:
             self.found("kept", what, table, table, transcript)
 
     def examine_many(self, transcript: Transcript, most: int) -> None:
-        """Replay a transcript on the rows of one kind, very many of them: where small tables are all alike.
+        """Replay a transcript on very many equal rows.
 
         What the run does is compared on one kind of row, and not where two tables have the same number of rows: the
         recorded table has few. Whether releases can be made is tried on each of a few kinds.
@@ -212,7 +211,7 @@ class Behaviour:
         return [neighbours[int(k)] for k in self.rng.permutation(len(neighbours))[:most]]
 
     def _far_tables(self, table: Rows, most: int) -> Iterator[Rows]:
-        """Yield tables that have little in common with one: of its own size, if that is public, else of any."""
+        """Yield tables that have little in common with a table, of its own size if that is public."""
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         for k in range(most):
             far = self.table(SMALL if k % 2 else MOST_ROWS)
@@ -221,7 +220,7 @@ class Behaviour:
             yield b"" if k == 0 and not alike else far
 
     def _unlike(self, table: Rows, k: int) -> Rows:
-        """Return one of some tables that are not drawn: of a table's size, if that is public, else of any."""
+        """Return a fixed table unlike a given one, of its own size if that is public."""
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         size = len(table) if alike else min(self.sizes.most, k * (len(table) + 1))
         return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))

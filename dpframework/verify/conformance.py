@@ -1,4 +1,4 @@
-"""Conformance suites: subclass one in a test module, name what is yours, and inherit the checks.
+"""Conformance suites. Subclass one in a test module, name your component, and inherit the checks.
 
     class TestNoisyMode(MinerConformance):
         miner = NoisyMode
@@ -30,7 +30,6 @@ from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, Threads, _Blocks
 from dpframework.verify.answers import Answers
-from dpframework.verify.asked import takes_made_up_answers
 from dpframework.verify.assertions import (
     assert_loses_as_claimed,
     assert_private,
@@ -38,6 +37,7 @@ from dpframework.verify.assertions import (
     assert_sensitivity_holds,
 )
 from dpframework.verify.findings import MIN_TIGHTNESS
+from dpframework.verify.query_trace import takes_any_answers
 from dpframework.verify.sameness import same
 from dpframework.verify.samplers import Probe
 from dpframework.verify.sensitivity import measure
@@ -47,7 +47,7 @@ from dpframework.verify.tables import Sizes, SmallTables, Universe
 
 @final
 class _Together(_Blocks):
-    """Three blocks, each on a thread; counts of several rows are asked for together, as on a cluster."""
+    """An engine with three blocks, each on a thread, that counts for several handles together, as a cluster does."""
 
     name = "together"
     sends_messages = True
@@ -75,7 +75,7 @@ def _subject(example: Example, relation: Relation) -> Subject:
 
 
 class MinerConformance:
-    """What every miner must do.
+    """The tests that every miner must pass.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class MinerConformance:
             metafunc.parametrize("example", list(examples.values()), ids=list(examples))
 
     def test_it_names_and_documents_itself(self) -> None:
-        """Its name is what study files call it; its docstring's first line is what lists show."""
+        """The name is for study files, and the docstring's first line for lists."""
         assert isinstance(self.miner.name, str)
         assert self.miner.name
         assert (self.miner.__doc__ or "").strip()
@@ -162,7 +162,7 @@ class MinerConformance:
         assert same(to_json_safe(found[0]), to_json_safe(found[1]))
 
     def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
-        """See `audit`; a claim in any notion of loss. It holds, and the search comes near it."""
+        """The audit finds no larger loss than claimed in any notion, and comes near the claim."""
         least = self.min_tightness
         if isinstance(least, Mapping):
             names = [name for name, known in self.miner.examples().items() if known.miner == example.miner]
@@ -180,7 +180,7 @@ class MinerConformance:
 
 
 class QueryConformance:
-    """What every query must do.
+    """The tests that every query must pass.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class QueryConformance:
             metafunc.parametrize("given", list(cls.queries.values()), ids=list(cls.queries))
 
     def test_declared_sensitivities_hold(self, given: tuple[Query, Schema, Any], relation: Relation) -> None:
-        """See `search_sensitivity`; a query without a claim under a relation is not searched."""
+        """The search finds no larger change than declared (see `search_sensitivity`)."""
         query, schema, inputs = given
         assert query.facts().sensitivities, "declares no sensitivity"
         if any(declared.change.under(relation) is not None for declared in query.facts().sensitivities):
@@ -241,7 +241,7 @@ def _unchanged(query: Query, answer: Any, again: Any) -> bool:
 
 
 class MechanismConformance:
-    """What every mechanism must do.
+    """The tests that every mechanism must pass.
 
     Attributes
     ----------
@@ -274,8 +274,8 @@ class MechanismConformance:
         assert_samples_as_stated(mechanism, given=self.probes, draws=self.draws)
 
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
-        """See `check_losses`; without answers of its own kind, `verify` compares those of a miner's queries."""
-        if self.answers is None and not takes_made_up_answers(mechanism):
+        """The log-density loses no more than claimed (see `check_losses`)."""
+        if self.answers is None and not takes_any_answers(mechanism):
             return
         assert_loses_as_claimed(mechanism, given=self.answers, min_tightness=self.min_tightness)
 

@@ -1,4 +1,4 @@
-"""Where draws come from: from the randomness that a mechanism is handed, and anew for each answer.
+"""Draws must come from the randomness that a mechanism is handed, anew for each answer.
 
 Noise from a generator of its own may have the right distribution, and be known to whoever knows its seed. Noise that
 several answers share may be right for each of them, and cancels in a difference. Noise that is cut off far out is
@@ -32,7 +32,7 @@ CUT = 0.25  # of wide draws that are all as far out as any
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
-    """Yield what is wrong with where a mechanism's draws come from.
+    """Yield the problems with the source of a mechanism's draws.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
 
 
 def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw noise that is nearly always far out: cut off, it would nearly always lie where it is cut.
+    """Draw noise that is nearly always large, so that noise with a cut-off nearly always lies at the cut.
 
     Outputs in a public range lie at its ends, whatever the answer is; and a claim with a delta alone may cut.
     """
@@ -126,7 +126,7 @@ def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
 def _farthest(
     mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
 ) -> Any:
-    """Return the output, of many, that is farthest from an answer; None unless many are as far as any."""
+    """Return the output farthest from an answer, or None unless many outputs are equally far."""
     number = BATCHES * PAIRS
     if together:
         outputs = list(mechanism.release_many([answer] * number, calibration, handed))
@@ -139,7 +139,7 @@ def _farthest(
 
 
 def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw for a very long answer of zeros: each has noise of its own, and each candidate the same chance."""
+    """Draw for a very long answer of zeros, where all coordinates have noise and all candidates the same chance."""
     facts = attrs.evolve(calibration.facts, answer_length=LONG)
     if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
         return

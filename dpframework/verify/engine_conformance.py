@@ -1,4 +1,4 @@
-"""The conformance suite of engines: whatever holds the rows, what is counted is the same.
+"""The conformance suite of engines, which must all count the same.
 
 Subclass it in a test module, and return an engine::
 
@@ -58,7 +58,7 @@ class _Narrow(Query):
 
 
 class _Telling(Query):
-    """Fails, and quotes what it saw."""
+    """A function of blocks that fails, and quotes a cell."""
 
     name = "telling"
 
@@ -96,7 +96,7 @@ def _all_counts(engine: Engine, rows: Rows) -> list[Any]:
 
 
 class EngineConformance(abc.ABC):
-    """What every engine must do; one is made for all tests of the class, and closed after them."""
+    """The tests that every engine must pass. One engine serves all tests of the class, and is closed after them."""
 
     engine: ClassVar[Engine]
 
@@ -117,7 +117,7 @@ class EngineConformance(abc.ABC):
 
     @pytest.mark.parametrize("sizes", [(40,), (7, 0, 90), (0,)], ids=["a file", "three files", "no rows"])
     def test_counts_are_those_of_one_block_in_memory(self, sizes: tuple[int, ...], tmp_path: Path) -> None:
-        """Of all rows, parts, parts of parts, and what is derived."""
+        """Counts agree for all rows, parts, parts of parts, and derived attributes."""
         files, memory = _write(tmp_path, sizes), InMemory()
         rows, expected = self.engine.open(files), memory.open(files)
         assert self.engine.number(rows) == memory.number(expected) == sum(sizes)
@@ -139,7 +139,7 @@ class EngineConformance(abc.ABC):
         self.engine.drop(rows)
 
     def test_a_sample_is_the_one_that_is_drawn(self, tmp_path: Path) -> None:
-        """Of all rows, of a part, of a sample: the draws for the rows in their order; it stays the same."""
+        """A sample of rows, parts or samples follows the draws in the rows' order, and stays the same."""
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
         files, found = _write(tmp_path, (40, 0, 25)), []
@@ -161,7 +161,7 @@ class EngineConformance(abc.ABC):
         assert found[0] == found[1]
 
     def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:
-        """What is left counts as before."""
+        """The other table counts as before."""
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         files = _write(tmp_path / "a", (5, 6)), _write(tmp_path / "b", (20,))
@@ -175,7 +175,7 @@ class EngineConformance(abc.ABC):
         self.engine.drop(second)
 
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
-        """See `counts.wide`; and the rows can be counted after it."""
+        """They are refused (see `counts.wide`), and the rows can be counted afterwards."""
         rows = self.engine.open(_write(tmp_path, (9,)))
         with pytest.raises(InputError):
             _Narrow().evaluate(self.engine, rows)
@@ -208,7 +208,7 @@ class EngineConformance(abc.ABC):
         assert said[0][0] is NotOpened
 
     def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
-        """Neither its number of rows nor a code; and it leaves this process with its rows only."""
+        """It shows no number of rows and no code, and pickles without its rows."""
         rows = self.engine.open(_write(tmp_path, (4321,)))
         assert "4321" not in repr(rows)
         if not self.engine.gathers:

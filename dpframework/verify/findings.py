@@ -1,4 +1,4 @@
-"""What an audit finds: the violations, each with the tables that show it, and how near the search came to the claim."""
+"""The findings of an audit, namely violations with the tables that show them, and the search's tightness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_TIGHTNESS = 0.8  # below it a search says little
 
 
 def reach(tightness: float) -> str:
-    """Say how near a search came to a claim, and what it cannot see because of that.
+    """Say how near a search came to a claim, and which mistakes it cannot see because of that.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Violation:
 @final
 @attrs.frozen
 class AuditReport:
-    """What a replay audit found.
+    """The findings of a replay audit.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class AuditReport:
 
     @property
     def tightness(self) -> float:
-        """The largest loss found over the claim: 1 for a claim that cannot be lowered."""
+        """The largest loss found over the claim, 1 for a claim that cannot be lowered."""
         return self.worst / self.claim if self.claim else math.nan
 
     @property

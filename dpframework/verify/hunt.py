@@ -1,4 +1,4 @@
-"""The hunt for the largest realised loss: over transcripts, drawn and chosen, and over pairs of neighbouring tables.
+"""The hunt for the largest realised loss, over transcripts and over pairs of neighbouring tables.
 
 Drawn transcripts are weighed on random pairs, on all small ones, and on very many equal rows. Then it is a game of two
 moves, played from several pairs: for a pair of tables, the outputs that lose most on it (`adversary`); for these
@@ -17,7 +17,7 @@ import numpy as np
 from dpframework.verify.adversary import worst_transcript
 from dpframework.verify.many import pairs_of_many
 from dpframework.verify.replay import Weigher
-from dpframework.verify.search import Found, Search
+from dpframework.verify.search import Search, WorstPair
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Pair, Sizes, changes
 from dpframework.verify.transcript import Transcript
@@ -83,7 +83,7 @@ class Hunt:
         """How many pairs have been weighed."""
         return self._search.tried + self._chosen
 
-    def worst(self, transcripts: list[Transcript], pairs: int, reached: float) -> tuple[Found, Transcript]:
+    def worst(self, transcripts: list[Transcript], pairs: int, reached: float) -> tuple[WorstPair, Transcript]:
         """Return the pair with the largest loss found, and the transcript that shows it.
 
         Parameters
@@ -112,8 +112,8 @@ class Hunt:
                 break
         return found
 
-    def _drawn(self, transcripts: list[Transcript], pairs: int) -> tuple[Found, Transcript]:
-        """Weigh drawn transcripts: all on random pairs, some on all small ones, the longest on many equal rows."""
+    def _drawn(self, transcripts: list[Transcript], pairs: int) -> tuple[WorstPair, Transcript]:
+        """Weigh drawn transcripts, all on random pairs, some on all small ones, the longest on many equal rows."""
         search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
         each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)
         tried = [(search.at_random(weigher.loss, each), k) for k, weigher in enumerate(weighers)]
@@ -127,7 +127,7 @@ class Hunt:
             found = search.climb(weighers[k].loss, found.pair, MOVES, enough=self._enough)
         return found, transcripts[k]
 
-    def _game(self, pair: Pair, pairs: int) -> tuple[Found, Transcript]:
+    def _game(self, pair: Pair, pairs: int) -> tuple[WorstPair, Transcript]:
         """Choose outputs for tables, and tables for outputs, by turns, as long as the loss grows."""
         best, tired = self._chosen_for(pair), 0
         patience = self._subject.patience
@@ -141,12 +141,12 @@ class Hunt:
             best = reached
         return best
 
-    def _chosen_for(self, pair: Pair) -> tuple[Found, Transcript]:
+    def _chosen_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
         """Return a pair with the worst outputs for it, either way round."""
         chosen = []
         for one, other in (pair.tables, pair.tables[::-1]):
             transcript, tried = worst_transcript(self._subject, one, other, self._rng)
             self._chosen += tried // max(len(transcript.releases), 1)
             loss = Weigher(self._subject, transcript).loss(*pair.tables) if transcript.events else 0.0
-            chosen.append((Found(pair, loss if not math.isnan(loss) else 0.0), transcript))
+            chosen.append((WorstPair(pair, loss if not math.isnan(loss) else 0.0), transcript))
         return max(chosen, key=lambda one: one[0].loss)

@@ -1,4 +1,4 @@
-"""What a mechanism loses by its own log-density, beside what it claims: epsilon, rho, and dp-accounting's event.
+"""Compare a mechanism's losses by its own log-density with its claims in epsilon, rho and dp-accounting's event.
 
 An accountant believes a mechanism's `losses` and its `dp_event`. Here both are compared with the log-densities of its
 outputs on two answers as far apart as the query's sensitivity allows: outputs are listed where they are discrete (up to
@@ -84,7 +84,7 @@ class Claimed:
 @final
 @attrs.frozen
 class LossReport:
-    """What the comparison found for one mechanism.
+    """The comparison of one mechanism's losses with its claims.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class LossReport:
         }
 
     def __str__(self) -> str:
-        """Write the verdict and what is wrong."""
+        """Write the verdict and the problems."""
         if self.passed:
             return f"{self.mechanism}: {self.verdict} ({self.pairs} pairs of answers)"
         wrong = [str(claim) for claim in self.claims if not claim.holds]
@@ -202,7 +202,7 @@ class _Checked:
     def _event(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation
     ) -> Iterator[Claimed]:
-        """Yield what PLD accounting makes of the event at several deltas, the worst of them only."""
+        """Yield the worst disagreement of PLD accounting with the densities, over several deltas."""
         compared = []
         for delta in DELTAS:
             accountant = PLDAccountant(relation, delta=delta)
@@ -237,7 +237,7 @@ class _Checked:
             yield here, there
 
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
-        """Return infinity if an output far out is possible for one of two answers only: noise that is cut off."""
+        """Return infinity if an output far out is possible for one of two answers only, as for noise with a cut-off."""
         for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
             if self.mechanism.selects or not isinstance(one, np.ndarray) or one.size not in WIDTH:
                 break
@@ -295,11 +295,11 @@ class _Curve:
         return float(np.abs(one - other).max(initial=0.0))
 
     def renyi(self, order: float) -> float:
-        """Return the larger Renyi divergence of that order, of what was listed."""
+        """Return the larger of the two Renyi divergences of an order."""
         return max(_renyi(p, q, order) for p, q in self._both)
 
     def delta(self, epsilon: float) -> float:
-        """Return the larger delta that belongs to an epsilon, of what was listed."""
+        """Return the larger of the two deltas that belong to an epsilon."""
         return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)
 
 

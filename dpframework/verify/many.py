@@ -1,4 +1,4 @@
-"""Tables with very many equal rows: where a number that is too narrow wraps round, or a sum rounds off.
+"""Tables with very many equal rows, on which narrow numbers wrap round and sums round off.
 
 Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times: once beside each size at
 which 8 and 16 bits end, and once where the answer stops growing as it did, whatever a row counts for.

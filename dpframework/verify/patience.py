@@ -1,4 +1,4 @@
-"""How long a search may take, in processor seconds: on a large schema each table can cost as much as a small audit."""
+"""A search's time in processor seconds, since each table of a large schema can cost as much as a small audit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Patience:
 
     @property
     def left(self) -> float:
-        """How many are left; below 0 if they have passed."""
+        """The seconds that are left, below 0 if they have passed."""
         return self._end if math.isinf(self._end) else self._end - time.process_time()
 
     @property
@@ -33,11 +33,11 @@ class Patience:
         return self.left <= 0
 
     def part(self, share: float) -> Patience:
-        """Return a share of what is left."""
+        """Return a share of the seconds that are left."""
         return Patience(self.left * share)
 
     def allows(self, times: int, call: Callable[[], object]) -> bool:
-        """Tell whether something can be done so many times: it is tried, unless there is no end."""
+        """Tell whether something can be done `times` times, judged by one try."""
         if math.isinf(self._end):
             return True
         call()  # a kernel is compiled when it is called first

@@ -1,4 +1,4 @@
-"""Reading row by row: what one row says must not change how another is read, or whether it is read.
+"""Reading row by row, where no row changes how another is read, or whether it is read.
 
 A claim is about tables of codes. It carries over to the data only if neighbouring data gives neighbouring tables: the
 codes of a row follow from that row alone, and no row stops the reading. A library that holds a column as an array of
@@ -43,7 +43,7 @@ SHOWN = 3  # violations
 @final
 @attrs.frozen
 class Reader:
-    """A way to read a table: how it is held before, and how it is read.
+    """A way to read a table, from a container or file to the encoded rows.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Reader:
 
 @attrs.frozen
 class TablesReport(abc.ABC):
-    """What was found on made-up tables.
+    """The findings on made-up tables.
 
     Attributes
     ----------
@@ -86,13 +86,13 @@ class TablesReport(abc.ABC):
 
     @abc.abstractmethod
     def __str__(self) -> str:
-        """Write a verdict and what was found."""
+        """Write the verdict and the findings."""
 
 
 @final
 @attrs.frozen
 class ReadingReport(TablesReport):
-    """What one row changed of others when some readers read both.
+    """The changes that one row made to the reading of others.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 def _compared(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, place: int, folder: Path) -> str | None:
-    """Return what one row more changes of the others; None if nothing, or if no library holds such rows."""
+    """Return the change that one more row makes to the others, or None without one or if nothing can hold such rows."""
     held: list[Any] = []
     for table in (list(rows), [*rows[:place], more, *rows[place:]]):
         columns = {name: [row[k] for row in table] for k, name in enumerate(schema.names)}
@@ -211,7 +211,7 @@ def _drawn(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
 
 
 def _pools(attribute: Attribute) -> list[list[Any]]:
-    """Return cells of an attribute in the types that containers have: in its domain, at its edges, and outside."""
+    """Return cells of an attribute in the types of containers, in its domain, at its edges and outside."""
     numbers, texts = _inside(attribute)
     whole = [int(number) for number in numbers if float(number).is_integer()]
     floats = [float(number) for number in numbers]
@@ -269,8 +269,8 @@ def built_in_readers(out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> tu
 
     may_refuse = OutOfDomain.parse(out_of_domain) is OutOfDomain.ERROR
     kinds: list[tuple[str, Callable[[Cells, Path], Any], Callable[[Any, Schema], Table]]] = [
-        ("csv", _csv, file),
-        ("parquet", _parquet, file),
+        ("csv", write_csv, file),
+        ("parquet", write_parquet, file),
         ("parquet of pandas", _parquet_of_pandas, file),
         ("polars", lambda cells, _: pl.DataFrame(dict(cells)), frame),
         ("pandas", lambda cells, _: pd.DataFrame(dict(cells)), frame),
@@ -280,7 +280,8 @@ def built_in_readers(out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> tu
     return tuple(Reader(name, hold, read, may_refuse) for name, hold, read in kinds)
 
 
-def _csv(cells: Cells, path: Path) -> Path:
+def write_csv(cells: Cells, path: Path) -> Path:
+    """Write columns as a CSV file, and return its path."""
     path = path.with_suffix(".csv")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_MINIMAL)
@@ -289,7 +290,8 @@ def _csv(cells: Cells, path: Path) -> Path:
     return path
 
 
-def _parquet(cells: Cells, path: Path) -> Path:
+def write_parquet(cells: Cells, path: Path) -> Path:
+    """Write columns as a Parquet file, and return its path."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

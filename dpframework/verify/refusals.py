@@ -1,4 +1,4 @@
-"""Whether a mechanism can make its release of an answer: whether it can depends on the rows, and no density says so.
+"""Tell whether a mechanism can release an answer, since a refusal depends on the rows and no density shows it.
 
 A mechanism that fails on some tables, or warns on some, tells them from others, whatever it claims to lose: a replay
 compares the densities of outputs, and a failure is none. So a release must be possible from every answer.
@@ -14,7 +14,7 @@ from dpframework.mechanisms import Calibration, Mechanism, Randomness
 
 
 def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomness: Randomness) -> str | None:
-    """Draw one release, and return what is wrong with it in a few words; None if nothing is.
+    """Draw one release, and return its problem in a few words, or None.
 
     Parameters
     ----------

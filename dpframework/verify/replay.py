@@ -1,4 +1,4 @@
-"""Replay: a transcript forced upon another table, and the log-density of its outputs there.
+"""Replay a transcript on another table, and weigh its outputs by their log-densities there.
 
 `replay` runs the miner anew and sees whether it does the same, and whether each release could be made there at all: a
 release that is refused on some tables tells them apart, and no density speaks of it. `Weigher` evaluates the same
@@ -25,13 +25,13 @@ from dpframework.verify.sameness import same
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows, samples_of
 from dpframework.verify.transcript import (
+    DerivationEvent,
     Diverged,
-    Drawn,
     Event,
-    Extended,
-    Made,
-    Outcome,
-    Parted,
+    PartitionEvent,
+    ReleaseEvent,
+    RunOutcome,
+    SampleEvent,
     Transcript,
     WatchedGate,
     run_through,
@@ -67,7 +67,7 @@ class Refused(Diverged):
 @final
 @attrs.frozen(eq=False)
 class _ForcedGate(WatchedGate):
-    """Puts out what a transcript holds, and stops a run that asks for something else, or cannot go on of itself.
+    """A gate that puts out the outputs of a transcript, and stops a run that asks for something else.
 
     Each output is drawn, too, and thrown away: the mechanism must be able to, and say so by its density.
     """
@@ -86,7 +86,7 @@ class _ForcedGate(WatchedGate):
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         made = self._next(f"release '{charge.path}'")
-        if not isinstance(made, Made) or made.charge.path != charge.path or made.rows != rows.number:
+        if not isinstance(made, ReleaseEvent) or made.charge.path != charge.path or made.rows != rows.number:
             raise Diverged(f"it releases '{charge.path}' where the recorded run did '{made}'")
         if not same(candidates, made.candidates):
             raise Diverged(f"the candidates of '{charge.path}' differ")
@@ -119,8 +119,8 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
 
 
 def _log_density(subject: Subject, transcript: Transcript, densities: Sequence[float], rows: Rows) -> float:
-    """Add up log-densities; of releases from samples over all samples. Not a number if these are too many."""
-    if not any(isinstance(event, Drawn) for event in transcript.events):
+    """Add up log-densities, over all samples for releases from samples. NaN if these are too many."""
+    if not any(isinstance(event, SampleEvent) for event in transcript.events):
         return math.fsum(densities)
     try:
         return math.fsum(Weigher(subject, transcript).densities(rows))
@@ -128,8 +128,8 @@ def _log_density(subject: Subject, transcript: Transcript, densities: Sequence[f
         return math.nan
 
 
-def _difference(outcome: Outcome, recorded: Outcome) -> str | None:
-    """Say what two runs with the same releases did differently."""
+def _difference(outcome: RunOutcome, recorded: RunOutcome) -> str | None:
+    """Say how two runs with the same releases differ."""
     if outcome.error != recorded.error:
         return "it fails on one table and not, or otherwise, on the other"
     if outcome.printed != recorded.printed:
@@ -140,7 +140,7 @@ def _difference(outcome: Outcome, recorded: Outcome) -> str | None:
 
 
 def _text(result: Any) -> str:
-    """Return what a reader sees of a result, as text and as JSON, without addresses in memory."""
+    """Return a result as text and as JSON, as a reader sees it, without addresses in memory."""
     return re.sub(r" at 0x[0-9a-f]+", "", f"{result} {to_json_safe(result)}")
 
 
@@ -150,7 +150,7 @@ class TooManySamplesError(Exception):
 
 @final
 class Weigher:
-    """The log-densities of a transcript's outputs on any table, remembering what each part's rows gave.
+    """The log-densities of a transcript's outputs on any table, with a cache for each part's rows.
 
     A release reads its own rows only, so a row more changes the densities of those releases that it reaches: all
     others are looked up.
@@ -181,14 +181,14 @@ class Weigher:
         return self._densities({0: self._subject.engine.hold(rows)}, 0)
 
     def _densities(self, held: dict[int, Held], first: int) -> list[float]:
-        """Return the log-densities, from one event on, of releases from some rows and what is made of them."""
+        """Return the log-densities of releases from some rows and their parts, from one event on."""
         densities = []
         for number in range(first, len(self._events)):
             known, event = self._known[number], self._events[number]
             if event.rows not in held:
                 continue  # from a sample, or not from this one
             source = held[event.rows]
-            if isinstance(event, Drawn):
+            if isinstance(event, SampleEvent):
                 densities.append(self._over_samples(event, source, number + 1))
                 continue
             key = source.key
@@ -196,15 +196,15 @@ class Weigher:
             if found is None:
                 found = self._evaluate(event, source)
                 self._remember(known, key, found, len(source.rows))
-            if isinstance(event, Made):
+            if isinstance(event, ReleaseEvent):
                 densities.append(found)
-            elif isinstance(event, Parted):
+            elif isinstance(event, PartitionEvent):
                 held.update(zip(event.parts, found, strict=True))
             else:
                 held[event.result] = found
         return densities
 
-    def _over_samples(self, event: Drawn, source: Held, first: int) -> float:
+    def _over_samples(self, event: SampleEvent, source: Held, first: int) -> float:
         """Return the logarithm of the mean density, over all samples, of all that is released from one."""
         samples = samples_of(source, event.rate)
         if samples is None:
@@ -213,7 +213,7 @@ class Weigher:
         return float(np.logaddexp.reduce(logs))
 
     def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
-        """Keep what some rows gave, as long as all that is kept is little."""
+        """Cache the log-densities of some rows, as long as the cache is small."""
         if rows > MOST_REMEMBERED // 100:
             return
         self._remembered += rows
@@ -226,18 +226,18 @@ class Weigher:
     def _evaluate(self, event: Event, held: Held) -> Any:
         engine = self._subject.engine
         match event:
-            case Made():
+            case ReleaseEvent():
                 step = event.charge.step
                 answer = answer_of(step.query, engine, held, event.inputs)
                 calibration = event.charge.calibration
                 return calibration.mechanism.log_density(answer, event.output, calibration)
-            case Parted():
+            case PartitionEvent():
                 return engine.split(held, event.cut)
-            case Extended():
+            case DerivationEvent():
                 return engine.derive(held, event.attribute, event.cases)
 
     def loss(self, one: Rows, other: Rows) -> float:
-        """Return the realised privacy loss between two tables: infinite if only one of them can give the outputs.
+        """Return the realised privacy loss between two tables, infinite if only one of them can give the outputs.
 
         Where samples are too many to add up, nothing is known, and 0 is returned. A query or density that fails on a
         table counts as infinitely much: a run would end there.
@@ -251,7 +251,7 @@ class Weigher:
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the absolute difference of two sums of log-densities, release by release; 0 if neither is possible.
+    """Return the absolute difference of two sums of log-densities, 0 if both tables exclude the outputs.
 
     A density that is not a number counts as a violation: infinitely much.
     """

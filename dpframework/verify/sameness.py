@@ -1,4 +1,4 @@
-"""Whether two values that a run made public are the same, whatever their types: all that somebody could read off them.
+"""Tell whether two public values of a run are the same in all that somebody could read from them.
 
 Who gets a result gets what it holds, shown or not: attributes that no class declares, what a function remembers, the
 array that a view is a part of, every bit of a float.
@@ -20,7 +20,7 @@ PLAIN = {type(None), bool, int, float, complex, str, bytes, list, tuple, dict, s
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two public values are the same: numbers bit by bit, texts by value, objects by what they hold.
+    """Tell whether two public values are the same, numbers bit by bit, texts by value, objects by their contents.
 
     Functions are the same if their code is, and all that they remember.
     """
@@ -28,7 +28,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class _Comparison:
-    """One comparison: what is being compared is not compared again, however values hold each other."""
+    """One comparison, which visits each pair of objects once, however values hold each other."""
 
     def __init__(self) -> None:
         self._begun: dict[tuple[int, int], tuple[Any, Any]] = {}  # the values too, so that their ids stay theirs
@@ -65,7 +65,7 @@ class _Comparison:
         return bool(one == other) or (_is_compared_by_identity(type(one)) and self._same_states(one, other, depth))
 
     def _same_states(self, one: Any, other: Any, depth: int) -> bool:
-        """Compare two objects that show nothing by what a pickle would hold; what has no such state is not the same."""
+        """Compare two objects by the state that a pickle would hold. Objects without one differ."""
         try:
             return self.same(one.__reduce_ex__(4), other.__reduce_ex__(4), depth)
         except TypeError:
@@ -78,7 +78,7 @@ class _Comparison:
         return list(one) == list(other) and all(self.same(one[key], other[key], depth) for key in one)
 
     def _same_held(self, one: Any, other: Any, depth: int) -> bool:
-        """Compare what two objects hold; what they computed from it and keep, only where both do."""
+        """Compare the contents of two objects. Cached ones count only where both objects have them."""
         if type(one) in PLAIN:
             return True
         held, held_by_other = _held(one), _held(other)
@@ -114,7 +114,7 @@ def _order(values: Set[Any]) -> list[Any]:
 
 
 def _remembered(function: Any) -> Iterator[Any]:
-    """Yield what a function does, or a class says, and holds beside its name."""
+    """Yield the code of a function or class, and the values that it holds beside its name."""
     if isinstance(function, type):
         said = {name: value for name, value in vars(function).items() if not name.startswith("__")}
         yield {name: value for name, value in said.items() if callable(value) or not hasattr(value, "__get__")}
@@ -136,7 +136,7 @@ def _content(cell: Any) -> Any:
 
 
 def _held(thing: Any) -> dict[str, Any]:
-    """Return an object's fields, and what else was set on it."""
+    """Return an object's fields and other attributes."""
     kind = type(thing)
     own = dict(getattr(thing, "__dict__", {}))
     if isinstance(thing, functools.partial):

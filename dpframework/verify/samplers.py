@@ -1,4 +1,4 @@
-"""Sampler tests: a mechanism draws from the distribution that its log-density states, at the scale that it claims.
+"""Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
 
 A replay believes the log-density; this is where it is tested. Every test accepts a correct sampler but for a
 probability of 1e-6, and a noise scale 30 % off is accepted with at most that probability.
@@ -54,7 +54,7 @@ class Probe:
 @final
 @attrs.frozen
 class SamplerReport:
-    """What the sampler tests found for one mechanism.
+    """The findings of the sampler tests for one mechanism.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class SamplerReport:
         return {**attrs.asdict(self), "passed": self.passed}
 
     def __str__(self) -> str:
-        """Write the verdict and what is wrong."""
+        """Write the verdict and the problems."""
         if self.passed:
             return f"{self.mechanism}: draws what it states ({self.draws} draws; {'; '.join(self.tested)})"
         return "\n".join(f"{self.mechanism}: {what}" for what in self.wrong)
@@ -111,7 +111,7 @@ def probes() -> tuple[Probe, ...]:
 
 
 def _scores(best: float) -> NDArray[np.float64]:
-    """Return one high score and so many low ones that a little more or less noise changes much."""
+    """Return one high score and enough low ones that slightly more or less noise changes much."""
     return np.array([best, best / 2, best / 2, *[0.0] * 57])
 
 
@@ -210,7 +210,7 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
 
 
 def _sharpened(mechanism: Mechanism, probe: Probe) -> Probe:
-    """Return a probe that shows the noise: as it is, with half of the declared sensitivity, or a quarter, and so on.
+    """Return a probe that shows the noise, with the declared sensitivity or a half, a quarter and so on of it.
 
     Without a declared sensitivity at which the draws tell, the one at which they tell most.
     """
@@ -254,13 +254,13 @@ class _Sample:
         return np.asarray(self.answer).dtype.kind in "iuf"
 
     def draw(self, number: int) -> None:
-        """Draw more outputs; half of them together, as a private run does."""
+        """Draw more outputs, half of them together, as a private run does."""
         given = self.calibration, self.randomness
         self.outputs += self.mechanism.release_many([self.answer] * (number // 2), *given)
         self.outputs += [self.mechanism.release(self.answer, *given) for _ in range(number - number // 2)]
 
     def densities(self, outputs: Sequence[Any], calibration: Calibration) -> NDArray[np.float64]:
-        """Return the log-density of each output; of equal ones it is asked for once."""
+        """Return the log-density of each output, computed once for equal ones."""
         known: dict[Any, float] = {}
         for output in outputs:
             if (key := _key(output)) not in known:
@@ -268,7 +268,7 @@ class _Sample:
         return np.array([known[_key(output)] for output in outputs])
 
     def problems(self, *, to_tell: bool) -> Iterator[str]:
-        """Yield what is wrong with the draws; if they are to tell the scale, draw more until they do."""
+        """Yield the problems with the draws. Draw more first if they cannot tell the scale."""
         impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
         if impossible:
             yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
@@ -287,7 +287,7 @@ class _Sample:
         return attrs.evolve(self.calibration, scale=self.calibration.scale * factor**power)
 
     def told(self, factor: Fraction) -> float:
-        """Return by how much a draw tells the noise from noise of another scale, on average: in log-likelihood.
+        """Return the mean log-likelihood by which a draw tells the noise from noise of another scale.
 
         That is about half of the variance of the log-ratio, which is hardly another if the sampler is wrong.
         """
@@ -342,7 +342,7 @@ class _Sample:
             yield f"the draws do not have the stated probabilities (chi-square {statistic:.4g}, {len(observed)} cells)"
 
     def _cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return how often each cell was drawn and its stated probability: pieces of an interval, or single outputs.
+        """Return the number of draws in each piece of an interval or single output, with its stated probability.
 
         No cells, where outputs hardly repeat.
         """

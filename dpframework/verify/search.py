@@ -1,4 +1,4 @@
-"""The search for the worst case: pairs of neighbouring tables on which a transcript's realised loss is largest."""
+"""The search for neighbouring tables on which a transcript's realised loss is largest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Loss: TypeAlias = Callable[[Rows, Rows], float]
 
 @final
 @attrs.frozen
-class Found:
+class WorstPair:
     """A pair of tables, and the loss that it shows."""
 
     pair: Pair
@@ -63,7 +63,7 @@ class Search:
         self.tried = 0
 
     def random_pair(self) -> Pair:
-        """Return a pair of any size; small ones are as likely as large ones."""
+        """Return a pair of any size, with small ones as likely as large ones."""
         least, most = self._sizes.least, self._sizes.most
         size = least + int((most - least + 1) ** self._rng.random()) - 1 if most > least else least
         few = self._rng.integers(0, self._kinds, int(self._rng.integers(1, 6)))  # repeated rows are often the worst
@@ -73,11 +73,11 @@ class Search:
     def _change(self) -> Change:
         return self._changes[int(self._rng.integers(len(self._changes)))]
 
-    def at_random(self, loss: Loss, number: int) -> Found:
+    def at_random(self, loss: Loss, number: int) -> WorstPair:
         """Return the worst of some random pairs."""
         return self.worst(loss, (self.random_pair() for _ in range(number)))
 
-    def exhaustive(self, loss: Loss, number: int) -> Found:
+    def exhaustive(self, loss: Loss, number: int) -> WorstPair:
         """Return the worst of all pairs of a few kinds of rows, up to as many rows as `number` pairs allow."""
         kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
         among = [c for c in self._changes if all(kind in kinds for unit in c for kind in unit)]
@@ -85,7 +85,7 @@ class Search:
         return self.worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
 
     def sizes_covered(self, number: int) -> int:
-        """Return up to how many shared rows `exhaustive` tries every pair; -1 if `number` allows not even the least."""
+        """Return the number of shared rows up to which `exhaustive` tries every pair, or -1 if none."""
         kinds = min(FEW_KINDS, self._kinds)
         among = sum(all(kind < kinds for unit in c for kind in unit) for c in self._changes)
         pairs = 0
@@ -95,7 +95,7 @@ class Search:
                 return size - 1 if size > self._sizes.least else -1
         return self._sizes.most
 
-    def climb(self, loss: Loss, start: Pair, number: int, *, enough: float = math.inf) -> Found:
+    def climb(self, loss: Loss, start: Pair, number: int, *, enough: float = math.inf) -> WorstPair:
         """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss.
 
         It ends after so many tables, or where the loss is enough.
@@ -108,17 +108,17 @@ class Search:
             self.tried += 1
             reached = loss(*pair.tables)
             if reached >= best.loss:
-                best = Found(pair, reached)
+                best = WorstPair(pair, reached)
         return best
 
-    def worst(self, loss: Loss, pairs: Iterable[Pair]) -> Found:
+    def worst(self, loss: Loss, pairs: Iterable[Pair]) -> WorstPair:
         """Return the worst of some given pairs."""
-        best = Found(Pair(b"", b"", b""), -math.inf)
+        best = WorstPair(Pair(b"", b"", b""), -math.inf)
         for pair in pairs:
             self.tried += 1
             reached = loss(*pair.tables)
             if reached > best.loss:
-                best = Found(pair, reached)
+                best = WorstPair(pair, reached)
             if self._patience.over:
                 break
         return best
@@ -184,7 +184,7 @@ def shrunk(
 
 
 def last_before(stops: Callable[[int], bool], most: int) -> int:
-    """Return a size at which something does not stop yet, while it does at the next; it does not at 0 and does at most.
+    """Return the last size at which something does not stop, by bisection from 0 to a size at which it does.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def labelled(rows: Rows, first: int = 0) -> Labelled:
 
 
 def labelled_pair(pair: Pair) -> tuple[Labelled, Labelled]:
-    """Return both tables of a pair with labels: the rows that they share have the same."""
+    """Return both tables of a pair with labels, equal for the rows that they share."""
     shared = labelled(pair.shared)
     one = (*shared, *labelled(pair.one, len(shared)))
     return one, (*shared, *labelled(pair.other, len(one)))

@@ -1,4 +1,4 @@
-"""The sensitivity search: the largest change of a query's answer between neighbours, beside what it declares."""
+"""The sensitivity search, which compares the largest change of an answer between neighbours with the declared one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Measured:
 @final
 @attrs.frozen
 class SensitivityReport:
-    """What a sensitivity search found for one query under one relation.
+    """The findings of a sensitivity search for one query under one relation.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class SensitivityReport:
 
     @property
     def tightness(self) -> float:
-        """The smallest of the ratios of found to declared: a mistake in that one would be seen least."""
+        """The smallest ratio of found to declared, where a mistake would be seen least."""
         return min((one.ratio for one in self.measured if one.declared), default=math.nan)
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def search_sensitivity(
 
 
 def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
-    """Return what a query declares for a unit of some rows under a relation, by the names of `Measured.norm`."""
+    """Return a query's declared changes for a unit under a relation, by the names of `Measured.norm`."""
     declared: dict[str, Fraction] = {}
     for sensitivity in query.facts().sensitivities if rows == 1 else query.for_rows(rows):
         change = sensitivity.change.under(relation)
@@ -318,7 +318,7 @@ class _Searched:
                 self.wrong.setdefault("blocks", "its answer depends on how the rows are cut into blocks")
 
     def _tight(self) -> bool:
-        """Tell whether every declared change has been reached, so that climbing can only find what is wrong by far."""
+        """Tell whether every declared change has been reached, so that climbing can only find large mistakes."""
         return all(largest >= TIGHT * self.declared[norm] for norm, (largest, _, _) in self.largest.items())
 
     def _many(self) -> Iterator[Pair]:
@@ -345,7 +345,7 @@ class _Searched:
         return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)
 
     def _ratio(self, one: Rows, other: Rows) -> float:
-        """Measure a pair; return by how much of the declared change the answer moved, at most over the norms."""
+        """Measure a pair, and return the largest ratio of the answer's change to the declared one over the norms."""
         try:
             before, after = self._answer(one), self._answer(other)
         except Exception as error:
@@ -362,7 +362,7 @@ class _Searched:
         return max(changed[norm] / bound if bound else changed[norm] for norm, bound in self.declared.items())
 
     def _steered(self, number: int) -> Pair:
-        """Let Hypothesis look for larger changes on larger tables; return the pair with the largest."""
+        """Let Hypothesis look for larger changes on larger tables, and return the pair with the largest."""
         from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
         best: list[tuple[float, Pair]] = [(-1.0, Pair(b"", *self.changes[0]))]

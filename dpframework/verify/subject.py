@@ -1,4 +1,4 @@
-"""What is audited: one miner on one schema under one relation, with its plan and what that plan claims."""
+"""The subject of an audit, one miner on one schema under one relation, with its plan and the plan's claim."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
-from dpframework.plan.nodes import samples, sequential
+from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
@@ -68,7 +68,7 @@ class Subject:
 
     @property
     def by(self) -> UnitChange:
-        """What one unit does to the rows."""
+        """The largest change that one unit makes to the rows."""
         return self.plan.unit_change
 
     @property
@@ -77,8 +77,8 @@ class Subject:
         return largest_number(self.schema, self.relation, self.by.rows)
 
     def most_rows(self, usual: int) -> int:
-        """Return how many rows its tables may have: few where it samples them, so that all samples can be added up."""
-        return min(usual, SAMPLED_ROWS) if samples(self.plan.root) else usual
+        """Return the largest table, small where the plan samples, so that all samples can be added up."""
+        return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
 
     @functools.cached_property
     def universe(self) -> Universe:
@@ -92,8 +92,8 @@ class Subject:
 
     @functools.cached_property
     def together(self) -> int:
-        """How many rows its plan samples together: those of a unit, where it samples units of several rows; else 1."""
-        return self.unit.rows if self.unit.groups_rows and samples(self.plan.root) else 1
+        """The number of rows that the plan samples together, more than 1 for units of several rows."""
+        return self.unit.rows if self.unit.groups_rows and self.plan.index.samples else 1
 
     @functools.cached_property
     def accountant(self) -> Accountant[object]:
@@ -102,19 +102,19 @@ class Subject:
 
     @functools.cached_property
     def claim(self) -> Fraction | None:
-        """What the plan claims to cost, in epsilon; None where it has no claim under the relation."""
+        """The plan's claim in epsilon, or None where it has no claim under the relation."""
         total = self.accountant.total(self.plan)
         return None if total is None or total.delta else total.epsilon
 
     def claim_at(self, delta: Fraction) -> Fraction | None:
-        """Return the smallest epsilon that the plan claims at a delta, in any notion of loss; None if in none."""
+        """Return the smallest epsilon that the plan claims at a delta in any notion of loss, or None."""
         plan = self.plan
         at_delta = AccountedPlan(plan.root, plan.relation, plan.facts, Budget(1, delta), plan.schema, unit=plan.unit)
         return next((total.epsilon for total in at_delta.totals().values()), None)
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
-        """The delta at which the plan has a claim: 0 for a pure one, else its example's; None if there is no claim."""
+        """The delta at which the plan has a claim, 0 for a pure one, or None if there is no claim."""
         if self.claim is not None and not self.delta:
             return Fraction(0)
         delta = self.delta or USUAL_DELTA
@@ -134,5 +134,5 @@ class Subject:
             )
 
     def begin(self) -> Run:
-        """Return a new run of the plan: it makes planned releases only, each once."""
+        """Return a new run of the plan, which makes planned releases only, each once."""
         return Run(self.plan, self.accountant)

@@ -1,4 +1,4 @@
-"""Small tables: the kinds of rows that a schema allows, tables made of them, their neighbours, and an engine on them.
+"""Small tables of the kinds of rows that a schema allows, their neighbours, and an engine for them.
 
 A table is a `bytes` value, one byte a row: the row's kind. Such tables are made up, so they may be shown.
 """
@@ -40,7 +40,7 @@ SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be ad
 
 @final
 class Universe:
-    """Some kinds of rows that a schema allows: all of them if they are few, else a sample.
+    """The kinds of rows that a schema allows, all of them if they are few, else a sample.
 
     A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too, and its
     upper bound.
@@ -129,7 +129,7 @@ class Universe:
 
 @final
 class _BesideAnother(Mapping[str, NDArray[np.float64]]):
-    """Columns of raw values, made when they are asked for: most queries read few of them."""
+    """Columns of raw values, made on demand, since most queries read few of them."""
 
     def __init__(self, columns: Mapping[str, NDArray[np.float64]], kinds: NDArray[np.integer]) -> None:
         self._columns, self._kinds = columns, kinds
@@ -164,7 +164,7 @@ def _points(attribute: Attribute, rng: np.random.Generator) -> tuple[NDArray[np.
 @final
 @attrs.frozen
 class Pair:
-    """Two neighbouring tables: the rows that they share, and the rows of one unit that each has besides.
+    """Two neighbouring tables, given by the rows that they share and the rows of one unit that each adds.
 
     The first has none under add-or-remove-one.
     """
@@ -210,7 +210,7 @@ class Sizes:
 
 
 def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) -> list[Change]:
-    """Return every way in which two neighbours differ by a row; of several rows, ways of all kinds.
+    """Return every way in which two neighbours differ by a row, or examples of all kinds for several rows.
 
     First a unit whose rows are all equal: a change that adds up over rows is largest so. Then units of rows that
     differ, which lie in different parts of a table: all of them if they are few, else some at random, always the same.
@@ -230,7 +230,7 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
 
 
 def _mixed(kinds: int, rows: int) -> list[Rows]:
-    """Return units of so many rows that are not all equal."""
+    """Return units of several rows that are not all equal."""
     if rows == 1 or kinds == 1:
         return []
     if math.comb(kinds + rows - 1, rows) <= MOST_MIXED:
@@ -249,7 +249,7 @@ def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
 
 
 def units_of(rows: Any, together: int) -> list[Any]:
-    """Return the rows of each unit of a small table: so many, counted from its end; only the first may have fewer.
+    """Return the rows of each unit of a small table, counted from its end. Only the first unit may have fewer.
 
     The rows that one of two neighbours has besides are at its end: so they are one unit, and the others are the same.
     """
@@ -260,7 +260,7 @@ def units_of(rows: Any, together: int) -> list[Any]:
 
 @final
 class Held:
-    """Rows on the small-table engine: a handle that remembers what was derived.
+    """A handle of rows on the small-table engine, which holds derived attributes too.
 
     Attributes
     ----------
@@ -288,7 +288,7 @@ class Held:
 
     @property
     def key(self) -> Any:
-        """What any release from these rows depends on, besides what is derived from them alone."""
+        """The data that a release from these rows depends on, besides attributes derived from them alone."""
         key = (self.rows, len(self.derived)) if self.derived else self.rows
         return key if self.units is None else (key, self.units)
 
@@ -310,7 +310,7 @@ class Held:
 
 @final
 class SmallTables(Engine):
-    """Evaluates on tables of a universe; its handles are values, so that answers can be remembered by them."""
+    """An engine for tables of a universe. Its handles are values, so that answers can be cached by them."""
 
     name = "small-tables"
 
@@ -318,7 +318,7 @@ class SmallTables(Engine):
         self.universe, self.together = universe, together
 
     def load(self, table: Table) -> Held:
-        """Refuse: small tables are made by the universe.
+        """Refuse, since the universe makes the small tables.
 
         Raises
         ------
@@ -328,7 +328,7 @@ class SmallTables(Engine):
         raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
 
     def hold(self, rows: Rows) -> Held:
-        """Return a handle of a whole table; where units are sampled, of those of `units_of`."""
+        """Return a handle of a whole table, with its units by `units_of` where units are sampled."""
         if self.together == 1:
             return Held(rows, (), 0)
         units = [number for number, unit in enumerate(units_of(rows, self.together)) for _ in unit]
@@ -360,7 +360,7 @@ class SmallTables(Engine):
 
 @final
 class Halves(SmallTables):  # type: ignore[misc]  # final, for all but this
-    """The same on two blocks: one part of the rows, and the rest."""
+    """An engine that counts on two blocks, one part of the rows and the rest."""
 
     def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate on both blocks."""

@@ -1,4 +1,4 @@
-"""The tail test: how much probability lies where the realised loss exceeds epsilon, for claims with a delta.
+"""The tail test, which measures how much probability has a realised loss above epsilon, for claims with a delta.
 
 A plan that has no finite pure total (Gaussian noise) claims, for every delta, an epsilon. The delta that belongs to an
 epsilon is the expectation of max(0, 1 - exp(epsilon - L)) over the realised loss L of a run (Dwork and Rothblum 2016;
@@ -39,7 +39,7 @@ HALVINGS = 40  # of an interval that holds an epsilon
 @final
 @attrs.frozen
 class Tail:
-    """One point of a claim: at most `delta` beyond `epsilon`.
+    """One point of a claim, a probability of at most `delta` beyond `epsilon`.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Tail:
 @final
 @attrs.frozen
 class TailReport:
-    """What a tail test found on the pair of tables with the largest losses.
+    """The findings of a tail test on the pair of tables with the largest losses.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ def check_tail(
     seed: int = 0,
     unit: PrivacyUnit = ROW,
 ) -> TailReport:
-    """Compare how often a miner's runs lose more than epsilon with what its plan claims.
+    """Compare how often a miner's runs lose more than epsilon with the plan's claim.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def check_tail(
 
 
 def check_tail_of(subject: Subject, *, runs: int, seed: int) -> TailReport:
-    """Compare how often a subject's runs lose more than epsilon with what its plan claims (see `check_tail`)."""
+    """Compare how often a subject's runs lose more than epsilon with the plan's claim (see `check_tail`)."""
     points = []
     for delta in sorted({*DELTAS, subject.delta or DELTAS[0]}, reverse=True):
         total = subject.claim_at(delta)
@@ -211,7 +211,7 @@ def _beyond(losses: NDArray[np.float64], epsilon: float) -> float:
 
 
 def _needed(losses: NDArray[np.float64], delta: float) -> float:
-    """Return the smallest epsilon beyond which there is no more than delta; infinite if there is none."""
+    """Return the smallest epsilon with at most delta beyond it, infinite if there is none."""
     low, high = 0.0, max(float(losses.max(initial=0.0)), 0.0)
     if math.isinf(high):
         finite = losses[np.isfinite(losses)]

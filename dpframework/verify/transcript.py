@@ -1,4 +1,4 @@
-"""A transcript: all that a run of a miner made public, in order, and the recording of one on a small table."""
+"""A transcript, which holds all that a run made public in order, and its recording on a small table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.run.gate import Asked, Gate
+from dpframework.run.gate import ChargedRelease, Gate
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.scope import Charge
@@ -35,8 +35,8 @@ STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # what ever
 
 @final
 @attrs.frozen(eq=False)
-class Made:
-    """A release: what was charged, what the query was given, what came out, and which rows it was made from."""
+class ReleaseEvent:
+    """A release, with its charge, its inputs, its output and the rows that it was made from."""
 
     charge: Charge
     inputs: Mapping[str, Any]
@@ -52,8 +52,8 @@ class Made:
 
 @final
 @attrs.frozen(eq=False)
-class Parted:
-    """A partition: the cut, the rows that were cut, and the numbers that the parts' rows got."""
+class PartitionEvent:
+    """A partition, with its cut, its rows, and the numbers of its parts' rows."""
 
     cut: Cut
     rows: int
@@ -70,8 +70,8 @@ class Parted:
 
 @final
 @attrs.frozen(eq=False)
-class Extended:
-    """A derivation: the new attribute, its cases, the rows, and the number that the extended rows got."""
+class DerivationEvent:
+    """A derivation, with the new attribute, its cases, the rows, and the number of the extended rows."""
 
     attribute: Attribute
     cases: Cases
@@ -85,8 +85,8 @@ class Extended:
 
 @final
 @attrs.frozen(eq=False)
-class Drawn:
-    """A sample: its rate, the rows that it was drawn from, and the number that its rows got."""
+class SampleEvent:
+    """A sample, with its rate, its rows, and the number of the sampled rows."""
 
     rate: Fraction
     rows: int
@@ -97,13 +97,13 @@ class Drawn:
         return f"a sample at rate {decimal_text(self.rate)}"
 
 
-Event: TypeAlias = "Made | Parted | Extended | Drawn"
+Event: TypeAlias = "ReleaseEvent | PartitionEvent | DerivationEvent | SampleEvent"
 
 
 @final
 @attrs.frozen(eq=False)
-class Outcome:
-    """How a run ended: its result, or the error it failed with, and what it printed on the way."""
+class RunOutcome:
+    """The end of a run, with its result or error and the output that it printed on the way."""
 
     result: Any
     error: str | None
@@ -113,7 +113,7 @@ class Outcome:
 @final
 @attrs.frozen(eq=False)
 class Transcript:
-    """What one run made public.
+    """The record of all that one run made public.
 
     Attributes
     ----------
@@ -126,17 +126,17 @@ class Transcript:
     """
 
     events: tuple[Event, ...]
-    outcome: Outcome
+    outcome: RunOutcome
     refused: str | None
 
     @property
-    def releases(self) -> list[Made]:
+    def releases(self) -> list[ReleaseEvent]:
         """The releases, in order."""
-        return [event for event in self.events if isinstance(event, Made)]
+        return [event for event in self.events if isinstance(event, ReleaseEvent)]
 
 
 class Diverged(BaseException):
-    """A run on another table does something else; not an Exception, so that no miner takes it for one of its own."""
+    """A run on another table that does something else. It is no Exception, so that no miner catches it."""
 
 
 @attrs.frozen(eq=False)
@@ -145,23 +145,23 @@ class WatchedGate(Gate):
 
     counter: list[int] = attrs.field(factory=lambda: [0])
 
-    def release(self, charge: Charge, rows: Held, inputs: dict[str, Any]) -> Any:
-        """Make one release; `output` says what comes out."""
-        answer = self.answer(charge, rows, inputs)
-        candidates = self._candidates(charge, answer, inputs)
-        output = self.output(charge, rows, inputs, candidates, answer)
+    def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
+        """Make releases one by one. Releases made together differ in time only."""
+        return [self._watch(one) for one in asked]
+
+    def _watch(self, one: ChargedRelease) -> Any:
+        """Make one release. `output` chooses its output."""
+        answer = self.answer(one)
+        candidates = self._candidates(one.charge, answer, one.inputs)
+        output = self.output(one.charge, one.rows, one.inputs, candidates, answer)
         if candidates is not None:
             return candidates[output]
         return output.copy() if isinstance(output, np.ndarray) else output  # a miner may write on what it gets
 
-    def release_many(self, asked: Sequence[Asked]) -> list[Any]:
-        """Make releases one by one: those made together are the same, but for the time that they take."""
-        return [self.release(one.charge, one.rows, one.inputs) for one in asked]
-
     def output(
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
-        """Return what the mechanism puts out."""
+        """Return the mechanism's output."""
         raise NotImplementedError
 
     def happened(self, event: Event) -> None:
@@ -175,7 +175,7 @@ class WatchedGate(Gate):
         for number, part in enumerate(parts, start=first):
             part.number = number
         self.counter[0] += len(parts)
-        self.happened(Parted(cut, rows.number, range(first, first + len(parts))))
+        self.happened(PartitionEvent(cut, rows.number, range(first, first + len(parts))))
         return parts
 
     def sample(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
@@ -183,7 +183,7 @@ class WatchedGate(Gate):
         drawn = self.kept(rows, rate, of_units=of_units)
         self.counter[0] += 1
         drawn.number = self.counter[0]
-        self.happened(Drawn(rate, rows.number, drawn.number))
+        self.happened(SampleEvent(rate, rows.number, drawn.number))
         return drawn
 
     def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
@@ -196,7 +196,7 @@ class WatchedGate(Gate):
         extended: Held = super().derive(rows, attribute, cases)
         self.counter[0] += 1
         extended.number = self.counter[0]
-        self.happened(Extended(attribute, cases, rows.number, extended.number))
+        self.happened(DerivationEvent(attribute, cases, rows.number, extended.number))
         return extended
 
 
@@ -213,9 +213,9 @@ class _RecordingGate(WatchedGate):
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         wide = attrs.evolve(charge.calibration, scale=charge.calibration.scale * self.flattening)
-        output = self.draw(attrs.evolve(charge, calibration=wide), answer)
+        (output,) = self.draw(attrs.evolve(charge, calibration=wide), [answer])
         kept = copy.deepcopy(inputs, {id(self.schema): self.schema})  # as it was, whatever the miner does to it later
-        self.events.append(Made(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
+        self.events.append(ReleaseEvent(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
         return output
 
     def happened(self, event: Event) -> None:
@@ -223,7 +223,7 @@ class _RecordingGate(WatchedGate):
 
 
 def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> Transcript:
-    """Run a miner on a small table and return what it made public.
+    """Run a miner on a small table and return the transcript.
 
     Parameters
     ----------
@@ -242,8 +242,8 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
     return Transcript(tuple(gate.events), outcome, refused)
 
 
-def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[Outcome, str | None]:
-    """Run a miner through a gate; return how it ended, and the refusal that it ended by, if any."""
+def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, str | None]:
+    """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
     result, error, refused = None, None, None
     with _heard() as said:
         run = subject.begin()
@@ -255,7 +255,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[Outcome, str 
             error = refused = str(refusal)
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"
-    return Outcome(result, error, said()), refused
+    return RunOutcome(result, error, said()), refused
 
 
 def _new(miner: Miner) -> Miner:
@@ -267,21 +267,21 @@ def _new(miner: Miner) -> Miner:
 
 
 class _Logged(logging.Handler):
-    """Writes down what is logged."""
+    """A handler that records log messages."""
 
     def __init__(self, stream: io.StringIO) -> None:
         super().__init__()
         self._stream = stream
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the message, and what was given beside it."""
+        """Record the message and its extra fields."""
         beside = {name: value for name, value in vars(record).items() if name not in STANDARD}
         self._stream.write(f"{record.name}: {record.getMessage()} {beside or ''}\n")
 
 
 @contextlib.contextmanager
 def _heard() -> Iterator[Any]:
-    """Catch what is printed, logged, or warned of; yield a function that returns it."""
+    """Catch prints, logs and warnings, and yield a function that returns them."""
     printed = io.StringIO()
     root, logged = logging.getLogger(), _Logged(printed)
     level = root.level

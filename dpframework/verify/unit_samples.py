@@ -1,4 +1,4 @@
-"""Samples of units: an engine must take all rows of a unit or none, wherever they lie, by one draw for each unit.
+"""Samples of units, where an engine must take all rows of a unit or none, by one draw for each unit.
 
 What a sample of units costs rests on that. Replays see the small tables of the kit, and not how an engine samples.
 """
@@ -65,7 +65,7 @@ def _people(rng: np.random.Generator) -> Table:
 
 
 def _problem(engine: Engine, rows: Rows, rng: np.random.Generator) -> str | None:
-    """Say what is wrong with samples of some rows."""
+    """Describe the problem with samples of some rows."""
     there = _counted(engine, rows)
     present = int((there > 0).sum())
     for chosen in _draws(present, rng):
@@ -94,7 +94,7 @@ def _counted(engine: Engine, rows: Rows) -> Any:
 
 
 def _draws(present: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
-    """Yield which people are drawn: all, none, each alone, and some."""
+    """Yield sets of drawn people, namely all, none, each alone, and some."""
     yield np.ones(present, dtype=bool)
     yield np.zeros(present, dtype=bool)
     yield from np.eye(present, dtype=bool)

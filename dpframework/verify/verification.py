@@ -1,4 +1,4 @@
-"""All checks of the kit on one miner: its examples replayed, its queries searched, its mechanisms sampled."""
+"""All checks of the kit on one miner, which replay its examples, search its queries and sample its mechanisms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
 from dpframework.run.miner import Example
-from dpframework.verify.asked import Asked, answers_asked, evaluate, fitting, queries_asked, takes_made_up_answers
-from dpframework.verify.auditing import audit
-from dpframework.verify.distinguishing import Distinguished, distinguish
+from dpframework.verify.audits import audit
+from dpframework.verify.contributions import BoundingReport, check_bounding
+from dpframework.verify.distinguisher import Distinguished, distinguish
 from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.patience import Patience
+from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
@@ -32,6 +33,8 @@ UNIT = 3  # rows of a unit, for which what a query declares is searched in any c
 SAMPLED = 2  # mechanisms of one name, with different parameters
 DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
 AUDIT = 0.6  # of an example's time
+BOUNDED = 2  # attributes of the tables of people that are read
+PEOPLE = 2  # such tables, for each way to hold one
 COMPARED = 2  # mechanisms of one name, with different queries or relations
 
 
@@ -87,7 +90,7 @@ class Audited:
 @final
 @attrs.frozen
 class Verification:
-    """What the kit found on one miner.
+    """The findings of the kit on one miner.
 
     Attributes
     ----------
@@ -103,6 +106,8 @@ class Verification:
         One entry a mechanism, query and relation.
     left_out
         What was not tried, or not to its end, for want of time.
+    bounding
+        Whether the rows of units are bounded by what each has alone; None where no column of ids names units.
     """
 
     name: str
@@ -111,6 +116,7 @@ class Verification:
     samplers: tuple[SamplerReport, ...]
     losses: tuple[LossReport, ...] = ()
     left_out: tuple[str, ...] = ()
+    bounding: BoundingReport | None = None
 
     @property
     def passed(self) -> bool:
@@ -119,7 +125,7 @@ class Verification:
 
     @property
     def tightness(self) -> float:
-        """How near the search came to the claim that it came least near to; NaN if nothing was searched."""
+        """The smallest tightness of all searches, NaN if nothing was searched."""
         audits = [audited.report.tightness for audited in self.audits if audited.report is not None]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
 
@@ -133,7 +139,7 @@ class Verification:
         return f"every claim held; {reach(self.tightness)}{where}"
 
     def problems(self) -> Iterator[str]:
-        """Yield what was found wrong, each with the tables that show it."""
+        """Yield the problems, each with the tables that show it."""
         if self.audits and not any(audited.claimed for audited in self.audits):
             yield "no example claims a finite epsilon, so there is nothing to replay"
         for audited in self.audits:
@@ -145,6 +151,7 @@ class Verification:
         yield from (f"{one.relation}: {one}" for one in self.sensitivities if not one.passed)
         yield from (str(one) for one in self.samplers if not one.passed)
         yield from (str(one) for one in self.losses if not one.passed)
+        yield from () if self.bounding is None else self.bounding.violations
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -158,6 +165,7 @@ class Verification:
             "samplers": [one.to_dict() for one in self.samplers],
             "losses": [one.to_dict() for one in self.losses],
             "left_out": list(self.left_out),
+            "bounding": None if self.bounding is None else self.bounding.to_dict(),
         }
 
 
@@ -195,7 +203,8 @@ def verify_examples(
     tell
         Called with what is about to be done, for progress.
     unit
-        Whom the claims are to protect: replays are on tables that differ by one such unit.
+        Whom the claims are to protect: replays are on tables that differ by one such unit. Where a column of ids names
+        them, reading is tested to bound their rows (see `check_bounding`).
 
     Raises
     ------
@@ -206,12 +215,18 @@ def verify_examples(
     for example_name, example in examples.items():
         for relation in relations:
             verifying.verify(example_name, example, relation)
-    return verifying.found(name)
+    found = verifying.found(name)
+    if unit.id is None or not examples:
+        return found
+    tell("bounding the rows of people")
+    schema = next(iter(examples.values())).schema
+    few = schema.select([attribute for attribute in schema.names if attribute != unit.id][:BOUNDED])
+    return attrs.evolve(found, bounding=check_bounding(few, unit, tables=PEOPLE, seed=seed))
 
 
 @final
 class _Verifying:
-    """What has been found so far."""
+    """The findings so far."""
 
     def __init__(
         self, replays: int, runs: int, seed: int, seconds: float, tell: Callable[[str], None], unit: PrivacyUnit
@@ -223,7 +238,7 @@ class _Verifying:
         self._asking = _Asking(replays, seed, self._left_out, tell)
 
     def verify(self, name: str, example: Example, relation: Relation) -> None:
-        """Replay one example under one relation, tell its worst pair of tables apart, and check what its runs ask."""
+        """Replay one example under one relation, tell its worst pair of tables apart, and check its queries."""
         subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=self._unit)
         where, patience = f"{name}, {subject.relation}", Patience(self._seconds)
         if subject.delta_needed is None:
@@ -262,7 +277,7 @@ class _Verifying:
 
 @final
 class _Asking:
-    """Checks what runs ask: each query's sensitivity, and some mechanisms' draws and claims."""
+    """Checks of each query's sensitivity and of some mechanisms' draws and claims, as runs ask for them."""
 
     def __init__(self, replays: int, seed: int, left_out: list[str], tell: Callable[[str], None]) -> None:
         self._pairs, self._seed, self._left_out, self._tell = max(replays // 8, 60), seed, left_out, tell
@@ -273,16 +288,16 @@ class _Asking:
         self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
 
     def check(self, subject: Subject, patience: Patience) -> None:
-        """Check what a subject's runs ask, but for what was checked before."""
-        for asked in queries_asked(subject):
+        """Check the queries of a subject's runs that were not checked before."""
+        for asked in trace_queries(subject):
             if patience.over:
                 self._left_out.append(f"the sensitivity of {asked.query.text}")
             else:
                 self._check_mechanism(subject, asked, self._search(subject, asked, patience), patience)
                 self._search_unit(subject, asked, patience)
 
-    def _search(self, subject: Subject, asked: Asked, patience: Patience) -> SensitivityReport | None:
-        """Search a query's sensitivity; or return what was found of one like it on the same schema, if anything."""
+    def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
+        """Search a query's sensitivity, or return the findings of an equal one on the same schema."""
         facts, schema = asked.query.facts(), subject.schema.fingerprint
         rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
         key = facts, subject.relation, schema
@@ -305,8 +320,8 @@ class _Asking:
             alike.append((schema, self.sensitivities[key]))
         return self.sensitivities[key]
 
-    def _search_unit(self, subject: Subject, asked: Asked, patience: Patience) -> None:
-        """Search what a query declares for a unit of several rows, though nobody asks for one here."""
+    def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
+        """Search a query's declaration for a unit of several rows, though no run asks for one here."""
         facts, declared = asked.query.facts(), asked.query.for_rows(UNIT)
         like, bound = (facts.name, tuple(declared), subject.relation), subject.schema.row_bound
         if subject.by.rows > 1 or not declared or like in self._units or patience.over:
@@ -328,10 +343,10 @@ class _Asking:
         self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {UNIT} rows")
 
     def _check_mechanism(
-        self, subject: Subject, asked: Asked, searched: SensitivityReport | None, patience: Patience
+        self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience
     ) -> None:
         mechanism, facts = asked.mechanism, asked.query.facts()
-        made_up = takes_made_up_answers(mechanism)
+        made_up = takes_any_answers(mechanism)
         if not made_up and not _can_be_drawn(subject, asked, patience):
             self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
             return
@@ -343,7 +358,7 @@ class _Asking:
         tables = [] if searched is None else [measured.tables for measured in searched.measured]
         if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
             self._tell(f"comparing the claims of {mechanism.name}")
-            given = [answers_asked(subject, asked, tables)]
+            given = [call_answers(subject, asked, tables)]
             relations = [subject.relation]
             found = check_losses(mechanism, given=given, relations=relations)
             self.losses[mechanism, facts, subject.relation] = found
@@ -352,7 +367,7 @@ class _Asking:
 def _told_apart(
     subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, patience: Patience
 ) -> Distinguished | None:
-    """Run a miner on two tables; None if there is no time for that."""
+    """Run a miner on two tables and tell them apart, or return None if there is no time."""
 
     def run_on(rows: Rows) -> Callable[[int], Any]:
         return lambda seed: [made.output for made in record(subject, rows, seed).releases]
@@ -363,7 +378,7 @@ def _told_apart(
     return distinguish(run_on(one), run_on(other), runs=runs, delta=delta)
 
 
-def _can_be_drawn(subject: Subject, asked: Asked, patience: Patience) -> bool:
+def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:
     """Tell whether there is time for the draws from answers of the plan's own that a mechanism's tests make."""
     answer = evaluate(subject, asked, fitting(subject, bytes(1)))
     calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
@@ -373,9 +388,9 @@ def _can_be_drawn(subject: Subject, asked: Asked, patience: Patience) -> bool:
     return patience.allows(DRAWN, lambda: asked.mechanism.release(answer, calibration, randomness))
 
 
-def _probes(subject: Subject, asked: Asked) -> list[Probe] | None:
+def _probes(subject: Subject, asked: QueryCall) -> list[Probe] | None:
     """Return the kit's probes (None), or, for a mechanism that takes answers of its own kind, one of the plan's own."""
-    if takes_made_up_answers(asked.mechanism):
+    if takes_any_answers(asked.mechanism):
         return None
     rows = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
     answer = evaluate(subject, asked, rows)

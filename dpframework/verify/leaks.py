@@ -1,4 +1,4 @@
-"""What the code of a run keeps when the run has ended: in its objects, in its classes, in the globals of its modules.
+"""Find data that code keeps after a run, in its objects, its classes or its modules' globals.
 
 A run's releases are all that may come of it. A query that keeps rows hands them to whoever gets the plan; a miner that
 keeps a number of the first table that it saw tells it with each later result. Replays in one process could not show
@@ -25,7 +25,7 @@ CONTAINERS = (dict, list, set, bytearray, collections.deque)
 
 @final
 class Before:
-    """The globals of some objects' modules, and what their classes hold, as it was when this was made.
+    """A snapshot of the globals of some objects' modules and of their classes.
 
     Only modules in which one of their classes is defined; those of Python and of the core keep nothing of rows.
 
@@ -41,7 +41,7 @@ class Before:
         self._known = [(place, dict(_state(place))) for place in (*kinds, *modules)]
 
     def put_back(self) -> None:
-        """Make all of it what it was."""
+        """Restore the snapshot."""
         for place, known in self._known:
             for name in dict(_state(place)).keys() - known.keys():
                 delattr(place, name)
@@ -61,7 +61,7 @@ def _is_foreign(kind: type[Any]) -> bool:
 
 
 def _state(place: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a module or a class holds besides code, by its name, each with its contents if these can change."""
+    """Yield the data of a module or a class by name, each with its contents if these can change."""
     for name, value in list(vars(place).items()):
         if not isinstance(_function(value), CODE) and not name.startswith("__"):
             yield name, (value, _contents(value))
@@ -87,7 +87,7 @@ def _refill(value: Any, contents: Any) -> None:
 
 
 def kept(things: Iterable[Any]) -> list[Any]:
-    """Return copies of some objects, with all that they hold now; None of one that cannot be copied."""
+    """Return copies of some objects with all their data, None for one that cannot be copied."""
     copies = []
     for thing in things:
         try:

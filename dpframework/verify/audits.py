@@ -1,4 +1,4 @@
-"""The replay audit: no neighbour may see a transcript with a larger loss than the plan claims.
+"""The replay audit, which lets no neighbour see a transcript with a larger loss than the plan claims.
 
 A run on one table is recorded and its outputs are forced upon neighbouring tables. The log-densities of the outputs
 there differ by the realised privacy loss, exactly and without statistical error. Source: the definition of
@@ -25,12 +25,12 @@ from dpframework.verify.findings import AuditReport, Violation
 from dpframework.verify.hunt import Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
-from dpframework.verify.search import MOST_SHRINKS, Found, labelled_pair, shrunk
+from dpframework.verify.search import MOST_SHRINKS, WorstPair, labelled_pair, shrunk
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
 from dpframework.verify.transcript import Transcript, record
-from dpframework.verify.witnessing import witnessed
+from dpframework.verify.witness_replay import witnessed
 
 FLATTENINGS = (1, 1, 3, 10)
 FEWEST_RUNS, MOST_RUNS = 8, 16
@@ -148,7 +148,7 @@ class _Audit:
         )
 
     def _transcripts(self) -> list[Transcript]:
-        """Record some runs, and see for each that what it does follows from its releases."""
+        """Record some runs, and check that each run's actions follow from its releases."""
         behaviour, transcripts = self.behaviour, list[Transcript]()
         number = FEWEST_RUNS
         while len(transcripts) < number and not (transcripts and behaviour.patience.over):
@@ -168,7 +168,7 @@ class _Audit:
         return transcripts
 
     def _tail(self) -> TailReport | None:
-        """Test what the plan claims at a delta, if it has no pure claim or its example carries a delta."""
+        """Test the plan's claim at a delta, if it has no pure claim or its example carries a delta."""
         subject = self.subject
         if subject.claim is not None and not subject.delta:
             return None
@@ -179,7 +179,7 @@ class _Audit:
         return tail
 
     def _witnessed(self, claim: Fraction) -> float:
-        """Replay the witnesses; return the largest loss that they show."""
+        """Replay the witnesses, and return the largest loss that they show."""
         largest, violations = 0.0, self.behaviour.violations
         for witness in self.witnesses:
             self.tell("a witness")
@@ -196,7 +196,7 @@ class _Audit:
     def _largest_loss(
         self, transcripts: list[Transcript], claim: Fraction, reached: float
     ) -> tuple[float, Violation | None]:
-        """Search pairs of tables for the largest realised loss; return it with the smallest pair that shows it."""
+        """Search for the pair of tables with the largest realised loss, and return the smallest such pair."""
         behaviour = self.behaviour
         hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, self.rng, self.tell)
         pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
@@ -217,7 +217,7 @@ class _Audit:
         what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
-    def _shrunk(self, what: str, found: Found, transcript: Transcript, enough: Any, most: int) -> Violation:
+    def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
         one, other = labelled_pair(found.pair)

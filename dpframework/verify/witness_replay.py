@@ -1,4 +1,4 @@
-"""Witnesses: tables and outputs that an example gives, replayed and weighed like those that a search finds."""
+"""Witnesses, tables and outputs from an example, replayed and weighed like those that a search finds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframework.verify.transcript import Transcript
 @final
 @attrs.frozen(eq=False)
 class Witnessed:
-    """What a witness shows.
+    """The losses that a witness shows.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Witnessed:
 
 
 def witnessed(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
-    """Replay a witness: the larger loss of its outputs either way round.
+    """Replay a witness, and return the larger loss of its outputs of the two directions.
 
     A witness under another relation than the subject's shows nothing of it. For a unit of several rows, the row that
     the tables differ in comes as often. The shared rows are tried as they are and as often, too: a count or a norm of

@@ -1,4 +1,4 @@
-"""What runs of a miner ask: each query with what it was given, and answers to it on neighbouring tables."""
+"""The queries that runs of a miner ask, with their inputs and their answers on neighbouring tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpframework.verify.answers import Answers, made_up
 from dpframework.verify.samplers import probes, serves
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows
-from dpframework.verify.transcript import Drawn, Extended, Made, Parted, record
+from dpframework.verify.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
 
 
 @final
 @attrs.frozen(eq=False)
-class Asked:
-    """A query with what a run gave it: its mechanism, inputs, and attributes that were derived before."""
+class QueryCall:
+    """A query in a run, with its mechanism, inputs, and the attributes that were derived before."""
 
     query: Query
     mechanism: Mechanism
@@ -31,7 +31,7 @@ class Asked:
     derived: tuple[tuple[Attribute, Cases], ...]
 
 
-def queries_asked(subject: Subject) -> Iterator[Asked]:
+def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask, of alike ones of a mechanism the first."""
     seen = set()
     kinds = subject.universe.kinds
@@ -42,35 +42,35 @@ def queries_asked(subject: Subject) -> Iterator[Asked]:
         for event in transcript.events:
             before = derived[event.rows]
             match event:
-                case Parted():
+                case PartitionEvent():
                     derived.update(dict.fromkeys(event.parts, before))
-                case Drawn():
+                case SampleEvent():
                     derived[event.result] = before
-                case Extended():
+                case DerivationEvent():
                     derived[event.result] = (*before, (event.attribute, event.cases))
-                case Made():
+                case ReleaseEvent():
                     query = event.charge.step.query
                     key = query.facts(), event.charge.step.mechanism.name
                     if key not in seen:
                         seen.add(key)
-                        yield Asked(query, event.charge.step.mechanism, event.inputs, before)
+                        yield QueryCall(query, event.charge.step.mechanism, event.inputs, before)
 
 
 def fitting(subject: Subject, rows: Rows) -> Rows:
-    """Return rows cut or repeated to what the schema's public facts on their number allow."""
+    """Return rows cut or repeated to a number that the schema's public facts allow."""
     least, most = subject.schema.rows or 0, subject.schema.row_bound
     return (rows + bytes(max(least - len(rows), 0)))[:most]
 
 
-def takes_made_up_answers(mechanism: Mechanism) -> bool:
+def takes_any_answers(mechanism: Mechanism) -> bool:
     """Tell whether a mechanism draws from numbers or scores, rather than from answers of its own kind."""
     return any(serves(mechanism, probe) for probe in probes())
 
 
-def answers_asked(subject: Subject, asked: Asked, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
-    """Return a query's facts with pairs of answers: made-up ones, or those on given pairs of tables."""
+def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
+    """Return a query's facts with pairs of answers, on given pairs of tables or on made-up ones."""
     facts = asked.query.facts()
-    if takes_made_up_answers(asked.mechanism):
+    if takes_any_answers(asked.mechanism):
         return made_up(facts)
 
     def evaluated(mechanism: Mechanism, calibration: Calibration, relation: Relation) -> Iterator[tuple[Any, Any]]:
@@ -81,6 +81,6 @@ def answers_asked(subject: Subject, asked: Asked, tables: Sequence[tuple[Rows, R
     return Answers(facts, evaluated)
 
 
-def evaluate(subject: Subject, asked: Asked, rows: Rows) -> Any:
+def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
     """Return the answer to a query on a table of the subject's universe."""
     return answer_of(asked.query, subject.engine, Held(rows, asked.derived, 0), asked.inputs)

@@ -1,4 +1,4 @@
-"""The distinguishing test: a lower bound on epsilon from many runs on two neighbouring tables.
+"""The distinguishing test, which finds a lower bound on epsilon from many runs on two neighbouring tables.
 
 For outputs whose density nobody can write down. An event is chosen on one half of the runs, and its probabilities
 under both tables are bounded on the other half (Clopper and Pearson 1934). Source: Jagielski, Ullman and Oprea 2020;
@@ -24,7 +24,7 @@ MOST_CUTS = 40  # of one number, as events "at or below"
 @final
 @attrs.frozen
 class Distinguished:
-    """What two tables' outputs tell apart.
+    """The event that tells the outputs of two tables apart best.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ def _events(outputs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[
 
 
 def features(output: Any, name: str = "") -> dict[str, Any]:
-    """Return an output as named numbers (floats) and texts: its parts, and for a small discrete one its whole.
+    """Return an output as named numbers and texts, by its parts and, if it is small and discrete, as a whole.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a verification found, for each miner and mechanism that it tried, with the digests of their code."""
+"""Records of verified miners and mechanisms, with the digests of their code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from dpframework.facts.privacy import Relation
 from dpframework.plan.code import code_form, code_of
 from dpframework.plan.nodes import sequential
-from dpframework.plan.verified import VerifiedCode
+from dpframework.plan.verification_records import VerifiedCode
 from dpframework.run.miner import Example
 from dpframework.verify.verification import Verification
 
 
 def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:
-    """Yield what is to be remembered of a verification of examples: a record each miner, mechanism and relation.
+    """Yield a record for each miner, mechanism and relation of some verified examples.
 
     A miner's tightness is the least of its audits, a mechanism's the least of the comparisons of its losses. All of
     them passed only if the whole verification did.
@@ -33,7 +33,7 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
 
 
 def remembered_mechanism(found: Verification, name: str, mechanism: type) -> Iterator[VerifiedCode]:
-    """Yield what is to be remembered of a mechanism that was verified by itself, under both relations."""
+    """Yield the records of a mechanism that was verified by itself, under both relations."""
     code = code_form([("mechanism", name, mechanism)])
     for relation in Relation:
         yield from _records(found, code, relation, [], None)
