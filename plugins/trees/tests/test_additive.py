@@ -2,18 +2,23 @@
 
 import json
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from dpframework_trees.additive import AdditiveModel, DPAdditive
+from dpframework_trees.additive import AdditiveModel, Design, DPAdditive
 from dpframework_trees.additive.bins import cumulative_shares, even_cells, merged, merged_by_counts, most_bins
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
+from dpframework_trees.additive.miner import AdditiveFit, Variant
 from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.default_estimator import DPClassifier
+from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpframework as dpf
+from dpframework.plan import Step, sequential, walk
+from dpframework.tables import NewRows, UnknownCellWarning
 
 COLOURS = ["red", "green", "blue"]
 SCHEMA = dpf.Schema(
@@ -130,13 +135,13 @@ def test_bins_are_merged_by_public_facts():
 
 
 def test_a_public_number_of_rows_is_not_counted():
-    frame = fruits(500)
-    known = dpf.Schema(SCHEMA.attributes, rows=500)
+    frame = fruits(2_000)
+    known = dpf.Schema(SCHEMA.attributes, rows=2_000)
     for schema, steps in ((SCHEMA, ["rows", "bins", "fit"]), (known, ["bins", "fit"])):
         study = dpf.Study(schema, epsilon=1, relation="replace-one")
         study.add("model", DPAdditive("grade", 1))
         results = study.run(dpf.table_from_frame(frame, schema), seed=0)
-        assert [step.name.split("/")[-1] for step in results.plan.steps()] == steps
+        assert [charge.path.split("/")[-1] for charge in results.charges] == steps
         assert results.plan.total().epsilon == 1
 
 
@@ -161,7 +166,7 @@ def test_an_estimator_is_private_with_a_public_schema():
     X, y = frame[["size", "colour", "ripe"]], frame.grade
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = DPAdditiveClassifier(2, schema=schema, attributes=["size", "colour"]).fit(X, y)
+        model = DPAdditiveClassifier(20, schema=schema, attributes=["size", "colour"]).fit(X, y)
     assert model.private_
     assert [term.attribute.name for term in model.model_.terms] == ["size", "colour"]
     assert model.score(X, y) > 0.9
@@ -208,20 +213,42 @@ def test_bins_of_equal_width_are_merged_by_noisy_counts():
     study = dpf.Study(schema, epsilon=1)
     study.add("model", DPAdditive("grade", 1))
     results = study.run(dpf.table_from_frame(frame, schema), seed=0)
-    assert [step.name.split("/")[-1] for step in results.plan.steps()] == ["rows", "bins", "fit"]
+    assert [charge.path.split("/")[-1] for charge in results.charges] == ["rows", "bins", "fit"]
     assert results.plan.total().epsilon == 1
     labels = results["model"].term("size").labels
     # parts of equal width would begin with one to 24 or beyond
     assert float(labels[0][1:-1].split(",")[1]) < 12
 
-    cuts = dpf.Schema([dpf.Numeric("size", 0, 100, cuts=range(2, 100, 2)), schema["grade"]])
+    # the same grid as cut points: the same fit, release by release
+    even = [dpf.Numeric(name, 0, 100, cuts=range(2, 100, 2)) for name in ("other", "size")]
+    cuts = dpf.Schema([*even, schema["grade"]])
     study = dpf.Study(cuts, epsilon=1)
-    study.add("model", DPAdditive("grade", 1))  # chosen by hand: nothing is counted
-    assert [step.name.split("/")[-1] for step in study.plan().steps()] == ["rows", "fit"]
-    public = dpf.Schema(schema.attributes, rows=10**7)
-    study = dpf.Study(public, epsilon=1)
-    study.add("model", DPAdditive("grade", 1))  # enough rows to keep all bins
-    assert [step.name.split("/")[-1] for step in study.plan().steps()] == ["fit"]
+    study.add("model", DPAdditive("grade", 1))
+    by_cuts = study.run(dpf.table_from_frame(frame, cuts), seed=0)["model"]
+    rows = frame[["other", "size"]]
+    assert by_cuts.predict_proba(rows).tolist() == results["model"].predict_proba(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "epsilon", "steps"),
+    [
+        (10**7, 1, ["fit"]),  # enough to keep all bins
+        (4_000, 1, ["bins", "fit"]),
+        (4_000, "0.1", ["fit"]),  # the noise of a count is more than a quarter of the rows
+    ],
+)
+def test_bins_are_counted_where_counts_tell_something(rows, epsilon, steps):
+    attributes = [dpf.Numeric("size", 0, 100, bins=50), dpf.Categorical("grade", ["bad", "fine"])]
+    study = dpf.Study(dpf.Schema(attributes, rows=rows), epsilon=epsilon)
+    study.add("model", DPAdditive("grade", epsilon))
+    assert [step.name for step in study.plan().steps()] == steps
+    # the same by a noisy number: it chooses one of two branches, of the same cost
+    study = dpf.Study(dpf.Schema(attributes), epsilon=epsilon)
+    study.add("model", DPAdditive("grade", epsilon))
+    plan = study.plan()
+    assert plan.total().epsilon == Fraction(str(epsilon))
+    fit = AdditiveFit.of(plan.schema, "grade", None, Fraction(str(epsilon)))
+    assert fit.counts_bins(rows) == ("bins" in steps)
 
 
 def test_noisy_counts_are_weighted_by_what_they_tell():
@@ -236,3 +263,95 @@ def test_noisy_counts_are_weighted_by_what_they_tell():
         assert 2 <= len(set(even_cells(np.array(shares, dtype=float), 3))) <= 3
     missing = dpf.Numeric("size", 0, 4, bins=4, missing=True)
     assert merged_by_counts(missing, 2, np.array([9.0, 1.0, 1.0, 1.0, 50.0]), 1e-9, 12.0) == (0, 1, 1, 1, 2)
+
+
+@pytest.mark.parametrize("variant", [Variant(), Variant(True), Variant(False, True), Variant(True, True)])
+def test_the_number_of_rows_chooses_a_branch_of_equal_cost(variant):
+    attributes = [dpf.Numeric("size", 0, 100, bins=50), dpf.Boolean("ripe"), dpf.Boolean("grade")]
+    rows = {False: 10_000 if variant.counts else 2_000, True: 100_000}[variant.tree]
+    bins = 50 if variant.counts else 4
+    attributes[0] = dpf.Numeric("size", 0, 100, bins=bins)
+    epsilon = Fraction(1, 5)
+    found = []
+    for schema in (dpf.Schema(attributes), dpf.Schema(attributes, rows=rows)):
+        fit = AdditiveFit.of(schema, "grade", None, epsilon, "auto")
+        assert fit.variant(rows) == variant
+        plan = sequential(*fit.steps(epsilon))
+        found.append([step.name for step in walk(plan) if isinstance(step, Step)])
+    wanted = ["tree", "leaves"] * variant.tree + ["bins"] * variant.counts + ["fit"]
+    assert found[1] == wanted
+    assert found[0].count("fit") == (4 if variant.counts else 2)
+
+
+def interacting(rows: int = 6_000, seed: int = 0) -> tuple[dpf.Schema, pd.DataFrame]:
+    """Rows whose class is whether two attributes agree, and a little more likely if a third one holds."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: rng.integers(0, 2, rows).astype(bool) for name in "abcd"})
+    frame["class"] = rng.random(rows) < np.where(frame.a == frame.b, 0.8, 0.1) + 0.1 * frame.c
+    return dpf.Schema([*map(dpf.Boolean, "abcd"), dpf.Boolean("class")]), frame
+
+
+def fitted(interactions, epsilon=1, seed=0):
+    schema, frame = interacting()
+    study = dpf.Study(schema, epsilon=epsilon)
+    study.add("model", DPAdditive("class", epsilon, interactions=interactions))
+    results = study.run(dpf.table_from_frame(frame, schema), seed=seed)
+    assert results.plan.total().epsilon == Fraction(epsilon)
+    return results["model"]
+
+
+def test_a_trees_part_finds_what_attributes_tell_together():
+    _, new = interacting(seed=1)
+    found = {}
+    for interactions in ("no", "yes", "auto"):
+        model = fitted(interactions)
+        found[interactions] = roc_auc_score(new["class"], model.predict_proba(new[list("abcd")])[:, 1])
+        assert (model.tree_part is None) == (interactions == "no")
+    assert found["no"] < 0.6
+    assert min(found["yes"], found["auto"]) > 0.85
+    assert fitted("auto", "0.3").tree_part is None  # 1,800 rows times epsilon
+
+
+def test_the_trees_part_is_a_part_of_a_rows_sum_and_is_kept_drawn_and_printed():
+    pytest.importorskip("matplotlib").use("Agg")
+    model, rows = fitted("yes"), interacting(50, seed=1)[1][list("abcd")]
+    added = model.contributions(rows)
+    assert added.shape == (50, 5, 1)
+    assert model.parts == (*"abcd", "the tree's part")
+    assert model.scores(rows) == pytest.approx(model.intercept + added.sum(axis=1))
+    p = model.tree_part.tree.predict_proba(rows)[:, 1]
+    steps = np.clip(np.round(np.log(p / (1 - p)) * 4), -16, 16)
+    assert added[:, 4, 0] == pytest.approx(steps * (model.tree_part.weight + 2) / 16)
+    block = NewRows.read(rows, model.schema).block
+    some = np.array([3, 7, 8, 20], dtype=np.int32)
+    assert model.codes(block.at(some)).tolist() == model.codes(block)[some].tolist()
+    again = AdditiveModel.from_dict(json.loads(model.to_json()))
+    assert again.predict_proba(rows) == pytest.approx(model.predict_proba(rows), abs=1e-4)
+    assert "the tree's part" in str(model)
+    assert "the tree's part" in [axes.get_title() for axes in model.plot().child_axes]
+    term = model.term("the tree's part")
+    assert len(term.labels) == model.tree_part.tree.leaves
+    assert set(np.round(added[:, 4, 0], 9)) <= set(np.round(term.values[:, 0], 9))
+    assert model.importances()["a"] > 5 * model.importances()["d"]
+
+
+def test_a_leaf_of_an_unknown_cell_is_answered_by_the_node_of_its_test():
+    model, rows = fitted("yes"), pd.DataFrame({name: [None] for name in "abcd"})
+    with pytest.warns(UnknownCellWarning):
+        added = model.contributions(rows, out_of_domain="clamp")
+    assert added[0, :4, 0].tolist() == [0, 0, 0, 0]
+    node = model.tree_part.tree.predicting.probabilities[1]
+    assert added[0, 4, 0] == pytest.approx(round(np.log(node / (1 - node)) * 4) * (model.tree_part.weight + 2) / 16)
+
+
+def test_a_tree_is_part_of_a_fit_of_two_classes_only():
+    with pytest.raises(dpf.InputError, match="3 classes"):
+        DPAdditive("grade", 1, interactions="yes").plan(SCHEMA)
+    with pytest.raises(dpf.InputError, match="interactions"):
+        DPAdditive("grade", 1, interactions="maybe")
+    assert [s.name for s in walk(DPAdditive("grade", 1, interactions="auto").plan(SCHEMA)) if isinstance(s, Step)] == [
+        s.name for s in walk(DPAdditive("grade", 1).plan(SCHEMA)) if isinstance(s, Step)
+    ]
+    for leaves, classes in (((1,), 3), ((17,), 2)):
+        with pytest.raises(dpf.InputError, match="two classes only"):
+            Design([(0, 1)], classes, 10, 10, leaves)

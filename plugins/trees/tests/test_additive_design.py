@@ -11,19 +11,20 @@ import pytest
 from dpframework_trees.additive import Design, ObjectivePerturbation
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.bins import (
+    counts_tell,
     cumulative_shares,
     even_cells,
     merged,
     merged_by_counts,
     most_bins,
-    worth_counting,
+    too_fine,
 )
 from dpframework_trees.additive.design import (
     CURVATURE,
     MULTICLASS,
-    SPREAD,
     SPREAD_OF_INTERCEPT,
     Tuned,
+    expected_spread,
     probabilities,
 )
 from dpframework_trees.additive.perturbation import noise_log_density, tuned_for
@@ -46,6 +47,7 @@ DESIGNS = {
     "three": design_of([2, 3, 2, 5], 3),
     "wide": design_of([4, 20, 2, 7], 2, 1e5),
     "five": design_of([3, 3], 5, 30),
+    "tree": attrs.evolve(design_of([2, 3, 2]), leaves=(-16, -4, 7, 16)),
 }
 each_design = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(7))
@@ -181,7 +183,9 @@ def test_the_ridge_is_what_is_asked_for_and_no_higher_floor_than_the_curvature_n
     design: Design, epsilon: Fraction
 ) -> None:
     tuned = Tuned(design, epsilon)
-    spread = np.where(np.arange(design.columns) == design.columns - 1, SPREAD_OF_INTERCEPT, SPREAD)
+    spread = np.where(
+        np.arange(design.columns) == design.columns - 1, SPREAD_OF_INTERCEPT, expected_spread(len(design.sizes))
+    )
     per_row = 4 * CURVATURE * (1 / design.classes) * (1 - 1 / design.classes)  # 4 p (1 - p) of even classes
     widths = np.repeat(design.widths, design.widths)
     assert tuned.curvatures == pytest.approx(per_row * design.rows / widths)
@@ -195,6 +199,14 @@ def test_the_ridge_is_what_is_asked_for_and_no_higher_floor_than_the_curvature_n
     else:
         assert tuned.curvature(tuned.ridge) >= most * (1 - 2.0**-29)
         assert floor.min() > 0
+
+
+def test_many_attributes_are_expected_to_spread_less_each() -> None:
+    spreads = [expected_spread(attributes) for attributes in (1, 20, 21, 40, 80)]
+    assert spreads == pytest.approx([0.25, 0.25, 100 / 441, 1 / 16, 1 / 64])
+    few, many = (Tuned(design_of([2] * k, rows=1e4), Fraction(1)) for k in (20, 80))
+    asked = [tuned.asked[0] / tuned.deviations[0] ** 2 for tuned in (few, many)]
+    assert asked[1] == pytest.approx(16 * asked[0])
 
 
 def test_of_some_designs_the_ridge_has_a_floor_and_of_others_none() -> None:
@@ -259,7 +271,8 @@ def test_the_mechanism_says_what_it_does_before_it_is_run() -> None:
     assert (given.scale, given.unit) == (4, 1)
     preview = given.mechanism.preview(given)
     assert (preview.expected, preview.within) == (4, pytest.approx(4 * math.log(20)))
-    assert preview.text == "a fit with noise of 4 rows a coefficient in its gradient's norm"
+    assert preview.text.startswith("a fit with noise of 4 rows a coefficient in its gradient's norm; with fewer than")
+    assert f"fewer than about {50 * 4 * len(query.given)} rows" in preview.text
     assert not ObjectivePerturbation(1).needs_length
     tuned = tuned_for(DESIGNS["two"], given)
     assert (tuned.epsilon, tuned.design) == (Fraction(1, 4), DESIGNS["two"])
@@ -307,11 +320,22 @@ def test_bins_are_a_sixteenth_of_the_root_of_the_rows_from_4_to_64() -> None:
     assert {most_bins(n) for n in (0, 5183, 1e12)} == {4, 64}
 
 
-def test_bins_of_equal_width_are_worth_counting_if_there_are_more_than_may_be_kept() -> None:
-    even, cut = dpf.Numeric("n", 0, 9, bins=9), dpf.Numeric("n", 0, 9, cuts=list(range(1, 9)))
-    assert [worth_counting(even, most) for most in (8, 9, 10)] == [True, False, False]
-    assert not worth_counting(cut, 3)
-    assert not worth_counting(dpf.Categorical("c", list("abcdefgh")), 3)
+def test_bins_are_too_fine_if_there_are_more_than_may_be_kept() -> None:
+    for given in ({"bins": 9}, {"cuts": list(range(1, 9))}):
+        for missing in (False, True):
+            attribute = dpf.Numeric("n", 0, 9, missing=missing, **given)
+            assert [too_fine(attribute, most) for most in (8, 9, 10)] == [True, False, False]
+    assert not too_fine(dpf.Categorical("c", list("abcdefgh")), 3)
+
+
+@pytest.mark.parametrize("attributes", [1, 5, 30])
+def test_counts_tell_where_their_noise_is_at_most_a_merged_bin(attributes: int) -> None:
+    """Laplace noise for so many attributes at once, of a two-hundredth of epsilon each and a twentieth at most."""
+    share = min(attributes / 200, 1 / 20)
+    for epsilon in (0.1, 1.0):
+        fewest = 4 * math.sqrt(2) * attributes / (share * epsilon)  # with four merged bins
+        assert [counts_tell(attributes, fewest * by, epsilon) for by in (0.99, 1.01)] == [False, True]
+    assert not counts_tell(0, 1e9, 1.0)
 
 
 def test_neighbouring_bins_are_merged_as_many_each_as_can_be() -> None:
@@ -372,11 +396,12 @@ def test_a_bin_is_in_the_cell_where_the_middle_of_its_rows_lies() -> None:
 
 @each_design
 def test_expected_deviations_are_those_of_even_rows(design: Design) -> None:
-    """A cell's value is its column's coefficient, or plus or minus that of two: its deviation is the column's."""
+    """A cell's value is its column's coefficient, or plus or minus that of two, or a leaf's share of it."""
     tuned = Tuned(design, Fraction(1))
     column = np.abs(design.of_cells).argmax(axis=0)
     of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
-    assert expected_deviations(tuned) == pytest.approx(of_columns[column])
+    share = np.abs(design.of_cells).max(axis=0)
+    assert expected_deviations(tuned) == pytest.approx(of_columns[column] * share)
 
 
 @each_design

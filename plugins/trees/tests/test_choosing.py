@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dpframework_trees import DPID3, DPTree
-from dpframework_trees.choosing import ChosenTree, CorrectPredictions, TreeChoice
+from dpframework_trees.tree_choice import ChosenTree, CorrectPredictions, TreeChoice
 
 import dpframework as dpf
 from dpframework import InMemory, Threads

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from dpframework_trees import DPID3, DPTree
 from dpframework_trees.additive import DPAdditive
-from dpframework_trees.choosing import TreeChoice
 from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
+from dpframework_trees.tree_choice import TreeChoice
 
 from dpframework.verify.conformance import MinerConformance
 

@@ -89,8 +89,36 @@ def test_a_whole_tree_is_found_where_level_by_level_cannot():
     assert accuracy("greedy") < 0.6
 
 
+@pytest.mark.parametrize(("depth", "right"), [(3, True), (4, True), (1, False)])
+def test_two_levels_in_view_find_what_two_tests_tell_together_at_any_depth(depth, right):
+    """A first test tells a little, and below it two tests must agree: one level in view sees nothing of these."""
+    rng = np.random.default_rng(3)
+    schema = dpf.Schema([*(dpf.Boolean(f"b{k}") for k in range(12)), dpf.Boolean("class")])
+    codes = rng.integers(0, 2, (13, 6000))
+    codes[12] = np.where(codes[0] == 1, codes[3] ^ codes[7], rng.random(6000) < 0.02)
+    table = dpf.Table.from_codes(schema, codes)
+    miner = DPTree("class", epsilon=4, max_depth=depth, sampler="lookahead")
+    tree = study_of(miner, schema=schema).run(table, seed=0)["tree"].tree
+    accuracy = float((tree.predict(table) == np.array(["false", "true"])[codes[12]]).mean())
+    assert (accuracy > 0.95) == right
+
+
+def test_the_default_sampler_follows_from_public_sizes():
+    def steps(tests: int, depth: int) -> list[str]:
+        schema = dpf.Schema([*(dpf.Boolean(f"b{k}") for k in range(tests)), dpf.Boolean("class")])
+        plan = study_of(DPTree("class", epsilon=1, max_depth=depth), schema=schema).plan()
+        assert plan.total().epsilon == 1
+        return [type(step.mechanism).__name__ for step in plan.steps()]
+
+    counts = "DiscreteLaplace"
+    assert steps(128, 3) == ["ExactTrees", counts]
+    assert steps(300, 3) == ["ExactTrees", "ExactTrees", counts]
+    assert steps(60, 4) == ["ExactTrees", "ExactTrees", "ExactTrees", counts]
+    assert steps(2100, 2) == ["PermuteAndFlip", "PermuteAndFlip", counts]
+
+
 def test_each_sampler_states_what_it_assumes():
-    for sampler, needed in [("exact", set()), ("mcmc", set(ASSUMED)), ("greedy", set())]:
+    for sampler, needed in [("exact", set()), ("mcmc", set(ASSUMED)), ("greedy", set()), ("lookahead", set())]:
         miner = DPTree("class", epsilon=1, max_depth=2, sampler=sampler)
         assert set(study_of(miner).plan().assumptions) == needed
         refusals = study_of(miner, allow=()).plan().refusals()
@@ -99,9 +127,9 @@ def test_each_sampler_states_what_it_assumes():
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("sampler", ["exact", "greedy"])
-def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(sampler, relation):
-    """Two levels and three classes; the conformance suite audits what is smaller."""
+@pytest.mark.parametrize(("sampler", "depth"), [("exact", 2), ("greedy", 2), ("lookahead", 3)])
+def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(sampler, depth, relation):
+    """Two levels or three, and three classes; the conformance suite audits what is smaller."""
     schema = dpf.Schema(
         [
             dpf.Categorical("colour", values=["red", "blue"], missing=True),
@@ -109,7 +137,7 @@ def test_no_neighbour_sees_a_transcript_with_more_than_epsilon(sampler, relation
             dpf.Categorical("c", values=["x", "y", "z"]),
         ]
     )
-    miner = DPTree("c", epsilon=2, max_depth=2, sampler=sampler)
+    miner = DPTree("c", epsilon=2, max_depth=depth, sampler=sampler)
     assert assert_private(miner, schema, relation, replays=1_500).tightness > 0.5
 
 
@@ -133,7 +161,10 @@ def test_a_refused_schema_or_parameter_says_why_in_one_sentence():
             "single class",
         ),
         (lambda: DPTree("class", epsilon=1, criterion="information-gain").plan(SCHEMA), "max_rows"),
-        (lambda: DPTree("class", epsilon=1).plan(wide), "4.3e\\+08 pairs of tests .* sampler = 'mcmc'"),
+        (
+            lambda: DPTree("class", epsilon=1, sampler="exact").plan(wide),
+            "4.3e\\+08 pairs of tests .* sampler = 'mcmc'",
+        ),
     ]
     for refused, sentence in cases:
         with pytest.raises(dpf.InputError, match=sentence) as caught:
@@ -147,7 +178,7 @@ def test_too_much_work_is_refused_before_anything_is_spent():
     budget = PureAccountant("add-or-remove-one", epsilon=1)
     table = dpf.Table.from_codes(schema, np.zeros((121, 10), dtype=np.int64))
     with pytest.raises(dpf.InputError, match="the exact sampler would look at"):
-        study_of(DPTree("class", epsilon=1, max_depth=4), schema=schema).run(table, accountant=budget)
+        study_of(DPTree("class", epsilon=1, max_depth=4, sampler="exact"), schema=schema).run(table, accountant=budget)
     assert budget.spent.epsilon == 0
 
 

@@ -23,7 +23,8 @@ from dpframework.mechanisms.randomness import SeededRandomness
 
 TWO = Design([(0, 1), (0, 1, 2)], 2, 40, 2000)
 FOUR = Design([(0, 1), (0, 1, 2)], 4, 40, 2000)
-each_design = pytest.mark.parametrize("design", [TWO, FOUR], ids=["two", "four"])
+TREE = attrs.evolve(TWO, leaves=(-16, -3, 0, 5, 16))
+each_design = pytest.mark.parametrize("design", [TWO, FOUR, TREE], ids=["two", "four", "tree"])
 
 
 def some_rows(design: Design, number: int, seed: int = 0) -> Rows:
@@ -45,7 +46,7 @@ def columns_of(rows: Rows) -> np.ndarray:
 
 
 def plain_probabilities(rows: Rows, coefficients: np.ndarray) -> np.ndarray:
-    scores = columns_of(rows) @ coefficients
+    scores = columns_of(rows) @ coefficients + rows.design.offsets[rows.cells].sum(axis=1)
     return softmax(scores if scores.shape[1] > 1 else np.column_stack([0 * scores, scores]), axis=1)
 
 
@@ -68,7 +69,7 @@ def test_residuals_are_added_up_exactly_in_fixed_point(design: Design, number: i
     """Each row's is rounded to a multiple of 2**-52, and the sum is that of all: whole numbers, in two parts."""
     rows, rng = some_rows(design, number), np.random.default_rng(2)
     coefficients = rng.normal(0, 2, (design.columns, design.outputs))
-    theta = np.ascontiguousarray(design.of_cells.T @ coefficients)
+    theta = fitting.of_cells(design, coefficients)
     high, low = np.full(theta.shape, 5), np.full(theta.shape, 7)
     add_residuals(rows.cells, rows.classes, theta, high, low)
     found = [
@@ -125,7 +126,7 @@ def test_curvature_is_the_second_derivative_of_each_pair_of_cells(design: Design
     coefficients = rng.normal(0, 1, (design.columns, design.outputs))
     p, outputs, cells = plain_probabilities(rows, coefficients), design.outputs, design.of_cells.shape[1]
     found = np.full((outputs, outputs, cells, cells), 4.0)
-    add_curvature(rows.cells, np.ascontiguousarray(design.of_cells.T @ coefficients), found)
+    add_curvature(rows.cells, fitting.of_cells(design, coefficients), found)
     p = p if outputs > 1 else p[:, 1:]
     expected = np.full(found.shape, 4.0)
     for row, of_row in zip(rows.cells, p, strict=True):
@@ -173,7 +174,8 @@ def test_the_bound_adds_up_what_the_module_derives(design: Design, number: int) 
     exact = loss.size(sums + ridge * coefficients + loss.noise)
     rounded = 4 * u * loss.size(np.abs(sums) + np.abs(ridge * coefficients) + np.abs(loss.noise))
     attributes = len(design.sizes) + 1
-    of_rows = math.sqrt(design.outputs * attributes * ((28 + design.classes) * u * number) ** 2) / lowest
+    of_row = (28 + design.classes + 2 * len(design.leaves)) * u
+    of_rows = math.sqrt(design.outputs * attributes * (of_row * number) ** 2) / lowest
     parts = [exact, rounded, of_rows, half * (1 + 2.0**-30)]
     assert loss.bound(coefficients) == pytest.approx(math.fsum(parts) * (1 + 2.0**-30), rel=1e-12, abs=0)
     assert min(parts[1:] if number else parts[1:2]) > 1e-7 * math.fsum(parts)
@@ -185,16 +187,24 @@ def test_no_score_has_more_than_2_to_the_50_steps_of_the_lattice(design: Design)
     for size in (1e-9, 2.0**-10, 0.4, 7.0, 1e9):
         coefficients = rng.normal(0, size, (design.columns, design.outputs))
         cells = [range(a, a + n) for a, n in zip(design.first_cells, (*design.sizes, 1), strict=True)]
-        largest = sum(max(np.abs(design.of_cells[:, cell] @ coefficients).max() for cell in of_one) for of_one in cells)
+        added = np.abs(design.of_cells.T @ coefficients) + np.abs(design.offsets)
+        largest = sum(added[list(of_one)].max() for of_one in cells)
         step = lattice_of(loss, coefficients)
         assert math.log2(step) == round(math.log2(step))
         assert step * 2.0**49 < max(largest, 2.0**-10) * (1 + 2.0**-39)
         assert max(largest, 2.0**-10) <= step * 2.0**50
         rounded = on_lattice(loss, coefficients)
-        assert (rounded == np.rint(coefficients / step) * step).all()
-        assert np.abs(rounded - coefficients).max() <= step / 2
+        grains = np.where(
+            [bool(design.leaves) and column == design.starts[-2] for column in range(design.columns)], 16, 1
+        )
+        steps = step * grains[:, None]
+        assert (rounded == np.rint(coefficients / steps) * steps).all()
+        assert (np.abs(rounded - coefficients) <= steps / 2).all()
+        # so each cell's part of a score is a whole number of steps, exactly
+        in_steps = fitting.of_cells(design, rounded) / step
+        assert (in_steps == np.rint(in_steps)).all()
     zero = np.zeros((design.columns, design.outputs))
-    assert lattice_of(loss, zero) == 2.0**-60
+    assert lattice_of(loss, zero) == (2.0**-48 if design.leaves else 2.0**-60)  # offsets of up to 2
 
 
 def test_a_largest_score_at_a_power_of_two_is_taken_for_one_above_it() -> None:

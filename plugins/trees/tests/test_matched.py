@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.redescribe.matched import MATCHED_SCHEMA, _tests, _trees, _unions
+from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _tests, _trees, _unions
 
 import dpframework as dpf
 from dpframework.facts import Equals

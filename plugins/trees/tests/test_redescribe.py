@@ -13,11 +13,11 @@ import pytest
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, extract
 from dpframework_trees.kernels import child_score, pair_score
-from dpframework_trees.pairing import MarkovChainPairs, PairData, largest_replacement, pair_score_named
 from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import placed
+from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table

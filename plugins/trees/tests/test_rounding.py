@@ -15,7 +15,6 @@ import pytest
 from dpframework_trees import weights
 from dpframework_trees.criteria import CRITERIA, UNIT_ROUNDOFF, KnownRows
 from dpframework_trees.kernels import child_score
-from dpframework_trees.pairing import MarkovChainPairs, pair_score_named
 from dpframework_trees.queries import SplitScores, ThresholdScores, TreeScores
 from dpframework_trees.sampling import (
     LOGARITHMS,
@@ -28,6 +27,7 @@ from dpframework_trees.sampling import (
 )
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
+from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named
 from dpframework_trees.weights import (
     MOST_WORK,
     exact_work,

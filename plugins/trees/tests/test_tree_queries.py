@@ -9,11 +9,10 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees import pairing
+from dpframework_trees import tree_pairs
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA, KnownRows
 from dpframework_trees.kernels import child_score
-from dpframework_trees.pairing import MarkovChainPairs, PairData, largest_replacement, pair_score_named
 from dpframework_trees.queries import (
     Associations,
     CodesByClass,
@@ -29,6 +28,7 @@ from dpframework_trees.queries.trees import all_of, packed_classes
 from dpframework_trees.sampling import MarkovChainTrees, WholeTrees, drawn_scale
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
+from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named
 
 import dpframework as dpf
 from dpframework import InMemory, Relation, Threads
@@ -448,13 +448,13 @@ def test_the_stated_probability_of_a_pair_is_that_of_its_rounded_score(name: str
     given = calibrated(mechanism, query)
     scores = np.array([data.score(*pair) for pair in pairs_of(data)]) / drawn_scale(given)
     expected = scores - np.logaddexp.reduce(scores)
-    monkeypatch.setattr(pairing, "MOST_PAIRS", 12)
+    monkeypatch.setattr(tree_pairs, "MOST_PAIRS", 12)
     found = [mechanism.log_density(data, np.stack(pair), given) for pair in pairs_of(data)]
     assert found == pytest.approx(expected, abs=1e-6)
     assert np.exp(found).sum() == pytest.approx(1)
     steps = [data.steps(*pair, unit=float(given.unit)) for pair in pairs_of(data)]
     assert np.array(found) - found[0] == pytest.approx((np.array(steps) - steps[0]) / given.lattice_scale, abs=1e-13)
-    monkeypatch.setattr(pairing, "MOST_PAIRS", 11)
+    monkeypatch.setattr(tree_pairs, "MOST_PAIRS", 11)
     with pytest.raises(dpf.InputError, match="weights of 12 pairs of trees cannot be added up; 11 can"):
         mechanism.log_density(data, np.array([[0], [0]]), given)
     with pytest.raises(dpf.InputError, match="must answer with PairData"):

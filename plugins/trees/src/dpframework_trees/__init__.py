@@ -1,4 +1,4 @@
-"""Decision trees for dpframework: DP-ID3, trees sampled as a whole, and redescriptions from pairs of trees."""
+"""Decision trees for dpframework, with DP-ID3, trees sampled as a whole, and redescriptions from pairs of trees."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def dpframework_miners() -> list[EntryPoint]:
 def dpframework_mechanisms() -> list[type[Any]]:
     """Bring the samplers of whole trees, and the fit of an additive model."""
     from dpframework_trees.additive import ObjectivePerturbation
-    from dpframework_trees.pairing import MarkovChainPairs
     from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
+    from dpframework_trees.tree_pairs import MarkovChainPairs
 
     return [ExactTrees, MarkovChainTrees, MarkovChainPairs, ObjectivePerturbation]
 

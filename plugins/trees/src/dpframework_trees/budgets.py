@@ -1,4 +1,4 @@
-"""How a tree's budget is divided: between levels, thresholds, stopping counts and leaves, in exact rationals."""
+"""The division of a tree's budget between levels, thresholds, stopping counts and leaves, in exact rationals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns and classes that an estimator is given mean: their schema, public or inferred."""
+"""The columns and classes that an estimator is given, with their public or inferred schema."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class PrivacyWarning(UserWarning):
 
 
 @attrs.frozen
-class Columns:
-    """The columns of X, and what an estimator was told of them.
+class InputColumns:
+    """The columns of X, and the facts that an estimator was given about them.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def _warn(sentence: str) -> None:
 
 
 def _plain(column: Any) -> Any:
-    """Return a column as polars takes it: missing values as None, numbers among texts as texts."""
+    """Return a column for polars, with missing values as None and numbers among texts as texts."""
     if hasattr(column, "to_native"):
         if column.dtype.is_numeric():
             return column.to_numpy()
@@ -113,7 +113,7 @@ def _plain(column: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell whether a value stands for a missing one: None, NaN or pandas' NA."""
+    """Tell whether a value is missing, that is None, NaN or pandas' NA."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
@@ -140,7 +140,7 @@ def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
 
 
 def in_labels(target: Attribute, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return classes that the target's labels can be written of: Booleans as 0 and 1, where those are the labels.
+    """Return classes in the target's labels, with Booleans as 0 and 1 where those are the labels.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def ordered_classes(target: Attribute, dtype: np.dtype[Any]) -> tuple[NDArray[An
     Where a label has no value of that type (a bin, a missing class) the classes are the labels.
     """
     labels = [label.lower() for label in target.labels]
-    values: NDArray[Any] = np.array(target.labels)
+    values: NDArray[Any] = np.array(target.cells)
     if set(labels) <= {"false", "true"} and dtype.kind in "biuf":
         values = np.array([label == "true" for label in labels]).astype(dtype)
     elif dtype.kind in "iuf" and all(_is_number(label) for label in labels):

@@ -1,4 +1,4 @@
-"""Complete trees of a fixed depth: every node asks one of some public tests, in heap order.
+"""Complete trees of a fixed depth, with a public test at every node, in heap order.
 
 The children of node k are 2 k + 1, where its test holds, and 2 k + 2; after 2**depth - 1 tests come 2**depth leaves. A
 test on a missing value does not hold, so every row falls in one leaf.
@@ -43,7 +43,7 @@ class CompleteTree:
         return len(self.tests) + 1
 
     def test(self, node: int) -> Literal:
-        """Return what a node asks."""
+        """Return the test of a node."""
         literal = self.candidates[int(self.tests[node])]
         assert isinstance(literal, Literal)
         return literal
@@ -58,7 +58,7 @@ class CompleteTree:
         yield from reversed(steps)
 
     def description(self, leaf: int) -> Description:
-        """Return what holds in a leaf, without tests that follow from others on its way."""
+        """Return the description of a leaf, without tests that follow from others on its way."""
         schema = self.candidates.schema
         path = self.path(leaf)
         parts = tuple(dict.fromkeys(t if holds else otherwise(t, schema[t.attribute]) for t, holds in path))
@@ -82,7 +82,7 @@ def _leaves(
     below: NDArray[np.bool_],
     depth: int,
 ) -> NDArray[np.int64]:
-    """Return the leaf of each row: node k asks attribute places[k] for codes[k], or for those at most."""
+    """Return the leaf of each row, where node k tests attribute places[k] for codes[k], or for codes up to it."""
     node, rows = np.zeros(block.rows, dtype=np.int64), np.arange(block.rows)
     columns = np.stack([block.codes(name) for name in names])
     for _ in range(depth):

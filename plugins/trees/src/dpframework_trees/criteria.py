@@ -102,7 +102,7 @@ class Criterion:
     def for_group(
         self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity for several rows, where it is less than each row's together: else nothing."""
+        """Return the sensitivity for several rows where it is less than their sum, else nothing."""
         if self.name in ("norm", "max", "published-gini") or row_bound is None:
             return ()
         return (self.sensitivity(row_bound, exact=exact, group=group, classes=classes),)
@@ -138,7 +138,7 @@ class Criterion:
 
 
 def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
-    """Return how far `gini` can fall when rows are added, to at most so many, None for any (see `Criterion`).
+    """Return the largest fall of `gini` when rows are added to a table, None for any size (see `Criterion`).
 
     Examples
     --------
@@ -160,7 +160,7 @@ def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
 @final
 @attrs.frozen
 class KnownRows:
-    """What is public of the number of rows, for criteria whose sensitivity needs it.
+    """The public facts about the number of rows, for criteria whose sensitivity needs it.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class KnownRows:
 
     @classmethod
     def of(cls, schema: Schema) -> KnownRows:
-        """Return what a schema says."""
+        """Return the facts of a schema."""
         return cls(schema.row_bound, schema.rows is not None)
 
 

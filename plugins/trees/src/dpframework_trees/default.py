@@ -1,11 +1,12 @@
-"""`dp-classifier`: the model that public facts favour, for those who do not want to choose.
+"""`dp-classifier`, the model that public facts favour, for users who do not want to choose.
 
 Claim: pure epsilon under either neighbouring relation; no assumptions. The number of rows is the schema's, or a noisy
 count; then one branch of the plan runs, which that number chose (`either`). Nothing else of the rows decides.
 
 The rule, for n rows, k attributes and C outputs (1 for two classes):
 
-- n epsilon / (k C) of 50 or more: the additive model. Below, its noise is more than most of its functions.
+- n epsilon / (k C) of 50 or more: the additive model. Below, its noise is more than most of its functions. With two
+  classes and n epsilon of 2,500 or more, a small tree has its part of the score (`dp-additive`'s interactions).
 - else a tree: sampled as a whole with two levels if n epsilon is below 300 (and it can be sampled), grown node by node
   with four levels below 1,000, with five beyond.
 """
@@ -39,7 +40,7 @@ TREES = (("sampled-2", 300), ("grown-4", 1_000), ("grown-5", None))  # and rows 
 @final
 @attrs.frozen(eq=False, repr=False)
 class ChosenModel(Kept):
-    """The model that was chosen, and what it is.
+    """The chosen model and its kind.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class ChosenModel(Kept):
 @final
 @attrs.frozen
 class DPClassifierMiner(Miner):
-    """A classifier of the kind that public facts favour: additive, or a tree.
+    """A classifier of the kind that public facts favour, additive or a tree.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class DPClassifierMiner(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return a schema on which any kind may be chosen; witnesses are of the additive one."""
+        """Return a schema on which any kind may be chosen, with witnesses of the additive one."""
         of_kind = {"rows": 10_000}
         witnesses = [
             attrs.evolve(found, outputs={**of_kind, f"{ADDITIVE}/fit": found.outputs["fit"]})
@@ -114,7 +115,7 @@ class DPClassifierMiner(Miner):
         return {"counted": Example(SCHEMA, cls("grade", 2), witnesses=witnesses)}
 
     def plan(self, schema: Schema) -> Node:
-        """Plan a count of the rows and one branch for each kind; only the kind, where their number is public."""
+        """Plan a count of the rows and a branch for each kind, or only one kind if the number of rows is public."""
         if schema.rows is not None:
             return self._branch(schema, self.kind(schema, schema.rows), self.epsilon)
         rest = self.epsilon * (1 - COUNT_SHARE)
@@ -122,22 +123,22 @@ class DPClassifierMiner(Miner):
         return sequential(count, either(*(self._branch(schema, kind, rest) for kind in self._kinds(schema))))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: bins and cuts are made of those of the schema."""
+        """Return no attribute, since bins and cuts are made of the schema's."""
         return ()
 
     def mine(self, table: PrivateTable) -> ChosenModel:
-        """Count if that is planned, and fit what the number of rows chooses."""
+        """Count the rows if that is planned, and fit the kind that their number favours."""
         schema, counted = table.schema, table.schema.rows is None
         rows = float(table.release("rows")) if counted else float(schema.rows or 0)
         kind = self.kind(schema, rows)
         part = table.scope(kind)
         epsilon = self.epsilon * (1 - COUNT_SHARE) if counted else self.epsilon
         if kind == ADDITIVE:
-            return ChosenModel(kind, self._fit(schema).model(part, rows))
+            return ChosenModel(kind, self._fit(schema).model(part, rows, epsilon))
         return ChosenModel(kind, self._tree(kind, epsilon).mine(part).tree)
 
     def kind(self, schema: Schema, rows: float) -> str:
-        """Return what is favoured for a number of rows (see the module)."""
+        """Return the favoured kind for a number of rows (see the module)."""
         kinds, budget = self._kinds(schema), rows * float(self.epsilon)
         if ADDITIVE in kinds:
             fit = self._fit(schema)
@@ -161,7 +162,7 @@ class DPClassifierMiner(Miner):
         return found
 
     def _fit(self, schema: Schema) -> AdditiveFit:
-        return AdditiveFit.of(schema, self.target, self.attributes, self.epsilon)
+        return AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, "auto")
 
     def _tree(self, kind: str, epsilon: Fraction) -> DPTree | DPID3:
         how, depth = kind.split("-")

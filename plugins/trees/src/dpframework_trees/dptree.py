@@ -5,11 +5,16 @@ chain; the exact sampler is ours (see `sampling`). Claim: pure epsilon under eit
 assumed to have converged, the other samplers assume nothing.
 
 All samplers have the same tests: public values and cuts. A test on a missing value does not hold.
+
+Which sampler is the default follows from the numbers of tests and levels, which are public. Drawing three levels at
+once looks at about the cube of the number of tests, drawing two at its square. So with many tests a tree is drawn from
+the root with two levels in view: each test with its share of the weights of all trees of two levels, of which the last
+two levels are kept whole. That misses only what three tests tell together and no two of them do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -28,9 +33,11 @@ from dpframework.facts import (
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
-from dpframework.plan import FromRelease, Node, parallel, sequential, step
+from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequential, step
+from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees import witnesses
+from dpframework_trees.bounds import PRUNED, class_count_bounds
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
@@ -40,9 +47,12 @@ from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of, names_in
 from dpframework_trees.tree import TreeResult
 from dpframework_trees.tree_counts import enough
-from dpframework_trees.weights import require_feasible
+from dpframework_trees.weights import exact_work, require_feasible
 
-SAMPLERS = ("exact", "mcmc", "greedy")
+AUTO = "auto"
+SAMPLERS = ("exact", "mcmc", "greedy", "lookahead")
+QUICK_WORK = 1 << 22  # pairs of tests that the default sampler may look at: about half a second
+AHEAD = 2  # levels that "lookahead" has in view
 
 
 @final
@@ -61,7 +71,9 @@ class DPTree(Miner):
     sampler
         "exact": draws from the exponential mechanism on all trees, for the depths and numbers of tests that it can;
         "mcmc": walks towards that for a fixed number of steps (assumes that it has
-        converged); "greedy": selects test after test, every level with an equal share, siblings in parallel.
+        converged); "greedy": selects test after test, every level with an equal share, siblings in parallel;
+        "lookahead": the same with the level below each test in view, and the last two levels drawn together; "auto":
+        "exact" for few tests, "lookahead" for more, "greedy" for very many, so that it takes about a second.
     criterion
         What a leaf scores: "norm" (the 3-norm of class counts), "max", "gini" (as purity), or "information-gain".
     attributes
@@ -77,7 +89,7 @@ class DPTree(Miner):
     Examples
     --------
     >>> DPTree(target="income", epsilon=1.0).sampler
-    'exact'
+    'auto'
     """
 
     name = "dp-tree"
@@ -85,7 +97,7 @@ class DPTree(Miner):
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int = attrs.field(default=3, validator=whole_number(most=10))
-    sampler: str = attrs.field(default="exact", validator=one_of(SAMPLERS))
+    sampler: str = attrs.field(default=AUTO, validator=one_of((AUTO, *SAMPLERS)))
     criterion: str = attrs.field(default="norm", validator=known_criterion)
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     iterations: int = attrs.field(default=10_000, validator=whole_number())
@@ -101,6 +113,7 @@ class DPTree(Miner):
             "gini": {"criterion": "gini"},
             "mcmc": {"sampler": "mcmc", "iterations": 2000},
             "greedy": {"sampler": "greedy", "max_depth": 2},
+            "lookahead": {"sampler": "lookahead", "max_depth": 3},
         }
         gain = cls("grade", 2, max_depth=1, criterion="information-gain")
         return {
@@ -110,72 +123,131 @@ class DPTree(Miner):
 
     def plan(self, schema: Schema) -> Node:
         """Plan the tree, then the class counts of its leaves."""
-        resolved = _Resolved.of(self, schema)
+        resolved = _TreeOnSchema.of(self, schema)
         counts = LeavesByClass(resolved.target, 2**self.max_depth, among=resolved.read)
         leaves = step("leaves", counts, DiscreteLaplace(self.epsilon * self.counts_share), uses=["tree"])
         return sequential(resolved.tree_plan(), leaves)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: codes are enough."""
+        """Return no attribute, since codes are enough."""
         return ()
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of the class counts, and how far the tree's score may be from the best."""
+        if part.schema is None:
+            return part.bounds_of_steps()
+        classes = part.schema[self.target].size
+        return class_count_bounds(part, ["leaves"], 2**self.max_depth, classes, [PRUNED] if self.pruning else [])
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Release the tree and its counts, and finish it by post-processing."""
-        resolved = _Resolved.of(self, table.schema)
-        if self.sampler == "greedy":
-            tree = resolved.grow(table.scope("tree"))
-        else:
-            tree = CompleteTree(resolved.tests, table.release("tree"))
+        resolved = _TreeOnSchema.of(self, table.schema)
+        tree = resolved.tree(table)
         counts = np.asarray(table.release("leaves", tree=tree), dtype=np.float64)
         grown = _grown(tree, counts, noise_variance(table.calibration("leaves")), Region.whole(table.schema), 0)
         return tree_result(grown, resolved.target, table.schema, prune=self.pruning)
 
 
+def default_sampler(tests: int, depth: int) -> str:
+    """Return the sampler for public numbers of tests and levels.
+
+    Examples
+    --------
+    >>> default_sampler(128, 3), default_sampler(129, 3), default_sampler(2_000, 2), default_sampler(3_000, 3)
+    ('exact', 'lookahead', 'exact', 'greedy')
+    """
+    if exact_work(tests, depth) <= QUICK_WORK:
+        return "exact"
+    return "lookahead" if depth > AHEAD and exact_work(tests, AHEAD) <= QUICK_WORK else "greedy"
+
+
 @attrs.frozen(eq=False)
-class _Resolved:
+class _TreeOnSchema:
     """A miner's parameters, resolved on a schema."""
 
     miner: DPTree
+    sampler: str
     criterion: Criterion
     target: Attribute
     tests: Candidates
     rows: KnownRows
 
     @classmethod
-    def of(cls, miner: DPTree, schema: Schema) -> _Resolved:
-        """Resolve, refusing what cannot be mined."""
+    def of(cls, miner: DPTree, schema: Schema) -> _TreeOnSchema:
+        """Resolve the parameters, and refuse those that cannot be mined with."""
         target, split_on = class_and_attributes(schema, miner.target, miner.attributes)
         tests = Candidates.of_schema(schema, split_on, multiway=False, cuts=True)
         if not len(tests):
             raise nothing_to_split(target)
-        if miner.sampler == "exact":
+        sampler = default_sampler(len(tests), miner.max_depth) if miner.sampler == AUTO else miner.sampler
+        if sampler == "exact":
             require_feasible(len(tests), miner.max_depth)
         criterion = criterion_named(miner.criterion)
         criterion.sensitivity(schema.row_bound)
-        return cls(miner, criterion, target, tests, KnownRows.of(schema))
+        return cls(miner, sampler, criterion, target, tests, KnownRows.of(schema))
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The names of the attributes that the tree may read: what its tests may be about, and the class."""
+        """The names of the attributes that the tree may read, which are its tests' attributes and the class."""
         return (*names_in(self.tests), self.target.name)
 
     def tree_plan(self) -> Node:
         """Plan the release of all tests at once, or level by level."""
         miner = self.miner
         epsilon = miner.epsilon * (1 - miner.counts_share)
-        if miner.sampler != "greedy":
-            counted = miner.sampler == "exact" and enough(len(self.tests), self.target.size, miner.max_depth)
-            of = (self.criterion, self.target, self.rows, self.tests, miner.max_depth, counted)
-            scores = TreeScores(*of, among=self.read)
-            sampler = ExactTrees(epsilon) if miner.sampler == "exact" else MarkovChainTrees(epsilon, miner.iterations)
-            return step("tree", scores, sampler)
-        scores_of_node = SplitScores(self.criterion, self.target, self.rows, len(self.tests), among=self.read)
-        level = PermuteAndFlip(epsilon / miner.max_depth)
-        node: Node = step("split", scores_of_node, level)
-        for _ in range(miner.max_depth - 1):
-            parts = parallel(node, by=FromRelease("split", attributes=self.read))
-            node = sequential(step("split", scores_of_node, level), parts)
+        if self.sampler == "mcmc":
+            return step("tree", self._scores(miner.max_depth), MarkovChainTrees(epsilon, miner.iterations))
+        if self.sampler == "exact":
+            return step("tree", self._scores(miner.max_depth), ExactTrees(epsilon))
+        each = epsilon / miner.max_depth
+        if self.sampler == "greedy":
+            scores = SplitScores(self.criterion, self.target, self.rows, len(self.tests), among=self.read)
+            one = step("split", scores, PermuteAndFlip(each))
+            return self._levels(one, one, miner.max_depth - 1)
+        last = min(AHEAD, miner.max_depth)
+        one = step("split", self._scores(AHEAD), ExactTrees(each))
+        return self._levels(one, step("last", self._scores(last), ExactTrees(each * last)), miner.max_depth - last)
+
+    def _scores(self, depth: int) -> TreeScores:
+        counted = self.sampler != "mcmc" and enough(len(self.tests), self.target.size, depth)
+        of = (self.criterion, self.target, self.rows, self.tests, depth, counted)
+        return TreeScores(*of, among=self.read)
+
+    def _levels(self, split: Node, last: Node, levels: int) -> Node:
+        """Plan a split on each of some levels, siblings in parallel, and below these the last release."""
+        node = last
+        for _ in range(levels):
+            node = sequential(split, parallel(node, by=FromRelease("split", attributes=self.read)))
         return sequential(node, name="tree")
+
+    def tree(self, table: PrivateTable) -> CompleteTree:
+        """Release the tests."""
+        if self.sampler == "greedy":
+            return self.grow(table.scope("tree"))
+        if self.sampler == "lookahead":
+            return self.grow_with_lookahead(table.scope("tree"))
+        return CompleteTree(self.tests, table.release("tree"))
+
+    def grow_with_lookahead(self, table: PrivateTable) -> CompleteTree:
+        """Release the tests of a tree from the root, the first test of each tree of two levels and all at the end."""
+        depth = self.miner.max_depth
+        chosen = np.zeros(2**depth - 1, dtype=np.int64)
+        level = {0: table}
+        for _ in range(depth - AHEAD):
+            nodes = sorted(level)
+            below: dict[int, PrivateTable] = {}
+            trees = PrivateTable.release_many((level[node], "split", {}) for node in nodes)
+            for node, tree in zip(nodes, trees, strict=True):
+                chosen[node] = tree[0]
+                parts = level[node].partition(cut_of(self.tests[int(tree[0])]))
+                below.update(zip((2 * node + 1, 2 * node + 2), parts, strict=True))
+            level = below
+        trees = PrivateTable.release_many((part, "last", {}) for _, part in sorted(level.items()))
+        for node, tree in zip(sorted(level), trees, strict=True):
+            chosen[node] = tree[0]
+            if len(tree) > 1:
+                chosen[[2 * node + 1, 2 * node + 2]] = tree[1:]
+        return CompleteTree(self.tests, chosen)
 
     def grow(self, table: PrivateTable) -> CompleteTree:
         """Release the tests of a tree, node by node from the root.

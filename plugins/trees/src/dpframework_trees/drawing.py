@@ -14,13 +14,13 @@ MOST_FONT, LEAST_FONT = 9, 4
 
 
 def draw_tree(tree: DecisionTree, axes: Any) -> None:
-    """Draw a tree on axes: a level a row, from the root; an edge says which part of the rows it takes."""
+    """Draw a tree on axes, level by level from the root, with each edge's part of the rows."""
     axes.set_axis_off()
     size = max(LEAST_FONT, min(MOST_FONT, 60 // max(tree.leaves, 1)))
     used = 0
 
     def place(node: TreeNode, level: int) -> float:
-        """Draw a node and what is below it, and return where it stands."""
+        """Draw a node and its subtree, and return its position."""
         nonlocal used
         if isinstance(node, Leaf) or tree.schema is None:
             at, used = float(used), used + 1

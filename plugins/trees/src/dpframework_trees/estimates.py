@@ -1,4 +1,4 @@
-"""From noisy counts to a tree: consistent counts, class probabilities, error-based pruning. All post-processing."""
+"""Post-processing from noisy counts to a tree, with consistent counts, class probabilities and error-based pruning."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _probabilities(counts: Counts, deviation: float, parent: Counts) -> Counts:
 
 
 def finished(node: _Counted, parent: Counts) -> TreeNode:
-    """Return the whole tree: non-negative counts, and class probabilities that each shrink towards their parent's.
+    """Return the whole tree, with non-negative counts and with probabilities that shrink towards the parent's.
 
     Source: Agarwal and others 2022 (hierarchical shrinkage); here by the noise of a node's counts.
 
@@ -128,7 +128,7 @@ def pruned(node: TreeNode) -> TreeNode:
 
 
 def tree_result(grown: Grown, target: Attribute, schema: Schema, *, prune: bool) -> TreeResult:
-    """Return what a miner of trees returns: the released tree made consistent, and finished.
+    """Return the result of a tree miner, the released tree with consistent counts.
 
     If it is pruned, that is what is shown; the whole tree predicts.
     """
@@ -145,7 +145,7 @@ def _errors_below(node: TreeNode) -> float:
 
 
 def expected_errors(counts: Counts | Sequence[float], probabilities: Counts | Sequence[float]) -> float:
-    """Return C4.5's pessimistic number of errors of a leaf: N times the upper 25 % limit of its error rate.
+    """Return C4.5's pessimistic number of errors of a leaf, N times the upper 25 % limit of its error rate.
 
     Source: Quinlan 1993, section 4.2: the binomial upper limit, here at counts that need not be integers.
 

@@ -1,4 +1,4 @@
-"""Trees as scikit-learn classifiers, and what all classifiers of this plugin share."""
+"""Trees as scikit-learn classifiers, and the base class of all classifiers of this plugin."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpframework.accountant import Accountant
 from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.run import Miner
 from dpframework.study import Study
-from dpframework.tables import Table, table_from_columns
-from dpframework_trees.columns import Columns, in_labels, ordered_classes, texts
+from dpframework.tables import NewRows, table_from_columns
+from dpframework_trees.columns import InputColumns, in_labels, ordered_classes, texts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.families import Family
 from dpframework_trees.id3 import DPID3
-from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
+from dpframework_trees.sampling import MarkovChainTrees
 
 #: scikit-learn's `__init__`: every parameter by name, kept as it was given. Its own repr, and equal only to itself.
 sklearn_estimator = attrs.define(slots=False, eq=False, repr=False)
@@ -31,7 +31,7 @@ STEP = "model"
 
 @sklearn_estimator
 class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
-    """What the estimators of this plugin share: scikit-learn's conventions, schemas, and budgets.
+    """The base of this plugin's estimators, with scikit-learn's conventions, schemas and budgets.
 
     Each `fit` spends `epsilon`. Fits on the same people add up: give them one `accountant`, which clones share.
 
@@ -46,7 +46,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         The schema's name of the class; needed only if the schema has more attributes besides.
     out_of_domain
         What to do with values outside the schema's domains, at fit and at prediction: "clamp" moves numbers to the
-        nearest bound and makes others missing; "missing" makes all of them missing; "error" refuses them.
+        nearest bound and makes others missing; "missing" makes all of them missing; "error" refuses them. A prediction
+        leaves cells out that are missing where the schema has no cell for that, and warns of their number.
     relation
         The neighbouring relation of the claim.
     rows_per_unit
@@ -114,7 +115,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         classes = self._classes(y)
         if len(classes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
-        told = Columns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
+        told = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
         unit, ids = self._unit(groups, len(classes))
         schema, target = told.with_class(columns, classes)
         classes = in_labels(schema[target], classes)
@@ -150,7 +151,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         return unit, {GROUPS: ids}
 
     def _keep(self, result: Any) -> None:
-        """Keep what a fit found."""
+        """Store the results of a fit."""
         self.model_ = result
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -160,9 +161,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of `classes_`."""
-        table = self._table(X)
+        rows = self._rows(X)
         self._family.predicted(self)
-        return np.asarray(self.model_.predict_proba(table)[:, self._order])
+        return np.asarray(self.model_.predict_proba(rows)[:, self._order])
 
     def plot(self, ax: Any | None = None) -> Any:
         """Draw the model, and return the matplotlib axes."""
@@ -171,7 +172,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """How much each column of X tells of the class by what was released, shape (columns,); they add up to 1.
+        """The information of each column of X on the class in the release, shape (columns,), with sum 1.
 
         A tree's: by how much the splits on it lower the impurity (Gini) of the noisy counts. An additive model's: the
         largest difference that it can make to a score.
@@ -181,17 +182,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         found = np.array([known.get(name, 0.0) for name in self.schema_.names if name != self._target])
         return np.asarray(found / found.sum()) if found.sum() > 0 else found
 
-    def _table(self, X: Any) -> Table:
+    def _rows(self, X: Any) -> NewRows:
         """Return the rows of X on the grid of the columns' schema."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         features = self.schema_.select([name for name in self.schema_.names if name != self._target])
-        return table_from_columns(
-            dict(zip(features.names, columns, strict=True)),
-            attrs.evolve(features, rows=None, max_rows=None),
-            out_of_domain=self.out_of_domain,
-            source="X",
-        )
+        given = dict(zip(features.names, columns, strict=True))
+        return NewRows.read(given, features, out_of_domain=self.out_of_domain, source="X")
 
     @property
     def _target(self) -> str:
@@ -224,7 +221,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         return classes
 
     def _miner(self, target: str) -> Miner:
-        """Return the miner of a fit, for a class of that name: its parameters are those of the subclass."""
+        """Return the miner of a fit for a class name, with the subclass's parameters."""
         own = [a.name for a in attrs.fields(type(self)) if not a.inherited]
         return self.miner(target=target, epsilon=self.epsilon, **{name: getattr(self, name) for name in own})  # type: ignore[call-arg]
 
@@ -255,7 +252,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled; what other processes do with an estimator is not known here."""
+        """Return the state for a pickle. Nothing here knows how other processes use an estimator."""
         self._family.sent(fitted=hasattr(self, "plan_"))
         state: dict[str, Any] = super().__getstate__()
         return state
@@ -272,7 +269,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
 
 @sklearn_estimator
 class TreeClassifier(PrivateClassifier):
-    """What the estimators that fit a tree share: the parameters of `PrivateClassifier`, and the tree.
+    """The base of estimators that fit a tree, with the parameters of `PrivateClassifier`.
 
     Attributes
     ----------
@@ -284,8 +281,11 @@ class TreeClassifier(PrivateClassifier):
         self.model_ = self.tree_ = result.tree
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """Return the leaf of each row in the tree that is shown, shape (rows,): its place among `tree_.rules()`."""
-        return np.asarray(self.tree_.apply(self._table(X)))
+        """Return each row's leaf in the tree that is shown, shape (rows,), as a position in `tree_.rules()`.
+
+        A row whose path ends at an unknown cell is in no leaf: -1.
+        """
+        return np.asarray(self.tree_.apply(self._rows(X)))
 
 
 @final
@@ -328,7 +328,7 @@ class DPID3Classifier(TreeClassifier):
 @final
 @sklearn_estimator
 class DPTreeClassifier(TreeClassifier):
-    """Classifier: a tree of fixed depth sampled as a whole (see `dpframework_trees.DPTree` for the parameters).
+    """A classifier by a tree of fixed depth sampled as a whole (parameters as in `dpframework_trees.DPTree`).
 
     Choosing "mcmc" allows what it assumes: that the walk has converged.
 
@@ -352,7 +352,7 @@ class DPTreeClassifier(TreeClassifier):
     miner = DPTree
 
     max_depth: int = attrs.field(default=3, kw_only=True)
-    sampler: str = attrs.field(default="exact", kw_only=True)
+    sampler: str = attrs.field(default="auto", kw_only=True)
     criterion: str = attrs.field(default="norm", kw_only=True)
     iterations: int = attrs.field(default=10_000, kw_only=True)
     counts_share: float | str = attrs.field(default=0.4, kw_only=True)
@@ -360,4 +360,4 @@ class DPTreeClassifier(TreeClassifier):
     attributes: Any = attrs.field(default=None, kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
-        return {"exact": ExactTrees.assumptions, "mcmc": MarkovChainTrees.assumptions}.get(self.sampler, ())
+        return MarkovChainTrees.assumptions if self.sampler == "mcmc" else ()

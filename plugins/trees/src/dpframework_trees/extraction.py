@@ -1,4 +1,4 @@
-"""Redescriptions from a pair of trees: unions of leaves of one that hold for nearly the rows of unions of the other.
+"""Redescriptions from a pair of trees, as unions of leaves of one that nearly match unions of the other.
 
 Source: Mihelčić and Miettinen 2023, section 4.5 (Algorithm 6). All supports come from one noisy table of leaves by
 leaves: leaves are disjoint, so a row is in one cell, and since every row falls in one leaf of either tree, the table's
@@ -30,7 +30,7 @@ def _rows(instance: Any, attribute: attrs.Attribute[float], value: float) -> Non
 
 @attrs.frozen
 class Constraints:
-    """What a redescription must fulfil, all on noisy counts.
+    """The conditions on a redescription, all on noisy counts.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Constraints:
 
 @final
 class LeafUnions:
-    """What holds in unions of leaves of a tree.
+    """The descriptions of unions of leaves of a tree.
 
     A leaf whose path contradicts itself has no row on any table of the schema: its noisy counts are noise alone, and
     it is left out.
@@ -79,7 +79,7 @@ class LeafUnions:
         self._position = np.cumsum(self.possible) - 1
 
     def description(self, union: NDArray[np.bool_]) -> Description | None:
-        """Return what holds in some leaves and nowhere else, shortened; None if it holds everywhere or nowhere.
+        """Return the shortened description of some leaves, or None if it holds everywhere or nowhere.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class LeafUnions:
         return self._described[key]
 
     def _below(self, node: int, union: NDArray[np.bool_]) -> Description | bool | None:
-        """Describe the leaves below a node, given the outcomes of the tests above it; None if no row can be there."""
+        """Describe the leaves below a node, given the outcomes above it, or return None if no row can be there."""
         if node >= len(self._tests):
             leaf = node - len(self._tests)
             return bool(union[self._position[leaf]]) if self.possible[leaf] else None
@@ -162,7 +162,7 @@ def extract(
 
 
 def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]) -> int:
-    """Fill in the unions that grow from each start; return how many were looked at (see `kernels.grow_unions`)."""
+    """Fill in the unions that grow from each start, and return the number of candidates (see `kernels.grow_unions`)."""
     from dpframework_trees.kernels import Unions, grow_unions
 
     left, right = table.shape

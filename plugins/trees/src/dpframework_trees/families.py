@@ -1,4 +1,4 @@
-"""Which estimators are clones of one another, and what was learnt from them: what a search by scores leaves behind."""
+"""Estimators that are clones of one another, and their fits, so that a search by scores is noticed."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ class Family:
         return False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Family:
-        """Return itself: a copy of an estimator is one of its clones."""
+        """Return itself, since a copy of an estimator is one of its clones."""
         return self

@@ -1,4 +1,4 @@
-"""DP-ID3: a decision tree grown from the root, each split selected privately.
+"""DP-ID3, a decision tree grown from the root with each split selected privately.
 
 Source: Friedman and Schuster, "Data Mining with Differential Privacy" (KDD 2010 and the talk). Claim: pure epsilon
 under either neighbouring relation; no assumptions.
@@ -15,7 +15,7 @@ What differs from the paper by default, and why (`DPID3.published` restores the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -34,14 +34,16 @@ from dpframework.facts import (
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
-from dpframework.plan import FromRelease, Node, either, parallel, repeat, sequential, step
+from dpframework.plan import FromRelease, Node, PlannedPart, either, parallel, repeat, sequential, step
 from dpframework.queries import Count, Histogram
+from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees import witnesses
-from dpframework_trees.asking import Asking, release_in_step
+from dpframework_trees.bounds import CONSISTENT, PRUNED, STOPPED, class_count_bounds
 from dpframework_trees.budgets import TreeBudget, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import Grown, noise_variance, tree_result
+from dpframework_trees.node_requests import Asking, release_in_step
 from dpframework_trees.parameters import class_and_attributes, examples_of_grades, known_criterion, nothing_to_split
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of, names_in
@@ -79,7 +81,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def depth_for(rows: int | None, epsilon: Fraction) -> int:
-    """Return the depth that suits a public number of rows; None if there is none.
+    """Return the depth that suits a public number of rows, or None if there is none.
 
     A deep tree spends most of its budget on thin nodes. With few rows and a small epsilon that is worse than no tree.
 
@@ -161,7 +163,7 @@ class DPID3(Miner):
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""
-        growth = _Resolved.of(self, schema)
+        growth = _ID3OnSchema.of(self, schema)
         node = growth.leaf_step(growth.depth)
         if growth.stops:
             node = sequential(growth.count_step(growth.depth), node)
@@ -172,18 +174,28 @@ class DPID3(Miner):
         return node
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return what thresholds are drawn from: none unless they may lie off the grid."""
+        """Return the attributes whose thresholds may lie off the grid."""
         return schema.names if self.numeric == "density" else ()
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of the class counts on the level with the most noise, and of the choices of splits."""
+        if part.schema is None:
+            return part.bounds_of_steps()
+        growth = _ID3OnSchema.of(self, part.schema)
+        leaves = growth.most_children(growth.candidates) ** growth.depth
+        biases = [*([CONSISTENT, STOPPED] if growth.stops else []), *([PRUNED] if self.pruning else [])]
+        paths = [one.path for one in part.steps if one.path.rpartition("/")[2] == "classes"]
+        return class_count_bounds(part, paths, leaves, growth.target.size, biases)
 
     def mine(self, table: PrivateTable) -> TreeResult:
         """Grow the tree from releases, and finish it by post-processing."""
-        growth = _Resolved.of(self, table.schema)
+        growth = _ID3OnSchema.of(self, table.schema)
         grown = growth.grow(table)
         return tree_result(grown, growth.target, table.schema, prune=self.pruning)
 
 
 @attrs.frozen(eq=False)
-class _Resolved:
+class _ID3OnSchema:
     """A miner's parameters, resolved on a schema."""
 
     miner: DPID3
@@ -196,8 +208,8 @@ class _Resolved:
     budget: TreeBudget
 
     @classmethod
-    def of(cls, miner: DPID3, schema: Schema) -> _Resolved:
-        """Resolve, refusing what cannot be mined."""
+    def of(cls, miner: DPID3, schema: Schema) -> _ID3OnSchema:
+        """Resolve the parameters, and refuse those that cannot be mined with."""
         target, split_on = class_and_attributes(schema, miner.target, miner.attributes)
         attributes = [schema[name] for name in split_on]
         numerics = tuple(a for a in attributes if isinstance(a, Numeric))
@@ -254,7 +266,7 @@ class _Resolved:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The names of the attributes that a split may read: what it may be about, and the class."""
+        """The names of the attributes that a split may read, which are its candidates' attributes and the class."""
         numerics = (a.name for a in self.numerics)  # of which "density" has no candidates
         return tuple(dict.fromkeys((*names_in(self.candidates), *numerics, self.target.name)))
 
@@ -304,7 +316,7 @@ class _Resolved:
         return root.grown()
 
     def _released(self, node: _Node, level: int) -> Asking[None]:
-        """Make a node's releases: its class counts if it is a leaf, else its split, by which its rows are cut."""
+        """Make a node's releases, its class counts if it is a leaf, else its split, which cuts its rows."""
         table, region = node.table, node.region
         del node.table  # what it holds of the rows goes once they are cut
         usable = node.candidates.possible(region)
@@ -362,7 +374,7 @@ class _Resolved:
 
 @attrs.define(eq=False)
 class _Node:
-    """A node that grows: its rows, what its path leaves, and what has been released of it."""
+    """A node that grows, with its rows, the region of its path, and its releases."""
 
     table: PrivateTable
     region: Region

@@ -1,4 +1,4 @@
-"""What tree miners' parameters have in common: how they are checked, and what they mean on a schema."""
+"""The parameters that tree miners have in common, with their checks and their values on a schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def known_criterion(instance: Any, attribute: Any, value: str) -> None:
 def class_and_attributes(
     schema: Schema, target: str, attributes: tuple[str, ...] | None
 ) -> tuple[Attribute, tuple[str, ...]]:
-    """Return the class attribute, and the names of those to split on: by default all others.
+    """Return the class attribute and the names of the attributes to split on, by default all others.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def class_and_attributes(
 
 
 def nothing_to_split(target: Attribute) -> InputError:
-    """Return what to raise where there is no candidate split."""
+    """Return the error for a schema without a candidate split."""
     return InputError(
         f"no attribute can be split for target '{target.name}'; the schema needs one with two values or a cut"
     )

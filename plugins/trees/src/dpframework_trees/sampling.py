@@ -73,6 +73,7 @@ class WholeTrees(PureMechanism):
     """Releases the tests of a complete tree, with probability proportional to exp(score / scale)."""
 
     norm: ClassVar[Norm] = Norm.LINF
+    chooses: ClassVar[bool] = True
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Ask for a linf sensitivity."""
@@ -85,7 +86,7 @@ class WholeTrees(PureMechanism):
         return super().lattice_unit(facts) / FINER
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the spread of the scores, and what rounding may add to it."""
+        """Return the spread of the scores with an allowance for rounding."""
         declared = facts.sensitivity(Norm.LINF)
         assert declared is not None  # `misfit` has been asked
         added = self.rounding(facts)
@@ -118,7 +119,7 @@ def _tree_data(answer: Any, calibration: Calibration) -> TreeData:
 
 
 def levels(trees: int | None) -> int:
-    """Return a bound on the depth of so many trees: T tests make T**(2**depth - 1), and one test makes one tree.
+    """Return a bound on the depth of a number of trees, as T tests make T**(2**depth - 1) and one test makes one.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def levels(trees: int | None) -> int:
 
 
 def drawn_scale(calibration: Calibration) -> float:
-    """Return the scale that scores are divided by: exactly that of the noise on the lattice."""
+    """Return the scale that divides the scores, exactly the scale of the noise on the lattice."""
     return calibration.lattice_scale * float(calibration.unit)
 
 
@@ -159,7 +160,7 @@ class ExactTrees(WholeTrees):
         return 8 * of_rows + Fraction(4 * (2**depth - 1)) * self.lattice_unit(facts)
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the spread of the scores, and what rounding and floating point may add to it."""
+        """Return the spread of the scores with an allowance for rounding and floating point."""
         return with_relative_error(super().change(facts), LOGARITHMS, self.epsilon)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
@@ -186,7 +187,7 @@ class ExactTrees(WholeTrees):
 
 
 def _worth_while(tests: int) -> int:
-    """Return how many threads to use: what they find does not depend on it."""
+    """Return the number of threads to use, on which no result depends."""
     return max(1, min(os.cpu_count() or 1, tests // FEWEST_OF_THREAD))
 
 
@@ -231,7 +232,7 @@ class MarkovChainTrees(WholeTrees):
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def rounding(self, facts: QueryFacts) -> Fraction:
-        """Return four times the error of a score: its own, and half a lattice step a leaf."""
+        """Return four times the error of a score, with half a lattice step for each leaf."""
         return 4 * facts.rounding + Fraction(2 * 2 ** levels(facts.answer_length)) * self.lattice_unit(facts)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
@@ -266,7 +267,7 @@ class MarkovChainTrees(WholeTrees):
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return that of a walk that has converged: the exponential mechanism's, as its scores are rounded."""
+        """Return the exponential mechanism's log-density with rounded scores, as for a converged walk."""
         data, unit = _tree_data(answer, calibration), float(calibration.unit)
         if not _is_tree(data, output):
             return -math.inf

@@ -10,17 +10,17 @@ from sklearn.model_selection import ParameterGrid
 
 from dpframework.facts import InputError, exact, positive
 from dpframework.run import Miner
-from dpframework_trees.choosing import TreeChoice
 from dpframework_trees.estimator import TreeClassifier, sklearn_estimator
+from dpframework_trees.tree_choice import TreeChoice
 
 
 @final
 @sklearn_estimator
 class PrivateTreeSearch(TreeClassifier):
-    """Grid search on one budget: every candidate's fit and the choice itself are paid from `epsilon`.
+    """Grid search on one budget, where `epsilon` pays for every candidate's fit and for the choice.
 
     Each candidate gets the same share of what the choice leaves; the tree with the most correct predictions on the
-    rows is selected privately (see `dpframework_trees.choosing`).
+    rows is selected privately (see `dpframework_trees.tree_choice`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Splits, and the candidates of a node: all from the schema and from what the path has released."""
+"""Splits and the candidates of a node, from the schema and from the releases of the path alone."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Split: TypeAlias = "Multiway | Literal"
 
 
 def cut_of(split: Split) -> str | Cases:
-    """Return what `PrivateTable.partition` takes: one part a child, in the order of `child_labels`."""
+    """Return the cut for `PrivateTable.partition`, with a part for each child in the order of `child_labels`."""
     return split.attribute if isinstance(split, Multiway) else Cases([split])
 
 
 @attrs.frozen(eq=False)
 class Region:
-    """What the path to a node leaves possible, by value.
+    """The values that the path to a node leaves possible.
 
     It is public, since the path was released.
 
@@ -111,7 +111,7 @@ def code_starts(schema: Schema) -> NDArray[np.int64]:
 
 @attrs.frozen(eq=False)
 class Candidates(Sequence[Split]):
-    """Candidate splits as arrays, one entry each: a sequence of splits that are made when asked for.
+    """Candidate splits as arrays with one entry each, a sequence of splits made on demand.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ class Candidates(Sequence[Split]):
 
 
 def names_in(*tests: Candidates) -> tuple[str, ...]:
-    """Return the names of the attributes that some candidate is about: those that may be read where it is scored."""
+    """Return the names of the attributes of some candidates, which a query of their scores may read."""
     return tuple(dict.fromkeys(attribute.name for some in tests for attribute in some.split_on))
 
 

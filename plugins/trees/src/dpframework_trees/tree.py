@@ -1,4 +1,4 @@
-"""A decision tree made of releases: predicts, prints as rules, draws as text and Graphviz, exports to JSON."""
+"""A decision tree made of releases, which predicts, prints as rules, draws as text and Graphviz, exports to JSON."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from dpframework.facts import (
     Cases,
     Description,
     Equals,
-    InputError,
     Schema,
     attribute_from_dict,
     description_from_dict,
     otherwise,
 )
 from dpframework.results import Drawn, Kept
-from dpframework.tables import Block, InMemory, Table, cells_of, table_from_frame
+from dpframework.tables import Block, NewRows, Table, cells_of
 from dpframework_trees.splits import Multiway, Split, child_labels, cut_of
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Leaf:
 @final
 @attrs.frozen(eq=False)
 class Inner:
-    """A node that splits; counts and probabilities as those of a leaf in its place."""
+    """A node that splits, with counts and probabilities like a leaf in its place."""
 
     split: Split
     children: tuple[TreeNode, ...]
@@ -59,12 +58,12 @@ class Inner:
 
 #: What a tree is made of.
 TreeNode: TypeAlias = "Leaf | Inner"
-OfLeaf: TypeAlias = Callable[["Leaf"], Any]
+OfNode: TypeAlias = Callable[["TreeNode"], Any]
 
 
 @attrs.frozen
 class Rule:
-    """A path of the tree, read as a rule: description -> class."""
+    """A path of the tree as a rule, description -> class."""
 
     description: Description
     label: str
@@ -119,50 +118,48 @@ class DecisionTree(Drawn):
     def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
         """Return the most probable class of each row, as text.
 
+        A path ends at the first test of an unknown cell (see `NewRows`): the node there answers by its own counts.
+
         Parameters
         ----------
         rows
             A table of any schema with the tested attributes, or a dataframe with their columns.
         out_of_domain
-            What to do with values of a dataframe outside the schema (see `table_from_frame`).
+            What to do with values of a dataframe outside the schema (see `NewRows.read`).
 
         Raises
         ------
         InputError
             If a tested attribute is missing, or has values outside its domain.
         """
-        labels = np.array(self.target.labels)
+        labels = np.array(self.target.cells)
         return np.asarray(labels[self.predict_proba(rows, out_of_domain=out_of_domain).argmax(axis=1)])
 
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.float64]:
         """Return class probabilities, shape (rows, classes), in the order of the target's labels."""
         found = np.empty((_length(rows), self.target.size))
-        self._routed(self.predicting, rows, out_of_domain, found, lambda leaf: leaf.probabilities)
+        self._routed(self.predicting, rows, out_of_domain, found, lambda node: node.probabilities)
         return found
 
     def apply(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.int64]:
-        """Return the leaf of each row in the tree that is shown, shape (rows,): its place among `rules()`."""
+        """Return each row's leaf in the tree that is shown, shape (rows,), as a position in `rules()`.
+
+        A row whose path ends at an unknown cell is in no leaf: -1.
+        """
         numbers = {id(leaf): k for k, leaf in enumerate(n for n in _nodes(self.root) if isinstance(n, Leaf))}
         found = np.empty(_length(rows), dtype=np.int64)
-        self._routed(self.root, rows, out_of_domain, found, lambda leaf: numbers[id(leaf)])
+        self._routed(self.root, rows, out_of_domain, found, lambda node: numbers.get(id(node), -1))
         return found
 
-    def _routed(self, root: TreeNode, rows: Any, out_of_domain: str, found: NDArray[Any], of_leaf: OfLeaf) -> None:
+    def _routed(self, root: TreeNode, rows: Any, out_of_domain: str, found: NDArray[Any], of_node: OfNode) -> None:
         if self.schema is None:  # nothing is tested
-            assert isinstance(root, Leaf)
-            found[:] = of_leaf(root)
+            found[:] = of_node(root)
             return
-        table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
-        for attribute in self.schema:
-            if table.schema[attribute.name] != attribute:
-                raise InputError(
-                    f"attribute '{attribute.name}' is not the one that the tree tests; use the tree's schema"
-                )
-        (block,) = InMemory().load(table)
-        _route(root, block, found, of_leaf)
+        given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
+        _route(root, given.block, given.unknown, found, of_node)
 
     def importances(self) -> dict[str, float]:
-        """Return by how many rows' impurity (Gini) the splits on each attribute lower that of the noisy counts."""
+        """Return the number of rows' Gini impurity that the splits on each attribute remove, by noisy counts."""
         found: dict[str, float] = {}
         for node in _nodes(self.predicting):
             if isinstance(node, Inner):
@@ -173,15 +170,27 @@ class DecisionTree(Drawn):
     def codes(self, block: Block) -> NDArray[np.int64]:
         """Return the code of the most probable class of each row of a block, shape (rows,)."""
         found = np.empty((block.length, self.target.size))
-        _route(self.predicting, block, found, lambda leaf: leaf.probabilities)
+        _route(self.predicting, block, {}, found, lambda node: node.probabilities)
         return np.asarray(found[block.index].argmax(axis=1))
+
+    def leaf_codes(self, block: Block) -> NDArray[np.int64]:
+        """Return each row's leaf in the tree that predicts, by its place in tree order, shape (rows,)."""
+        numbers = {id(leaf): k for k, leaf in enumerate(n for n in _nodes(self.predicting) if isinstance(n, Leaf))}
+        found = np.empty(block.length, dtype=np.int64)
+        _route(self.predicting, block, {}, found, lambda node: numbers[id(node)])
+        return found[block.index]
+
+    @property
+    def leaf_probabilities(self) -> NDArray[np.float64]:
+        """The class probabilities of each leaf of the tree that predicts, in tree order, shape (leaves, classes)."""
+        return np.array([node.probabilities for node in _nodes(self.predicting) if isinstance(node, Leaf)])
 
     def rules(self) -> list[Rule]:
         """Return one rule a leaf, in tree order."""
         return list(_rules(self.root, (), self.target, self.schema))
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Return one pattern X -> y a leaf, in tree order: what `lab.evaluation` measures the retention of."""
+        """Return one pattern X -> y for each leaf in tree order, for `lab.evaluation`'s retention."""
         from dpframework.results import Pattern
 
         return tuple(Pattern(rule.description, Equals(self.target.name, rule.label)) for rule in self.rules())
@@ -201,11 +210,11 @@ class DecisionTree(Drawn):
         return _depth(self.root)
 
     def __str__(self) -> str:
-        """Draw the tree as text: a line a branch, with class, probability and estimated rows at leaves."""
+        """Draw the tree as text, a line for each branch, with class, probability and estimated rows at leaves."""
         return "\n".join(_drawn(self.root, "", self.target, self.schema))
 
     def draw(self, axes: Any) -> None:
-        """Draw the tree that is shown: tests above, leaves below, each with its class and its noisy share."""
+        """Draw the tree that is shown, tests above and leaves below, each with its class and its noisy share."""
         from dpframework_trees.drawing import draw_tree
 
         draw_tree(self, axes)
@@ -244,7 +253,7 @@ class DecisionTree(Drawn):
 @final
 @attrs.frozen(eq=False, repr=False)
 class TreeResult(Kept):
-    """What a tree miner found.
+    """The result of a tree miner.
 
     It is kept as the tree and its rules, so that the rules can be read without this package.
 
@@ -304,13 +313,21 @@ def _impurity(node: TreeNode) -> float:
     return total - float((node.counts**2).sum()) / total if total > 0 else 0.0
 
 
-def _route(node: TreeNode, block: Block, found: NDArray[Any], of_leaf: OfLeaf) -> None:
+def _route(
+    node: TreeNode, block: Block, unknown: Mapping[str, NDArray[np.bool_]], found: NDArray[Any], of_node: OfNode
+) -> None:
+    """Fill in the number of each row's last node, a leaf or the first node whose test meets an unknown cell."""
+    index = block.index
     if isinstance(node, Leaf):
-        found[block.index] = of_leaf(node)
+        found[index] = of_node(node)
         return
     cells = cells_of(_cut(node.split, block.schema), block)
+    if node.split.attribute in unknown:
+        ends = unknown[node.split.attribute][index]
+        found[index[ends]] = of_node(node)
+        cells = np.where(ends, -1, cells)
     for k, child in enumerate(node.children):
-        _route(child, block.at(block.index[cells == k]), found, of_leaf)
+        _route(child, block.at(index[cells == k]), unknown, found, of_node)
 
 
 def _branch(split: Split, child: int, schema: Schema) -> Description:
@@ -329,7 +346,7 @@ def _rules(node: TreeNode, path: tuple[Description, ...], target: Attribute, sch
 
 
 def leaf_text(node: TreeNode, target: Attribute) -> str:
-    """Return a leaf in words: its class, that class's probability, and about how many rows it has."""
+    """Return a leaf in words, with its class, the class's probability and its estimated rows."""
     best = int(np.argmax(node.probabilities))
     return f"{target.labels[best]} ({node.probabilities[best]:.0%} of about {node.counts.sum():.0f})"
 

@@ -1,4 +1,4 @@
-"""Trees of up to three levels need no rows: counts of sets of tests say what every leaf of every such tree holds.
+"""Counts of sets of tests, which give every leaf of every tree of up to three levels without the rows.
 
 Let n_tu be the number of rows of a class that tests t and u both hold for, n_t that of t, and n that of all. With t at
 the root and u below it, the four leaves hold n_tu, n_t - n_tu, n_u - n_tu and n - n_t - n_u + n_tu rows: those where t
@@ -24,7 +24,7 @@ TILE = 1 << 17  # rows, whose sets for a hundred tests stay in the processor's c
 
 
 def enough(tests: int, classes: int, depth: int) -> bool:
-    """Return whether counts are to be used: they are enough for three levels, and memory must hold them.
+    """Return whether counts suffice for the depth, and fit in memory.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def enough(tests: int, classes: int, depth: int) -> bool:
 
 @attrs.frozen(eq=False)
 class TreeCounts:
-    """Counts that a tree sampler reads: the answer of a `TreeScores` query on trees of few levels.
+    """The counts that a tree sampler reads, the answer of a `TreeScores` query on trees of few levels.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ class TreeCounts:
         """The number of tests."""
         return len(self.cells) - 1
 
-    def whole(self, scale: float, threads: int) -> Below:
-        """Return all rows, as what can be below a node."""
+    def whole(self, scale: float, threads: int) -> CountsBelow:
+        """Return all rows, as the set at the root."""
         t = np.arange(self.tests)
         alone = (t,) * (self.cells.ndim - 1)
         everyone = self.cells[(-1, *(0,) * (self.cells.ndim - 2))]
         counts = np.vstack([self.cells[alone], everyone]).astype(np.int64)
-        return Below(counts, self.cells[:-1], self.criterion, scale, threads)
+        return CountsBelow(counts, self.cells[:-1], self.criterion, scale, threads)
 
     def score(self, tests: NDArray[np.int64]) -> float:
         """Return a tree's score."""
@@ -83,7 +83,7 @@ class TreeCounts:
 
 
 @attrs.frozen(eq=False)
-class Below:
+class CountsBelow:
     """The rows below a node, as numbers by class.
 
     Attributes
@@ -132,7 +132,7 @@ class Below:
             sets = sets[t, t]  # with t twice, any u above it
         return sets.astype(np.int64)
 
-    def side(self, test: int, holds: bool) -> Below:
+    def side(self, test: int, holds: bool) -> CountsBelow:
         """Return the rows on one side of a test."""
         if self.sets is None:  # only the number of rows is asked of them
             held = self.counts[test] if holds else self.counts[-1] - self.counts[test]
@@ -148,7 +148,7 @@ class Below:
 
 
 def _with(sets: NDArray[np.integer], test: int) -> NDArray[np.integer]:
-    """Return the rows that one test holds for, by all other tests, from those of sets of tests in increasing order."""
+    """Return the rows of one test by all other tests, from the counts of increasing sets of tests."""
     held = np.zeros(sets.shape[1:], dtype=sets.dtype)
     if sets.ndim == 3:
         held[:test], held[test:] = sets[:test, test], sets[test, test:]

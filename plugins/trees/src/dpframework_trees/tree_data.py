@@ -1,4 +1,4 @@
-"""The rows as a tree sampler reads them: one bit a row for each test and each class."""
+"""The rows in the form that a tree sampler reads, one bit a row for each test and each class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bits: TypeAlias = "NDArray[np.uint64]"
 
 
 class OfClasses:
-    """Rows as sets, one a class: `class_bits`, shape (classes, words)."""
+    """Rows as one set for each class, `class_bits` of shape (classes, words)."""
 
     class_bits: Bits
 
@@ -25,7 +25,7 @@ class OfClasses:
 
 @attrs.frozen(eq=False)
 class TreeData(OfClasses):
-    """The rows as a tree sampler reads them, sorted by class: the answer of a `TreeScores` query.
+    """The rows in the form that a tree sampler reads, sorted by class, the answer of a `TreeScores` query.
 
     Each class starts with a word of its own, so that one pass over the words counts all classes.
 

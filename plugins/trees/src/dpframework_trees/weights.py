@@ -131,13 +131,13 @@ class Weights:
         return counted_pairs(self.data.bits, rows, self._starts)
 
     def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> NDArray[np.float64]:
-        """Do `of_tests` for a depth of two or more, from what has been counted for `rows`."""
+        """Do `of_tests` for a depth of two or more, from counts for `rows`."""
         if depth == 2:
             return log_weights_of_two(counts, pairs, self.data.criterion, self._scale)
         return np.array([*map(self._of_test(rows, depth, counts, pairs), range(len(pairs)))])
 
     def _of_test(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> Callable[[int], float]:
-        """Return what `of_tests` is for one test, for a depth of three or more."""
+        """Return `of_tests` for one test, for a depth of three or more."""
 
         def of_test(t: int) -> float:
             held = rows & self.data.bits[t]
@@ -150,7 +150,7 @@ class Weights:
         return of_test
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
-        """Count no pair twice, and keep none: memory grows with the tests, not with their pairs."""
+        """Count each pair once and store none, so that memory grows with the tests and not with their pairs."""
         from dpframework_trees.kernels import add_log_weights, add_pairs
 
         data, threads = self.data, self._threads
@@ -211,7 +211,7 @@ def log_weights_of_two(counts: Counts, pairs: Counts, criterion: int, scale: flo
 
 
 def in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
-    """Return what a function returns for each number."""
+    """Return the results of a function for each number."""
     if threads == 1:
         return [function(number) for number in numbers]
     with ThreadPoolExecutor(threads) as pool:
@@ -219,7 +219,7 @@ def in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: in
 
 
 def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what sums of weights begin with, for either side of each root: exp(top) total."""
+    """Return the empty sums of weights for either side of each root, exp(top) total."""
     return np.full((2, tests), -np.inf), np.zeros((2, tests))
 
 

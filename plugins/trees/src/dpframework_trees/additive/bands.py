@@ -1,4 +1,4 @@
-"""How far noise may move the functions of an additive model: as expected, and at most.
+"""The expected and the largest change that noise makes to the functions of an additive model.
 
 Noise b in the gradient moves the minimiser by about - (H + R)**-1 b, with R the ridge and H the Hessian of the rows'
 loss. The covariance B of b is known, and diagonal. H is private: it depends on how many rows each cell has, and on
@@ -35,7 +35,7 @@ from dpframework_trees.additive.design import Reals, Tuned
 def expected_deviations(tuned: Tuned) -> Reals:
     """Return about the standard deviation of each cell's value, shape (cells,), for even rows (see the module)."""
     of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
-    return np.asarray(tuned.design.of_cells.T**2 @ of_columns)
+    return np.asarray(np.abs(tuned.design.of_cells.T) @ of_columns)
 
 
 def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
@@ -46,14 +46,16 @@ def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
     tuned
         Columns, noise and ridge.
     given
-        The attributes: a cell's value is what it adds more than the mean of the cells that are not missing.
+        The attributes: a cell's value is what it adds more than the mean of the cells that are not missing. What a
+        leaf of a tree adds is compared with 0.
     """
     design, ridge = tuned.design, tuned.ridge
     beta = tuned.deviations**2 / ridge
     largest, found = beta.max(), np.zeros(design.of_cells.shape[1])
-    for j, attribute in enumerate(given):
-        cells = design.of_cells[:, design.first_cells[j] : design.first_cells[j + 1]]
-        contrasts = cells - cells[:, : design.sizes[j] - attribute.missing].mean(axis=1, keepdims=True)
+    for j, size in enumerate(design.sizes):
+        contrasts = design.of_cells[:, design.first_cells[j] : design.first_cells[j + 1]]
+        if j < len(given):
+            contrasts = contrasts - contrasts[:, : size - given[j].missing].mean(axis=1, keepdims=True)
         own = beta[design.starts[j]]
         factor = own if largest <= 2 * own else largest**2 / (4 * (largest - own))
         found[design.first_cells[j] : design.first_cells[j + 1]] = (contrasts**2 / ridge[:, None]).sum(axis=0) * factor

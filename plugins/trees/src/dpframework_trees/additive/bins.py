@@ -1,14 +1,15 @@
-"""Which bins of numeric attributes are merged, so that few are left: by public facts, and by noisy counts.
+"""Merge bins of numeric attributes, by public facts or by noisy counts, until few are left.
 
-More bins need more noise, so an attribute keeps `most_bins`. Where its schema gives cut points, these are taken to be
-chosen so that bins hold about as many rows each: as many neighbours are merged everywhere. Bins of equal width say
-nothing about rows, and often a few hold nearly all. Their counts are released with noise, and merged bins hold about as
-many rows each by these (`even_cells`): post-processing.
+More bins need more noise, so an attribute keeps `most_bins`. Often a few of its bins hold nearly all rows, whether they
+are of equal width or between cut points that somebody chose. So counts of bins are released with noise, and bins are
+merged by these (`even_cells`): post-processing. Where the noise would hide even a merged bin, nothing is counted
+(`counts_tell`), and as many neighbours are merged everywhere.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ Reals = NDArray[np.float64]
 
 FEWEST_BINS, MOST_BINS = 4, 64
 ROOT_OF_ROWS = 16  # sqrt(rows epsilon) / 16 bins: more are merged
+SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 20)  # of epsilon: for each attribute, and for all
 
 
 def most_bins(row_budget: float) -> int:
@@ -32,13 +34,32 @@ def most_bins(row_budget: float) -> int:
     return min(max(round(math.sqrt(row_budget) / ROOT_OF_ROWS), FEWEST_BINS), MOST_BINS)
 
 
-def worth_counting(attribute: Attribute, most: int) -> bool:
-    """Whether an attribute has more bins of equal width than it may keep."""
-    return isinstance(attribute, Numeric) and attribute.bins is not None and attribute.bins > most
+def too_fine(attribute: Attribute, most: int) -> bool:
+    """Whether an attribute has more bins than it may keep."""
+    return isinstance(attribute, Numeric) and attribute.size - attribute.missing > most
+
+
+def share_of_counts(attributes: int) -> Fraction:
+    """Return the share of epsilon for the counts of `attributes` attributes."""
+    return min(SHARE_OF_BINS * attributes, MOST_FOR_BINS)
+
+
+def counts_tell(attributes: int, rows: float, epsilon: float) -> bool:
+    """Whether the noise of a bin's count is at most the rows of a merged bin.
+
+    Examples
+    --------
+    >>> counts_tell(5, 39_000, 0.1), counts_tell(5, 10_000, 0.1)
+    (True, False)
+    """
+    if not attributes:
+        return False
+    deviation = math.sqrt(2) * attributes / (float(share_of_counts(attributes)) * epsilon)
+    return deviation <= rows / most_bins(rows * epsilon)
 
 
 def merged(attribute: Attribute, most: int) -> tuple[int, ...]:
-    """Return the cell of each code: neighbouring bins of a numeric attribute are merged, as many each as can be.
+    """Return the cell of each code, with neighbouring bins of a numeric attribute merged evenly.
 
     Missing values keep a cell of their own.
     """
@@ -53,12 +74,12 @@ def merged(attribute: Attribute, most: int) -> tuple[int, ...]:
 
 
 def merged_by_counts(attribute: Numeric, most: int, counts: Reals, variance: float, rows: float) -> tuple[int, ...]:
-    """Return the cell of each code: merged bins hold about as many rows each, by noisy counts.
+    """Return the cell of each code, with bins merged so that each holds about as many rows by noisy counts.
 
     Parameters
     ----------
     attribute
-        One that is `worth_counting`.
+        One that is `too_fine`.
     most
         How many cells there may be, missing's aside: 3 or more.
     counts
@@ -91,7 +112,7 @@ def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
 
 
 def even_cells(shares: Reals, most: int) -> tuple[int, ...]:
-    """Return the cell of each of some bins, by where the middle of its rows lies: `most` cells, or fewer.
+    """Return the cell of each bin by the place of its rows' middle, with `most` cells or fewer.
 
     They are two or more: the first bin's middle is 1/2 at most, the last one's at least, and with three cells or more
     both are in one cell only if both are at 1/2, which they are not if shares end with 1.

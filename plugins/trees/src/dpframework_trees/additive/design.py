@@ -1,9 +1,12 @@
-"""What an additive model has columns for, and the noise and ridge that fit them: all from public facts.
+"""The columns of an additive model, and the noise and ridge of its fit, all from public facts.
 
 The scores of a row are the sum of one function of each attribute, and an intercept. A function is a value for each cell
 of its attribute, and its columns are these: one for each cell (1 in a row of that cell, else 0), but a single one for
 an attribute of two cells (-1 or 1). The intercept is a column of 1. So a row has an l1 norm of 1 in the columns of each
 attribute: its block.
+
+With two classes a released tree may be one more attribute, of its leaves. It has a single column, the leaf's log-odds
+by the tree as a multiple of 1 / `GRAIN` in [-1, 1], and beside that the score has a part that is not fitted: `offsets`.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from dpframework.facts import InputError, float_above
 Reals = NDArray[np.float64]
 
 CURVATURE = 0.15  # of a row of two classes: p (1 - p) as it is expected
-SPREAD = 0.25  # the variance that an attribute's values are expected to have
+SPREAD = 0.25  # the most variance that an attribute's values are expected to have
+SPREAD_OF_MANY = 100.0  # that times the square of the number of attributes, where they are many
 SPREAD_OF_INTERCEPT = 1.0
 MOST_COLUMNS = 2_000  # times outputs: the Hessian has so many rows
 WIDER = 1.6  # than the smallest block of its group is no block
@@ -31,8 +35,25 @@ MULTICLASS = Fraction(1, 13)  # of epsilon, that the determinant may cost with s
 HALVED = 7  # times at most, where the ridge that is asked for costs less
 STEPS = 32  # bits: the noise's lattice is at most 2**-32 of one over epsilon
 LATTICE = Fraction(1, 1 << 21)  # of epsilon, that the noise's lattice costs at most
+GRAIN = 16  # steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
+LOG_ODDS = 4.0  # that are 1 in a leaf's value, and beyond which they are cut off
+OFFSET = 0.5  # of a leaf's log-odds is not fitted
 BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)
 BELOW = 1 - 2.0**-30
+
+
+def expected_spread(attributes: int) -> float:
+    """Return the expected variance of the values of each attribute, given their number.
+
+    Many attributes together tell no more than few do, and each brings noise of its own. So the spread falls with their
+    number, beyond 20. The rule was compared with others on wide tables (`tests/benchmarks/additive_spread.py`).
+
+    Examples
+    --------
+    >>> expected_spread(20), expected_spread(40)
+    (0.25, 0.0625)
+    """
+    return min(SPREAD, SPREAD_OF_MANY / attributes**2)
 
 
 def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -53,15 +74,20 @@ class Design:
         About how many rows there are: a public or noisy number, for the ridge.
     most_rows
         A public bound on the number of rows.
+    leaves
+        Of a released tree the value of each leaf, as a multiple of 1 / `GRAIN` in [-1, 1]; none without a tree.
     """
 
     bins: tuple[tuple[int, ...], ...] = attrs.field(converter=_bins)
     classes: int
     rows: float
     most_rows: int
+    leaves: tuple[int, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more columns than a fit can have."""
+        """Refuse more columns than a fit can have, and a tree that the claim does not cover."""
+        if self.leaves and (self.classes != 2 or max(map(abs, self.leaves)) > GRAIN):
+            raise InputError("a tree can be part of a fit of two classes only, with leaves' values in [-1, 1]")
         if self.columns * self.outputs > MOST_COLUMNS:
             raise InputError(
                 f"an additive model would have {self.columns * self.outputs} coefficients, more than {MOST_COLUMNS}; "
@@ -70,8 +96,9 @@ class Design:
 
     @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
-        return tuple(max(of_one) + 1 for of_one in self.bins)
+        """The number of cells of each attribute, then of the tree, if there is one."""
+        leaves = (len(self.leaves),) if self.leaves else ()
+        return (*(max(of_one) + 1 for of_one in self.bins), *leaves)
 
     @property
     def outputs(self) -> int:
@@ -85,8 +112,9 @@ class Design:
 
     @functools.cached_property
     def widths(self) -> tuple[int, ...]:
-        """The number of columns of each attribute, then of the intercept."""
-        return (*(1 if size == 2 else size for size in self.sizes), 1)
+        """The number of columns of each attribute, of the tree, if there is one, and of the intercept."""
+        of_bins = (1 if size == 2 else size for size in self.sizes[: len(self.bins)])
+        return (*of_bins, *(1 for _ in self.sizes[len(self.bins) :]), 1)
 
     @property
     def columns(self) -> int:
@@ -105,17 +133,36 @@ class Design:
 
     @functools.cached_property
     def of_cells(self) -> Reals:
-        """What a row of each cell has in each column, shape (columns, cells); read-only."""
+        """The entries of a row of each cell, shape (columns, cells), read-only."""
         table = np.zeros((self.columns, sum(self.sizes) + 1))
         for size, width, column, cell in zip((*self.sizes, 1), self.widths, self.starts, self.first_cells, strict=True):
-            of_one = np.array([[-1.0, 1.0]]) if size == 2 else np.eye(width)
+            of_one = np.eye(width) if width == size else np.array([[-1.0, 1.0]])
+            if self.leaves and cell == self.first_cells[len(self.bins)]:
+                of_one = np.array([self.leaves]) / GRAIN
             table[column : column + width, cell : cell + size] = of_one
         table.flags.writeable = False
         return table
 
     @functools.cached_property
+    def offsets(self) -> Reals:
+        """What each cell adds to the score beside what is fitted, shape (cells, outputs); read-only."""
+        found = np.zeros((sum(self.sizes) + 1, self.outputs))
+        if self.leaves:
+            found[self.first_cells[len(self.bins)] : -1, 0] = np.array(self.leaves) * (OFFSET * LOG_ODDS / GRAIN)
+        found.flags.writeable = False
+        return found
+
+    @functools.cached_property
+    def grains(self) -> Reals:
+        """By how much coarser than others a column's coefficient is, so that cells' scores are on one lattice."""
+        found = np.ones(self.columns)
+        if self.leaves:
+            found[self.starts[len(self.bins)]] = GRAIN
+        return found
+
+    @functools.cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Blocks whose noise has one radius: the intercept's and all of one column; then others of about one size."""
+        """Blocks whose noise has one radius, first the intercept's and one column's, then others of similar size."""
         narrow = [j for j, width in enumerate(self.widths) if width == 1]
         wide = sorted((j for j, width in enumerate(self.widths) if width != 1), key=lambda j: self.widths[j])
         groups: list[list[int]] = [narrow]
@@ -129,12 +176,12 @@ class Design:
 
     @functools.cached_property
     def shares(self) -> tuple[Fraction, ...]:
-        """Each group's share of the noise's norm: they add up to 1."""
+        """Each group's share of the noise's norm. They add up to 1."""
         return tuple(Fraction(part, sum(self._parts)) for part in self._parts)
 
     @functools.cached_property
     def _parts(self) -> list[int]:
-        """Return whole numbers above 0, in whose proportion groups share the norm: by what their noise costs."""
+        """Return whole numbers above 0 for the groups' shares of the norm, by the cost of their noise."""
         costs = []
         for group in self.groups:
             d = len(group) * self.outputs
@@ -150,7 +197,7 @@ class Design:
 
 @attrs.frozen(eq=False)
 class Tuned:
-    """The noise and the ridge of a design at an epsilon (see `perturbation` for what they must fulfil).
+    """The noise and the ridge of a design at an epsilon (see `perturbation` for the conditions on them).
 
     Attributes
     ----------
@@ -180,7 +227,7 @@ class Tuned:
 
     @functools.cached_property
     def step(self) -> Fraction:
-        """The noise's lattice, a power of two: the gradient's noise is a multiple of it.
+        """The noise's lattice, a power of two of which the gradient's noise is a multiple.
 
         It costs m_g / s_g for each group: at most the step times epsilon times the largest m_g, by the swing.
         """
@@ -190,7 +237,7 @@ class Tuned:
 
     @functools.cached_property
     def of_gradient(self) -> Fraction:
-        """What of epsilon the gradient's noise gets: all but blur, determinant and lattice."""
+        """The part of epsilon for the gradient's noise, without blur, determinant and lattice."""
         return self.epsilon * (1 - 2 * BLUR - self.determinant) * BELOW_ONE
 
     @functools.cached_property
@@ -207,7 +254,7 @@ class Tuned:
 
     @functools.cached_property
     def most_curvature(self) -> Fraction:
-        """What `max over rows x of x' R**-1 x` must not exceed (see `perturbation`)."""
+        """The bound on `max over rows x of x' R**-1 x` (see `perturbation`)."""
         classes = self.design.classes
         if classes == 2:
             return self.spent_by_gradient
@@ -216,12 +263,12 @@ class Tuned:
 
     @functools.cached_property
     def spent_by_gradient(self) -> Fraction:
-        """What the gradient's noise costs at r = 1 at most, its lattice aside, exactly."""
+        """The exact cost of the gradient's noise at r = 1, without its lattice."""
         return sum((Fraction(self.design.swing) / (self.step * Fraction(s)) for s in self.scales), Fraction(0))
 
     @functools.cached_property
     def claimed(self) -> Fraction:
-        """The whole loss for a row that is added or removed, exactly: at most epsilon."""
+        """The exact loss for a row that is added or removed, at most epsilon."""
         widest = (max(self.design.blocks(g)) for g in range(len(self.design.groups)))
         lattice = sum((m / Fraction(s) for m, s in zip(widest, self.scales, strict=True)), Fraction(0))
         classes = self.design.classes
@@ -253,13 +300,13 @@ class Tuned:
     @property
     def asked(self) -> Reals:
         """The ridge that noise and expected spread ask for, shape (columns,)."""
-        spread = np.full(self.design.columns, SPREAD)
+        spread = np.full(self.design.columns, expected_spread(len(self.design.widths) - 1))
         spread[-1] = SPREAD_OF_INTERCEPT
         return np.asarray(self.deviations**2 / (self.curvatures * spread))
 
     @functools.cached_property
     def ridge(self) -> Reals:
-        """The ridge of each column, shape (columns,): what is asked for, and a floor."""
+        """The ridge of each column, shape (columns,), at least a floor."""
         asked, most = self.asked, float(self.most_curvature) * BELOW
         low, high = 0.0, len(self.design.widths) / most
         for _ in range(60):
@@ -287,12 +334,13 @@ class Tuned:
         Where they do not, `refinement` does.
         """
         design = self.design
-        of_row = max(2.0**-45, (28 + design.classes) * 2.0**-52, len(design.widths) * 2.0**-47)
+        coarse = float(design.grains.sum()) - design.columns + len(design.widths)
+        of_row = max(2.0**-45, (28 + design.classes + 2 * len(design.leaves)) * 2.0**-52, coarse * 2.0**-47)
         return 2 * max(design.rows, 1024.0) * of_row * math.sqrt(design.outputs * len(design.widths))
 
     @functools.cached_property
     def distance(self) -> float:
-        """The largest l1 distance of what is computed from the exact minimiser."""
+        """The largest l1 distance of the computed minimiser from the exact one."""
         return float(np.sqrt(self.design.outputs * (1 / self.ridge).sum())) * self.gradient_error * (1 + 2.0**-30)
 
     @functools.cached_property
@@ -308,7 +356,7 @@ class Tuned:
 
 
 def probabilities(scores: Reals) -> Reals:
-    """Return probabilities of the classes; one output is the log-odds of the second of two."""
+    """Return probabilities of the classes. A single output is the log-odds of the second of two."""
     both = np.column_stack([np.zeros(len(scores)), scores]) if scores.shape[1] == 1 else scores
     weights = np.exp(both - both.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""The functions of an additive model as pictures: one, or the most important ones beside each other."""
+"""Pictures of the functions of an additive model, one of them or the most important ones beside each other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST = 8  # labels below a function
 
 
 def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
-    """Draw what one attribute adds to each output: a line over ranges of numbers, a dot a value otherwise.
+    """Draw one attribute's part of each output, as a line over ranges of numbers or as a dot for each value.
 
     The dark band, or the thick bar, is what even rows and unrelated attributes leave (`BAND` standard deviations of the
     noise on either side); the light one is the most that any rows leave.
@@ -52,7 +52,7 @@ def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:
 
 
 def draw_terms(terms: Sequence[Term], outputs: Sequence[str], target: str, axes: Any) -> None:
-    """Draw several functions beside each other, on one scale: a flat one adds little to the score."""
+    """Draw several functions beside each other on one scale, so that a flat one adds little to the score."""
     axes.set_axis_off()
     what = f"{target} = {outputs[0]}" if len(outputs) == 1 else target
     band = f"on one scale (bands: {BAND} sd of noise, as expected and at most)"

@@ -21,6 +21,8 @@ class DPAdditiveClassifier(PrivateClassifier):
     ----------
     attributes
         The columns to use, by the schema's names; by default all.
+    interactions
+        Whether a small tree has its part of the score: "no", "yes" (two classes only), or "auto" (with many rows).
 
     Examples
     --------
@@ -36,6 +38,7 @@ class DPAdditiveClassifier(PrivateClassifier):
     miner = DPAdditive
 
     attributes: Any = attrs.field(default=None, kw_only=True)
+    interactions: str = attrs.field(default="no", kw_only=True)
 
     def _assumed(self) -> tuple[str, ...]:
         return ()

@@ -13,6 +13,9 @@ u = 2**-53.
 - To add the sum, ridge and noise costs 4 u of the sum of their absolute values. (The two cells of an attribute of one
   column are rounded before they are subtracted, by u n together: the fixed point, counted above with 8 u, costs 1.)
 
+- A leaf of a tree adds a multiple of 1 / `GRAIN` of its column's coefficient, which is a multiple of `GRAIN` steps of
+  the lattice, and an offset, a multiple of 1/8. The sum for that column, over L leaves, costs 2 L u n more.
+
 Where that bound is above what the claim asks, `refinement` goes on: a fit is never refused.
 """
 
@@ -38,7 +41,7 @@ ENOUGH = 0.1  # of a gradient: a step that leaves less keeps its Hessian for the
 
 @attrs.frozen(eq=False)
 class Rows:
-    """The rows of a fit: the answer of `LogisticRows`.
+    """The rows of a fit, which are the answer of `LogisticRows`.
 
     Attributes
     ----------
@@ -57,7 +60,7 @@ class Rows:
 
 @attrs.frozen(eq=False)
 class Loss:
-    """The perturbed loss of some rows: coefficients are of shape (columns, outputs).
+    """The perturbed loss of some rows, for coefficients of shape (columns, outputs).
 
     Attributes
     ----------
@@ -82,8 +85,7 @@ class Loss:
 
         design = self.tuned.design
         high, low = np.zeros((2, design.of_cells.shape[1], design.outputs), dtype=np.int64)
-        theta = np.ascontiguousarray(design.of_cells.T @ coefficients)
-        add_residuals(self.rows.cells, self.rows.classes, theta, high, low)
+        add_residuals(self.rows.cells, self.rows.classes, of_cells(design, coefficients), high, low)
         sums = high * 2.0**-26 + low * 2.0**-52
         return np.asarray(design.of_cells @ sums) * self.times
 
@@ -99,13 +101,16 @@ class Loss:
         """Return a proven bound on the size of the exact gradient with real noise (see the module)."""
         design, ridge = self.tuned.design, self.tuned.ridge[:, None]
         step = lattice_of(self, coefficients) / 2  # rounding may have moved the largest score past a power of two
-        if not np.array_equal(coefficients, np.rint(coefficients / step) * step):
-            return math.inf
+        on_grain = step * design.grains[:, None]
+        for numbers, steps in ((coefficients, on_grain), (design.offsets, step)):
+            if not np.array_equal(numbers, np.rint(numbers / steps) * steps):
+                return math.inf
         sums = self.residuals(coefficients)
         found = self.size(sums + ridge * coefficients + self.noise)
         added = self.size(4 * UNIT * (np.abs(sums) + np.abs(ridge * coefficients) + np.abs(self.noise)))
         lowest = math.sqrt(ridge.min())
-        of_rows = (28 + design.classes) * UNIT * len(self.rows.classes) * math.sqrt(design.outputs * len(design.widths))
+        of_row = (28 + design.classes + 2 * len(design.leaves)) * UNIT
+        of_rows = of_row * len(self.rows.classes) * math.sqrt(design.outputs * len(design.widths))
         return (found + added + of_rows / lowest + self.of_noise) * (1 + 2.0**-30)
 
     @property
@@ -122,7 +127,7 @@ class Loss:
         design, outputs = self.tuned.design, self.tuned.design.outputs
         cells = design.of_cells.shape[1]
         tables = np.zeros((outputs, outputs, cells, cells))
-        add_curvature(self.rows.cells, np.ascontiguousarray(design.of_cells.T @ coefficients), tables)
+        add_curvature(self.rows.cells, of_cells(design, coefficients), tables)
         whole = np.empty((outputs, design.columns, outputs, design.columns))
         for c in range(outputs):
             for e in range(c, outputs):
@@ -133,23 +138,27 @@ class Loss:
         return whole.reshape(design.columns * outputs, design.columns * outputs)
 
 
-def _largest_score(of_cells: Reals, first_cells: tuple[int, ...], coefficients: Reals) -> float:
+def of_cells(design: Design, coefficients: Reals) -> Reals:
+    """Return what each cell adds to the scores, shape (cells, outputs)."""
+    return np.ascontiguousarray(design.of_cells.T @ coefficients + design.offsets)
+
+
+def _largest_score(design: Design, coefficients: Reals) -> float:
     """Return a bound on the absolute score of any row, and on all sums on the way to it."""
-    of_each = np.abs(of_cells.T @ coefficients).max(axis=1)
-    return float(np.maximum.reduceat(of_each, first_cells).sum()) * (1 + 2.0**-40)
+    of_each = (np.abs(design.of_cells.T @ coefficients) + np.abs(design.offsets)).max(axis=1)
+    return float(np.maximum.reduceat(of_each, design.first_cells).sum()) * (1 + 2.0**-40)
 
 
 def lattice_of(loss: Loss, coefficients: Reals) -> float:
-    """Return a power of two that coefficients are rounded to: no score has more than 2**50 of them."""
-    design = loss.tuned.design
-    largest = _largest_score(design.of_cells, design.first_cells, coefficients)
+    """Return the power of two to round coefficients to, of which no score has more than 2**50."""
+    largest = _largest_score(loss.tuned.design, coefficients)
     return 2.0 ** (math.ceil(math.log2(max(largest, 2.0**-10))) - 50)
 
 
 def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
     """Round coefficients to their lattice."""
-    step = lattice_of(loss, coefficients)
-    return np.asarray(np.rint(coefficients / step) * step)
+    steps = lattice_of(loss, coefficients) * loss.tuned.design.grains[:, None]
+    return np.asarray(np.rint(coefficients / steps) * steps)
 
 
 def fitted_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
@@ -165,7 +174,7 @@ def fitted_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
 
 
 def minimised(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
-    """Return coefficients near the minimum, on a lattice: as near as floating point comes, or `gradient_error` asks.
+    """Return coefficients on a lattice near the minimum, as near as floating point allows or `gradient_error` asks.
 
     Newton's method, with steps halved until the gradient's size falls: that of a strongly convex loss falls to 0.
     """
@@ -179,7 +188,7 @@ def minimised(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
 
 
 def _newton(loss: Loss, coefficients: Reals, enough: float, inverse: Reals | None = None) -> Reals:
-    """Minimise until the bound is at most `enough`, or no step helps; `inverse` is of a Hessian to begin with."""
+    """Minimise until the bound is at most `enough` or no step helps. `inverse` is of a first Hessian."""
     gradient = loss.gradient(coefficients)
     size = loss.size(gradient)
     for _ in range(MOST_STEPS):

@@ -1,8 +1,10 @@
-"""`dp-additive`: an additive classifier, one function of each attribute, fitted at once.
+"""`dp-additive`, an additive classifier with one function of each attribute, fitted at once.
 
 Claim: pure epsilon under either neighbouring relation; no assumptions (see `perturbation`). What decides on bins and on
-the ridge are public facts, epsilon, and releases: the number of rows, unless it is public, and the counts of bins of
-equal width, where some must be merged (see `bins`). Budgets of all releases add up to epsilon.
+the ridge are public facts, epsilon, and releases: the number of rows, unless it is public, and the counts of bins,
+where some must be merged and the number of rows is large enough for counts to tell (see `bins`). That number chooses
+a branch of the plan: with counts or without, and with a tree or without where that is worth it (see `tree_part`).
+Budgets of all releases of a branch add up to epsilon.
 """
 
 from __future__ import annotations
@@ -16,30 +18,42 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, list_of_names, positive
+from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, list_of_names, one_of, positive
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.plan import Node, sequential, step
+from dpframework.plan import Node, either, sequential, step
 from dpframework.queries import Count, Marginals
 from dpframework.run import Example, Miner, PrivateTable
-from dpframework_trees.additive.bins import FEWEST_BINS, merged, merged_by_counts, most_bins, worth_counting
+from dpframework_trees.additive.bins import (
+    FEWEST_BINS,
+    counts_tell,
+    merged,
+    merged_by_counts,
+    most_bins,
+    share_of_counts,
+    too_fine,
+)
 from dpframework_trees.additive.design import Design, Tuned
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 from dpframework_trees.additive.queries import LogisticRows
-from dpframework_trees.additive.witnesses import SCHEMA, added, replaced
+from dpframework_trees.additive.tree_part import DEPTH, SHARE, WORTH, values_of
+from dpframework_trees.additive.witnesses import OF_TREE, OF_TREE_REPLACED, SCHEMA, added, replaced
+from dpframework_trees.dptree import DPTree
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import class_and_attributes
 
 STEP, BINS = "fit", "bins"
 COUNT_SHARE = Fraction(1, 50)
-SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 20)  # for each attribute, and for all
+TREE = "tree"
+INTERACTIONS = ("auto", "yes", "no")
+MANY = 2_000  # rows of an example whose bins are counted
 MORE = 1 << 10  # rows than that bound, which units of several rows may add
 
 
 @final
 @attrs.frozen
 class DPAdditive(Miner):
-    """An additive classifier: one function of each attribute, fitted jointly by objective perturbation.
+    """An additive classifier with one function of each attribute, fitted jointly by objective perturbation.
 
     Parameters
     ----------
@@ -49,6 +63,10 @@ class DPAdditive(Miner):
         The budget of the whole fit.
     attributes
         The attributes to use; by default all but the target.
+    interactions
+        Whether a small tree is released first, with 7 % of the budget, and has its part of the score: for what
+        attributes tell together. "no": each attribute adds to the score by itself. "yes": with two classes only.
+        "auto": with two classes and 2,500 or more rows times epsilon.
 
     Examples
     --------
@@ -61,35 +79,67 @@ class DPAdditive(Miner):
     target: str
     epsilon: Fraction = attrs.field(converter=positive)
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
+    interactions: str = attrs.field(default="no", validator=one_of(INTERACTIONS))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return two classes, several, and bins of equal width."""
+        """Return two classes, several, and counted bins, for a number of rows that makes them worth counting."""
         two, several = cls("grade", 2), cls("colour", 2)
-        even, less = SCHEMA.replace(Numeric("size", 0, 8, bins=5)), {"bins": np.array([-40, 0, 40, 0, 0])}
+        counted = attrs.evolve(SCHEMA.replace(Numeric("size", 0, 8, cuts=range(1, 8))), max_rows=MANY)
+        branch = Variant(counts=True).name
+        found = {"rows": MANY, f"{branch}/bins": np.array([-9, 0, 0, 0, 9, 0, 0, 0]) * MANY}
+        of_counts = [
+            attrs.evolve(witness, outputs={**found, f"{branch}/fit": witness.outputs["fit"]})
+            for witness in (added("grade"), replaced("grade", size=6))
+        ]
+        with_tree = [added("grade", **OF_TREE), replaced("grade", **OF_TREE_REPLACED)]
         return {
             "two": Example(SCHEMA, two, witnesses=[added("grade"), replaced("grade")]),
             "several": Example(SCHEMA, several, witnesses=[added("colour"), replaced("colour")]),
-            "equal width": Example(even, two, witnesses=[added("grade", **less), replaced("grade", size=4, **less)]),
+            "counted": Example(counted, two, witnesses=of_counts),
+            "tree": Example(SCHEMA, cls("grade", 2, interactions="yes"), witnesses=with_tree),
         }
 
     def plan(self, schema: Schema) -> Node:
         """Plan a count of the rows, unless it is public, counts of bins if they are merged by these, and the fit."""
-        fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon)
+        fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, self.interactions)
         if schema.rows is not None:
             return sequential(*fit.steps(self.epsilon))
         count = step("rows", Count(), DiscreteLaplace(self.epsilon * COUNT_SHARE))
         return sequential(count, *fit.steps(self.epsilon * (1 - COUNT_SHARE), uses=["rows"]))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: bins are made of those of the schema."""
+        """Return no attribute, since bins are made of the schema's bins."""
         return ()
 
     def mine(self, table: PrivateTable) -> AdditiveModel:
         """Count if that is planned, and fit."""
-        fit = AdditiveFit.of(table.schema, self.target, self.attributes, self.epsilon)
+        fit = AdditiveFit.of(table.schema, self.target, self.attributes, self.epsilon, self.interactions)
         rows = table.release("rows") if table.schema.rows is None else table.schema.rows
-        return fit.model(table, float(rows))
+        epsilon = self.epsilon if table.schema.rows is not None else self.epsilon * (1 - COUNT_SHARE)
+        return fit.model(table, float(rows), epsilon)
+
+
+@attrs.frozen
+class Variant:
+    """What is released before a fit: a branch of a plan.
+
+    Attributes
+    ----------
+    tree
+        Whether a tree is.
+    counts
+        Whether counts of bins are.
+    """
+
+    tree: bool = False
+    counts: bool = False
+
+    @property
+    def name(self) -> str:
+        """The branch's name."""
+        released = [what for own, what in ((self.tree, "tree"), (self.counts, "counts")) if own]
+        return f"with {' and '.join(released)}" if released else "fit alone"
 
 
 @attrs.frozen(eq=False)
@@ -106,15 +156,25 @@ class AdditiveFit:
         The other attributes.
     epsilon
         The budget that bins are for.
+    interactions
+        See `DPAdditive`.
     """
 
     schema: Schema
     target: Attribute
     given: list[Attribute]
     epsilon: Fraction
+    interactions: str
 
     @classmethod
-    def of(cls, schema: Schema, target: str, attributes: tuple[str, ...] | None, epsilon: Fraction) -> AdditiveFit:
+    def of(
+        cls,
+        schema: Schema,
+        target: str,
+        attributes: tuple[str, ...] | None,
+        epsilon: Fraction,
+        interactions: str = "no",
+    ) -> AdditiveFit:
         """Resolve a miner's parameters.
 
         Raises
@@ -126,57 +186,103 @@ class AdditiveFit:
         given = [schema[name] for name in names if schema[name].size > 1]
         if not given:
             raise InputError(f"no attribute tells rows apart for target '{target}'; one with two values is needed")
-        found = cls(schema, of_class, given, epsilon)
+        if interactions == "yes" and of_class.size > 2:
+            raise InputError(
+                f"target '{of_class.name}' has {of_class.size} classes, and a tree is part of a fit of two only; "
+                "set interactions = 'no', or choose dp-tree"
+            )
+        found = cls(schema, of_class, given, epsilon, interactions)
         found.design(math.inf if schema.row_bound is None else schema.row_bound, {})  # refuses too many columns
         return found
 
     @property
     def counted(self) -> tuple[Numeric, ...]:
-        """The attributes whose bins are counted: those of equal width, more than may be kept."""
+        """The attributes whose bins are counted, of equal width and more than may be kept."""
         most = FEWEST_BINS if self.schema.rows is None else self.most(self.schema.rows)
-        return tuple(a for a in self.given if isinstance(a, Numeric) and worth_counting(a, most))
+        return tuple(a for a in self.given if isinstance(a, Numeric) and too_fine(a, most))
+
+    def counts_bins(self, rows: float) -> bool:
+        """Return whether bins are counted, for a number of rows."""
+        if not any(too_fine(attribute, self.most(rows)) for attribute in self.counted):
+            return False
+        return counts_tell(len(self.counted), self.about(rows), float(self.epsilon))
+
+    def variant(self, rows: float) -> Variant:
+        """Return what is released before the fit, for about so many rows."""
+        worth = self.about(rows) * float(self.epsilon) >= WORTH
+        return Variant(
+            tree=self.interactions == "yes" or (self.interactions == "auto" and self.target.size == 2 and worth),
+            counts=self.counts_bins(rows),
+        )
+
+    @property
+    def variants(self) -> list[Variant]:
+        """All that the number of rows may choose: one, if that is public."""
+        if self.schema.rows is not None:
+            return [self.variant(self.schema.rows)]
+        trees = dict.fromkeys(self.variant(rows).tree for rows in (1, MOST_ROWS))
+        return [Variant(tree, counts) for tree in trees for counts in dict.fromkeys((False, bool(self.counted)))]
 
     def steps(self, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
-        """Plan the counts of bins, if any, and the fit."""
-        query, counted = LogisticRows(self.target, tuple(attribute.name for attribute in self.given)), self.counted
-        if not counted:
-            return [step(STEP, query, ObjectivePerturbation(epsilon), uses=uses)]
-        share = min(SHARE_OF_BINS * len(counted), MOST_FOR_BINS)
-        bins = step(BINS, Marginals(counted), DiscreteLaplace(epsilon * share))
-        rest = ObjectivePerturbation(epsilon * (1 - share))
-        return [bins, step(STEP, query, rest, uses=[*uses, BINS])]
+        """Plan what is released before the fit, and the fit.
 
-    def model(self, table: PrivateTable, rows: float) -> AdditiveModel:
-        """Fit, for about so many rows: a public or noisy number."""
-        design = self.design(rows, self._by_counts(table, rows))
-        coefficients = table.release(STEP, design=design)
+        `uses` names the steps whose releases the fit uses. They choose between branches, where there are several.
+        """
+        variants = self.variants
+        if len(variants) == 1:
+            return self._steps_of(variants[0], epsilon, uses)
+        return [either(*(sequential(*self._steps_of(own, epsilon), name=own.name) for own in variants))]
+
+    def _steps_of(self, variant: Variant, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
+        found: list[Node] = []
+        if variant.tree:
+            found.append(sequential(self._tree(epsilon * SHARE).plan(self.schema), name=TREE))
+            epsilon, uses = epsilon * (1 - SHARE), [*uses, TREE]
+        if variant.counts:
+            share = share_of_counts(len(self.counted))
+            found.append(step(BINS, Marginals(self.counted), DiscreteLaplace(epsilon * share)))
+            epsilon, uses = epsilon * (1 - share), [*uses, BINS]
+        query = LogisticRows(self.target, tuple(attribute.name for attribute in self.given))
+        return [*found, step(STEP, query, ObjectivePerturbation(epsilon), uses=uses)]
+
+    def _tree(self, epsilon: Fraction) -> DPTree:
+        names = tuple(attribute.name for attribute in self.given)
+        return DPTree(self.target.name, epsilon, max_depth=DEPTH, attributes=names, pruning=False)
+
+    def model(self, table: PrivateTable, rows: float, epsilon: Fraction) -> AdditiveModel:
+        """Fit, for about so many rows: a public or noisy number. `epsilon` is that of `steps`."""
+        variant = self.variant(rows)
+        if len(self.variants) > 1:
+            table = table.scope(variant.name)
+        tree = self._tree(epsilon * SHARE).mine(table.scope(TREE)).tree if variant.tree else None
+        leaves = () if tree is None else tuple(values_of(tree.leaf_probabilities).tolist())
+        design = self.design(rows, self._by_counts(table, rows) if variant.counts else {}, leaves)
+        coefficients = table.release(STEP, design=design, **({} if tree is None else {"tree": tree}))
         tuned = Tuned(design, 1 / table.calibration(STEP).scale)
-        return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given)
+        return AdditiveModel.of_fit(tuned, coefficients, self.target, self.given, tree)
 
     def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
-        """Release the counts of bins, if that is planned, and merge by them what has more than may be kept."""
+        """Release the counts of bins if that is planned, and merge bins by them where there are too many."""
         counted, most = self.counted, self.most(rows)
-        if not counted:
-            return {}
         released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
         ends = itertools.accumulate(attribute.size for attribute in counted)
         return {
             a.name: merged_by_counts(a, most, released[end - a.size : end].astype(float), variance, rows)
             for a, end in zip(counted, ends, strict=True)
-            if worth_counting(a, most)
+            if too_fine(a, most)
         }
 
     def about(self, rows: float) -> float:
-        """Return a number of rows, within what is possible."""
+        """Return a number of rows within the possible range."""
         bound = self.schema.row_bound
         return min(max(rows, 1.0), float(MOST_ROWS if bound is None else max(bound, 1)))
 
     def most(self, rows: float) -> int:
-        """Return how many bins an attribute keeps, for about so many rows."""
+        """Return how many bins an attribute keeps, for a number of rows."""
         return most_bins(self.about(rows) * float(self.epsilon))
 
-    def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]]) -> Design:
-        """Return the columns for about so many rows, some of them with bins that are merged by counts."""
+    def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
+        """Return the columns for a number of rows, some with bins merged by counts."""
         bound, most = self.schema.row_bound, self.most(rows)
         bins = [by_counts.get(attribute.name) or merged(attribute, most) for attribute in self.given]
-        return Design(bins, self.target.size, self.about(rows), MOST_ROWS if bound is None else bound + MORE)
+        return Design(bins, self.target.size, self.about(rows), MOST_ROWS if bound is None else bound + MORE, leaves)

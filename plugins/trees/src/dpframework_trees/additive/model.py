@@ -1,4 +1,4 @@
-"""An additive model made of releases: what each attribute adds to a row's score, and the bands that noise leaves it."""
+"""An additive model made of releases, with each attribute's part of a score and its bands of noise."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, Numeric, Schema, attribute_from_dict
-from dpframework.results import Drawn, axes_or_new
-from dpframework.tables import Block, InMemory, Table, table_from_frame
+from dpframework.results import Drawn, axes_or_new, without_math
+from dpframework.tables import Block, NewRows
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, Tuned, probabilities
 from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
 from dpframework_trees.additive.stretch import stretch_of
+from dpframework_trees.additive.tree_part import NAME, TreePart
+from dpframework_trees.tree import DecisionTree
 
 SHOWN = 6  # attributes in a drawing of all
 DIGITS = 6
@@ -28,7 +30,7 @@ LEGEND = (
 @final
 @attrs.frozen(eq=False)
 class Term:
-    """What one attribute adds to the score.
+    """One attribute's part of the score.
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class Term:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Each cell in words: a value, a range of several bins, or the values that share it."""
+        """Each cell in words, as a value, a range of bins, or the values that share it."""
         of_cells = []
         for cell in range(len(self.values)):
             codes = [code for code, own in enumerate(self.bins) if own == cell]
@@ -76,7 +78,7 @@ class Term:
 @final
 @attrs.frozen(eq=False, repr=False)
 class AdditiveModel(Drawn):
-    """A classifier whose score is a sum: one function of each attribute, and an intercept.
+    """A classifier whose score is the sum of one function of each attribute, an intercept, and perhaps a tree's part.
 
     It is made of releases: to predict with it, draw it or keep it costs no privacy.
 
@@ -88,6 +90,8 @@ class AdditiveModel(Drawn):
         What every row's score has, shape (outputs,): the log-odds of the second of two classes, or one score a class.
     terms
         The functions, in the schema's order.
+    tree_part
+        A tree's part of the score, for what attributes tell together; None without interactions.
     """
 
     called: ClassVar[str] = "an additive model"
@@ -96,10 +100,18 @@ class AdditiveModel(Drawn):
     target: Attribute
     intercept: Reals
     terms: tuple[Term, ...]
+    tree_part: TreePart | None = None
 
     @classmethod
-    def of_fit(cls, tuned: Tuned, coefficients: Reals, target: Attribute, given: list[Attribute]) -> AdditiveModel:
-        """Make a model of released coefficients: they are stretched (see `stretch`), and the functions centred."""
+    def of_fit(
+        cls,
+        tuned: Tuned,
+        coefficients: Reals,
+        target: Attribute,
+        given: list[Attribute],
+        tree: DecisionTree | None = None,
+    ) -> AdditiveModel:
+        """Make a model of released coefficients, stretched (see `stretch`), with centred functions."""
         design, stretch = tuned.design, stretch_of(tuned, coefficients)
         values = stretch * (design.of_cells.T @ coefficients)
         expected, most = (
@@ -111,7 +123,12 @@ class AdditiveModel(Drawn):
             centre = values[part][: design.sizes[j] - attribute.missing].mean(axis=0)
             intercept += centre
             terms.append(Term(attribute, design.bins[j], values[part] - centre, expected[part], most[part]))
-        return cls(target, intercept, tuple(terms))
+        of_tree = None
+        if tree is not None:
+            leaves = slice(design.first_cells[len(given)], -1)
+            weight = stretch * float(coefficients[design.starts[len(given)], 0])
+            of_tree = TreePart(tree, weight, float(expected[leaves].max()), float(most[leaves].max()))
+        return cls(target, intercept, tuple(terms), of_tree)
 
     @property
     def schema(self) -> Schema:
@@ -119,33 +136,42 @@ class AdditiveModel(Drawn):
         return Schema([term.attribute for term in self.terms])
 
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
-        """Return what each attribute adds to each row's score, shape (rows, attributes, outputs).
+        """Return each attribute's part of each row's score, shape (rows, attributes, outputs).
+
+        An unknown cell (see `NewRows`) adds 0: the mean of what the attribute's values add. The order is that of
+        `parts`, so a model with a tree has one place more.
 
         Parameters
         ----------
         rows
             A table of any schema with the model's attributes, or a dataframe with their columns.
         out_of_domain
-            What to do with values of a dataframe outside the schema (see `table_from_frame`).
+            What to do with values of a dataframe outside the schema (see `NewRows.read`).
 
         Raises
         ------
         InputError
             If an attribute is missing, or has values outside its domain.
         """
-        table = rows if isinstance(rows, Table) else table_from_frame(rows, self.schema, out_of_domain=out_of_domain)
-        for term in self.terms:
-            if table.schema[term.attribute.name] != term.attribute:
-                raise InputError(f"attribute '{term.attribute.name}' is not the one of the model; use its schema")
-        (block,) = InMemory().load(table)
-        return self._contributions(block)
+        given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
+        return self._contributions(given)
 
-    def _contributions(self, block: Block) -> Reals:
-        found = [term.values[np.array(term.bins)[block.codes(term.attribute.name)]] for term in self.terms]
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the places of `contributions`: attributes, then "the tree's part" if the model has a tree."""
+        return (*(term.attribute.name for term in self.terms), *(() if self.tree_part is None else (NAME,)))
+
+    def _contributions(self, given: NewRows) -> Reals:
+        found = [term.values[np.array(term.bins)[given.block.codes(term.attribute.name)]] for term in self.terms]
+        for values, term in zip(found, self.terms, strict=True):
+            if term.attribute.name in given.unknown:
+                values[given.unknown[term.attribute.name]] = 0
+        if self.tree_part is not None:
+            found.append(self.tree_part.added(given)[:, None])
         return np.stack(found, axis=1)
 
     def scores(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
-        """Return each row's score, shape (rows, outputs): the intercept, and the sum of `contributions`."""
+        """Return each row's score, shape (rows, outputs), the intercept plus the sum of `contributions`."""
         return np.asarray(self.intercept + self.contributions(rows, out_of_domain=out_of_domain).sum(axis=1))
 
     def predict_proba(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
@@ -154,33 +180,45 @@ class AdditiveModel(Drawn):
 
     def predict(self, rows: Any, *, out_of_domain: str = "error") -> NDArray[np.str_]:
         """Return the most probable class of each row, as text."""
-        labels = np.array(self.target.labels)
+        labels = np.array(self.target.cells)
         return np.asarray(labels[self.predict_proba(rows, out_of_domain=out_of_domain).argmax(axis=1)])
 
     def codes(self, block: Block) -> NDArray[np.int64]:
         """Return the code of the most probable class of each row of a block, shape (rows,)."""
-        scores = self.intercept + self._contributions(block).sum(axis=1)
+        scores = self.intercept + self._contributions(NewRows(block, {})).sum(axis=1)
         return np.asarray(probabilities(scores).argmax(axis=1))
 
     def term(self, name: str) -> Term:
-        """Return the function of an attribute."""
-        found = {term.attribute.name: term for term in self.terms}
+        """Return the function of an attribute, or that of the leaves of the tree ("the tree's part")."""
+        found = {term.attribute.name: term for term in self._all_terms}
         if name not in found:
             raise InputError(f"attribute '{name}' is not in the model; it has {', '.join(found)}")
         return found[name]
 
     def importances(self) -> dict[str, float]:
-        """Return the largest difference that each attribute can make to an output."""
-        return {term.attribute.name: term.importance for term in self.terms}
+        """Return the largest difference that each attribute can make to an output, with its share of the tree's."""
+        of_tree = {} if self.tree_part is None else self.tree_part.importances()
+        return {t.attribute.name: t.importance + of_tree.get(t.attribute.name, 0.0) for t in self.terms}
+
+    @property
+    def _all_terms(self) -> tuple[Term, ...]:
+        """The functions, and that of the tree's leaves if there is one."""
+        if self.tree_part is None:
+            return self.terms
+        steps, tree = self.tree_part.of_leaves, self.tree_part
+        sizes = np.abs(steps) / max(np.abs(steps).max(), 1)
+        values = np.asarray(steps[:, None] * tree.per_step, dtype=np.float64)
+        bands = (sizes * tree.deviation, sizes * tree.most_deviation)
+        return (*self.terms, Term(tree.attribute, tuple(range(len(steps))), values, *bands))
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What each output is the score of: the second of two classes, or each class."""
+        """The class that each output scores, the second of two classes or each class."""
         return self.target.labels[1:] if len(self.intercept) == 1 else self.target.labels
 
     def draw(self, axes: Any) -> None:
         """Draw the functions of the attributes that matter most, each with the band that noise leaves it."""
-        terms = sorted(self.terms, key=lambda term: term.importance, reverse=True)
+        terms = sorted(self._all_terms, key=lambda term: term.importance, reverse=True)
         draw_terms(terms[:SHOWN], self.outputs, self.target.name, axes)
 
     def plot_term(self, name: str, ax: Any | None = None) -> Any:
@@ -189,12 +227,12 @@ class AdditiveModel(Drawn):
         draw_term(self.term(name), self.outputs, axes)
         axes.set_ylabel(f"added to the log-odds of {self.target.name}")
         axes.legend()
-        return axes
+        return without_math(axes)
 
     def __str__(self) -> str:
         """Write each function as a line a cell, the attributes that matter most first."""
         lines = [f"score of {self.target.name} ({', '.join(self.outputs)}): {_numbers(self.intercept)}"]
-        for term in sorted(self.terms, key=lambda term: term.importance, reverse=True):
+        for term in sorted(self._all_terms, key=lambda term: term.importance, reverse=True):
             lines.append(f"{term.attribute.name}")
             for label, values, *two in zip(
                 term.labels, term.values, term.deviations, term.most_deviations, strict=True
@@ -215,7 +253,8 @@ class AdditiveModel(Drawn):
             }
             for term in self.terms
         ]
-        return {"target": self.target.to_dict(), "intercept": _rounded(self.intercept), "terms": terms}
+        kept = {"target": self.target.to_dict(), "intercept": _rounded(self.intercept), "terms": terms}
+        return kept if self.tree_part is None else {**kept, "tree": self.tree_part.to_dict()}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> AdditiveModel:
@@ -230,7 +269,8 @@ class AdditiveModel(Drawn):
             )
             for k, of_one in enumerate(form["terms"])
         )
-        return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms)
+        tree = TreePart.from_dict(form["tree"]) if "tree" in form else None
+        return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms, tree)
 
 
 def _numbers(values: Reals) -> str:

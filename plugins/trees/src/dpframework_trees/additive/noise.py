@@ -92,7 +92,7 @@ def ball_point(coordinates: int, radius: int, randomness: Randomness) -> NDArray
 
 
 def _subset(largest: int, size: int, randomness: Randomness) -> set[int]:
-    """Draw a set of so many numbers from 1 to the largest, uniformly (Floyd's algorithm)."""
+    """Draw a uniform set of `number` numbers from 1 to the largest (Floyd's algorithm)."""
     chosen: set[int] = set()
     if size:
         bounds = np.arange(largest - size + 1, largest + 1, dtype=np.int64)
@@ -102,7 +102,7 @@ def _subset(largest: int, size: int, randomness: Randomness) -> set[int]:
 
 
 def group_noise(blocks: Sequence[int], scale: float, randomness: Randomness) -> NDArray[np.int64]:
-    """Draw noise for a group: z with probability proportional to exp(-G(z) / scale), the blocks one after another."""
+    """Draw noise z for a group with probability proportional to exp(-G(z) / scale), block by block."""
     radius = draw_radius(blocks, scale, randomness)
     if set(blocks) == {1}:
         return randomness.integers(2 * radius + 1, len(blocks)) - radius

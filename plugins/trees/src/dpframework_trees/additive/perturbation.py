@@ -1,4 +1,4 @@
-"""Objective perturbation: the minimiser of a convex loss with a random linear term, at a pure epsilon.
+"""Objective perturbation, the minimiser of a convex loss with a random linear term, at a pure epsilon.
 
 Source: Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012; for minimisers that are not exact
 Iyengar and others 2019; noise shaped by what a row can change Hardt and Talwar 2010 (K-norm). The ridge that makes
@@ -28,6 +28,19 @@ The Hessian gains (diag(p) - p p') x x'. Let q be the largest x' R**-1 x of any 
 - K > 2 classes: log det grows by at most the trace, q (1 - sum of p**2) <= q (2 r - r**2 K / (K - 1)). With r e that
   is concave in r, with the derivative e - 2 q / (K - 1) at 1: if q <= e (K - 1) / 2 then at most e + q (K - 2) / (K -
   1).
+
+**A released tree.** Let z be an earlier release, such as a tree, x and an offset o functions of z and of the row alone,
+and the score w'x + o. For a fixed z all of the above holds, since it uses no more of the offset than that p is a
+probability and no more of x than these two facts: in each block x has an l1 norm of at most 1, and q is the largest
+x' R**-1 x. A column in [-1, 1], such as a leaf's value, is a block of its own. Its part of the gradient is r times at
+most 1, and it adds at most 1 / R_j to q, like a two-valued attribute. The offset may be of any size: it costs nothing.
+Both tables have the same z, and z and the fit compose one after the other (McSherry 2009, Theorem 3).
+
+With K > 2 classes let the column be g_1, ..., g_K in [-1, 1], one value a class, with one coefficient for all. Its part
+of the gradient is the sum over c != y of p_c (g_c - g_y), at most 2 r: a block of one coordinate, c = 2. Its curvature
+is the variance of g by p, the sum over pairs of p_c p_d (g_c - g_d)**2 <= 2 (1 - sum of p**2). log det grows by at most
+the trace of R**-1 times the row's Hessian, so at most q (1 - sum of p**2) with q the largest x' R**-1 x of the other
+columns plus 2 / R_g, and the rest is unchanged. `Design` has a tree for two classes only.
 
 **Replacing a row.** The noise's part is at most r1 e + r2 e for what leaves and what comes, and the determinant's
 ratio at most what the row that comes adds: so at most twice the above.
@@ -70,6 +83,7 @@ from dpframework_trees.additive.noise import group_noise
 CELL = 2.0**-30
 LARGEST_NOISE = 2.0**53  # steps of its lattice, on average: 512 times as much still fits into 64 bits
 FITS = "logistic-rows"
+ROWS_OF_ATTRIBUTE = 50  # over epsilon: with fewer rows for each attribute, a constant's log-loss may be less
 
 
 @final
@@ -85,13 +99,13 @@ class ObjectivePerturbation(PureMechanism):
     needs_length: ClassVar[bool] = False
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Ask for the rows of a fit: the claim rests on how they are fitted."""
+        """Refuse answers that are not the rows of a fit, since the claim rests on how they are fitted."""
         if facts.name != FITS:
             return "fits a model of its own to rows, and the query does not answer with these; use LogisticRows"
         return super().misfit(facts)
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return 1: what is rounded is no answer (see the module)."""
+        """Return 1, since the rounding is not of an answer (see the module)."""
         return Fraction(1)
 
     def change(self, facts: QueryFacts) -> ByRelation:
@@ -101,7 +115,7 @@ class ObjectivePerturbation(PureMechanism):
         return declared.change
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Reals:
-        """Fit with noise, and round with noise; shape (columns, outputs)."""
+        """Fit with noise and round with noise, shape (columns, outputs)."""
         rows = _rows(answer, calibration)
         tuned = tuned_for(rows.design, calibration)
         steps = fitted_steps(rows, tuned, drawn_noise(tuned, randomness))
@@ -109,7 +123,7 @@ class ObjectivePerturbation(PureMechanism):
         return np.asarray((steps + noise) * tuned.release_step)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of a cell of `CELL` a coordinate: by the density of the exact minimiser.
+        """Return the log-probability of a cell of `CELL` a coordinate, by the exact minimiser's density.
 
         The release differs by noise on a scale of `Tuned.distance` / epsilon, over which the density hardly changes.
         """
@@ -124,9 +138,16 @@ class ObjectivePerturbation(PureMechanism):
         return float(of_noise + determinant + cell) if sign > 0 else -math.inf
 
     def preview(self, calibration: Calibration) -> Preview:
-        """State the noise's norm for each coordinate: what it does to a coefficient depends on the rows."""
-        scale = float(calibration.scale)
-        text = f"a fit with noise of {scale:.3g} rows a coefficient in its gradient's norm"
+        """State the noise's norm for each coordinate, and about how many rows a fit needs to be better than none.
+
+        What noise does to a coefficient depends on the rows.
+        """
+        scale, attributes = float(calibration.scale), len(calibration.facts.attributes) - 1
+        fewest = math.ceil(ROWS_OF_ATTRIBUTE * scale * attributes)
+        text = (
+            f"a fit with noise of {scale:.3g} rows a coefficient in its gradient's norm; with fewer than about "
+            f"{fewest:,} rows a constant may predict as well, so prefer dp-classifier, which chooses a tree for them"
+        )
         return Preview(scale, scale * math.log(20), text)
 
 
@@ -139,7 +160,7 @@ def _rows(answer: Any, calibration: Calibration) -> Rows:
 
 
 def tuned_for(design: Design, calibration: Calibration) -> Tuned:
-    """Return noise and ridge for what a calibration leaves a row that is added or removed."""
+    """Return the noise and ridge for a calibration's loss under add-or-remove-one."""
     return _tuned(design, 1 / calibration.scale)
 
 
@@ -167,7 +188,7 @@ def drawn_noise(tuned: Tuned, randomness: Randomness) -> Reals:
 
 
 def noise_log_density(tuned: Tuned, noise: Reals) -> float:
-    """Return the log-density of the linear term, in real numbers: exp(-norm), over its integral."""
+    """Return the log-density of the linear term in real numbers, exp(-norm) over its integral."""
     design, found = tuned.design, []
     for g, group in enumerate(design.groups):
         unit, blocks = tuned.scales[g] * float(tuned.step), design.blocks(g)

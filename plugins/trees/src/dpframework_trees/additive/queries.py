@@ -24,9 +24,10 @@ FAR = 12.0
 @final
 @attrs.frozen
 class LogisticRows(Query):
-    """The rows of a logistic fit; what they change is a gradient, measured by the noise's norm.
+    """The rows of a logistic fit, whose change is a gradient measured by the noise's norm.
 
-    The design is given at run time: it follows from releases and public facts.
+    The design is given at run time, and with it the tree that it has leaves of: they follow from releases and public
+    facts.
 
     Attributes
     ----------
@@ -63,16 +64,18 @@ class LogisticRows(Query):
         The norm is a weighted sum over groups, with weights that add up to 1, of the largest block's: at most 1. A
         number of `coordinates` is a linear function of norm 1 of the gradient, so a row moves it by at most 1.
         """
-        source = "a row has one cell of each attribute, and probabilities that miss its class by at most 1"
+        source = "a row has one cell of each attribute, of entries in [-1, 1], and probabilities that miss by at most 1"
         return (Sensitivity(Norm.LINF, 1, source=source),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.uint16]:
         """Return the cells of a block's rows, and in the last column their classes."""
         design: Design = inputs["design"]
-        found = np.empty((block.rows, len(self.given) + 2), dtype=np.uint16)
+        found = np.empty((block.rows, len(design.sizes) + 2), dtype=np.uint16)
         for j, name in enumerate(self.given):
             of_codes = np.array(design.bins[j], dtype=np.uint16) + np.uint16(design.first_cells[j])
             found[:, j] = of_codes[block.codes(name)]
+        if design.leaves:
+            found[:, -3] = inputs["tree"].leaf_codes(block) + design.first_cells[len(self.given)]
         found[:, -2] = design.first_cells[-1]
         found[:, -1] = block.codes(self.target.name)
         return found

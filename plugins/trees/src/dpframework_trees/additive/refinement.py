@@ -1,4 +1,4 @@
-"""The minimiser again, in as many digits as it takes: for fits that floating point does not bring near enough.
+"""The minimiser in as many digits as needed, for fits that floating point does not bring near enough.
 
 A fit that is refused tells of its rows, and no epsilon covers that. So there is none: where floats end too far from
 the minimum, which few fits do, this goes on from there. How long it takes may depend on the rows; what it returns is as
@@ -27,7 +27,7 @@ Numbers = NDArray[Any]  # of mpmath's
 
 
 class _Exact:
-    """A loss in numbers of mpmath, of the precision that is at work; each distinct row is looked at once."""
+    """A loss in mpmath's numbers at the current precision, with each distinct row evaluated once."""
 
     def __init__(self, loss: Loss) -> None:
         import mpmath
@@ -37,7 +37,8 @@ class _Exact:
         self.cells, self.classes = distinct[:, :-1].astype(np.intp), distinct[:, -1].astype(np.intp)
         self.counts = [int(n) for n in counts]
         self.column = np.abs(design.of_cells).argmax(axis=0)  # a cell has something in one column
-        self.sign = [int(design.of_cells[column, cell]) for cell, column in enumerate(self.column)]
+        self.share = [mpmath.mpf(float(design.of_cells[column, cell])) for cell, column in enumerate(self.column)]
+        self.offsets = _of_floats(design.offsets)
         self.ridge = np.array([mpmath.mpf(float(r)) for r in loss.tuned.ridge], dtype=object)[:, None]
         self.noise = _of_floats(loss.noise)
         # A row's Hessian is at most the squared length of its columns, times 1/2.
@@ -47,7 +48,8 @@ class _Exact:
         """Return the gradient, and the largest number on the way to it."""
         import mpmath
 
-        theta = np.array([sign * coefficients[c] for sign, c in zip(self.sign, self.column, strict=True)], dtype=object)
+        theta = np.array([own * coefficients[c] for own, c in zip(self.share, self.column, strict=True)], dtype=object)
+        theta = theta + self.offsets
         sums = np.full(theta.shape, mpmath.mpf(0), dtype=object)
         one = theta.shape[1] == 1
         for cells, own, times in zip(self.cells, self.classes, self.counts, strict=True):
@@ -60,8 +62,8 @@ class _Exact:
             residual = [p[1] - (own == 1)] if one else [p[c] - (c == own) for c in range(len(p))]
             sums[cells] += np.array([times * r for r in residual], dtype=object)
         of_rows = np.full(coefficients.shape, mpmath.mpf(0), dtype=object)
-        for cell, (sign, column) in enumerate(zip(self.sign, self.column, strict=True)):
-            of_rows[column] = of_rows[column] + sign * sums[cell]
+        for cell, (own, column) in enumerate(zip(self.share, self.column, strict=True)):
+            of_rows[column] = of_rows[column] + own * sums[cell]
         ridged = self.ridge * coefficients
         largest = max(abs(number) for number in (*ridged.ravel(), *self.noise.ravel()))
         return of_rows + ridged + self.noise, largest + sum(self.counts)
@@ -105,7 +107,7 @@ def refined(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) 
 def _descended(
     exact: _Exact, at: Numbers, enough: float, inverse: NDArray[np.float64] | None, bits: int
 ) -> tuple[bool, Numbers]:
-    """Step until the gradient is small enough: whether it is, and where; or until more digits are needed."""
+    """Step until the gradient is small enough, or return where more digits are needed."""
     import mpmath
 
     gradient, largest = exact.gradient(at)
@@ -133,7 +135,7 @@ def _descended(
 
 
 def inverse_of(hessian: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the inverse as floats have it; None if they do not."""
+    """Return the inverse in floats, or None if floats have none."""
     try:
         found = np.linalg.inv(hessian)
     except np.linalg.LinAlgError:

@@ -43,7 +43,7 @@ MOST = 3.0  # no score is stretched by more
 
 @attrs.frozen
 class Evidence:
-    """What is known of the derivative of the log-likelihood by a factor of all scores (see the module).
+    """Estimates of the log-likelihood's derivatives by a factor of all scores (see the module).
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Evidence:
 
 
 def stretch_of(tuned: Tuned, coefficients: Reals) -> float:
-    """Return the factor for all scores of released coefficients, shape (columns, outputs): at least 1."""
+    """Return the factor for all scores of released coefficients, shape (columns, outputs), at least 1."""
     centred = coefficients - coefficients.mean(axis=1, keepdims=True) if coefficients.shape[1] > 1 else coefficients
     evidence = evidence_of(tuned, centred)
     information = tuned.design.rows * _variance(_scores(tuned.design, centred))
@@ -69,7 +69,7 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> float:
 
 
 def evidence_of(tuned: Tuned, centred: Reals) -> Evidence:
-    """Return what released coefficients tell; of several outputs, the mean over them moves no score and is left out."""
+    """Return the evidence of released coefficients. Their mean over several outputs moves no score and is left out."""
     design, variances, ridge = tuned.design, tuned.deviations**2, tuned.ridge
     free = max(design.outputs - 1, 1)
     taken = []

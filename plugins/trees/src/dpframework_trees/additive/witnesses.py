@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,17 +27,26 @@ SCHEMA = Schema(
     max_rows=40,
 )
 RED = {"colour": "red", "size": 1, "ripe": "true", "grade": "bad"}
+#: Releases of a tree of colour = red alone: its first leaf, of the red row, is all of its class, the other is not.
+OF_TREE: dict[str, Any] = {
+    "tree/tree": np.zeros(7, dtype=np.int64),
+    "tree/leaves": np.array([[0, 10**6], *[[0, 0]] * 6, [10**6, 0]]),
+}
+# A replaced row loses .94 of the claim where each leaf speaks for the other class, .88 with the leaves above.
+OF_TREE_REPLACED: dict[str, Any] = {**OF_TREE, "tree/leaves": OF_TREE["tree/leaves"][::-1]}
 CODES = {"grade": ((0, 0, 1), (2, 2, 0)), "colour": ((0, 1, 1), (2, 0, 0))}  # of both rows, but for the class
 
 
 def columns_of(design: Design, codes: Sequence[int]) -> Reals:
-    """Return what a row has in each column, shape (columns,)."""
+    """Return a row's entry in each column, shape (columns,), by the leaves of `OF_TREE` if there is a tree."""
     cells = [first + of_one[code] for first, of_one, code in zip(design.first_cells, design.bins, codes, strict=False)]
+    if design.leaves:
+        cells.append(design.first_cells[len(design.bins)] + int(codes[0] != 0))
     return np.asarray(design.of_cells[:, [*cells, design.first_cells[-1]]].sum(axis=1))
 
 
 def added(target: str, **released: object) -> Witness:
-    """Return the red row against none, and coefficients at which its class is impossible; and what else is released."""
+    """Return a witness for the red row against none, with coefficients that make its class nearly impossible."""
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
         return -FAR * np.outer(columns_of(answer.design, CODES[target][0]), _towards(answer.design))
@@ -70,5 +80,5 @@ def replaced(target: str, size: int = 7, **released: object) -> Witness:
 
 
 def _towards(design: Design) -> Reals:
-    """Return the outputs that make the rows' class likelier: bad of two grades, red of three colours, less blue."""
+    """Return outputs that make the rows' class likelier, bad of two grades, red of three colours, less blue."""
     return np.array([1.0]) if design.outputs == 1 else np.array([1.0, 0.0, -1.0])

@@ -1,4 +1,4 @@
-"""Numba kernels of the trees plugin: scores of splits, samplers of whole trees, unions of leaves.
+"""Numba kernels for scores of splits, samplers of whole trees, and unions of leaves.
 
 Symbols: counts[v, c] is the number of rows with code v (codes of all attributes in one line, one attribute after the
 other) and class c; f is the criterion of one child or leaf, and the score of a split or tree is the sum of f over them.
@@ -16,8 +16,8 @@ kernel of another file changed which this one calls: after such a change, delete
 
 from dpframework_trees.kernels.bits import common, count_common
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
-from dpframework_trees.kernels.routing import route
-from dpframework_trees.kernels.scoring import child_score, pair_score, split_scores, threshold_scores
+from dpframework_trees.kernels.routes import route
+from dpframework_trees.kernels.scores import child_score, pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.unions import Unions, grow_unions
 from dpframework_trees.kernels.walks import (
     PairTarget,

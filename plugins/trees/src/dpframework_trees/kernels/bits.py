@@ -1,4 +1,4 @@
-"""How many rows sets of rows share: sets are bits."""
+"""Count the rows that sets of rows share, with sets as bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def common(one: Bits, other: Bits) -> int:
 
 @njit(nogil=True, cache=True)
 def count_common(bits: Bits, others: Bits, counts: Integers) -> None:
-    """Fill in counts[t, u]: rows of both set t of one kind and set u of another."""
+    """Fill in counts[t, u], the rows of both set t of one kind and set u of another."""
     for t in range(len(bits)):
         for u in range(len(others)):
             counts[t, u] = common(bits[t], others[u])

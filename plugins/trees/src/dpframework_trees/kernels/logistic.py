@@ -1,4 +1,4 @@
-"""Sums over rows of a logistic fit: what its gradient and its Hessian are made of.
+"""Sums over the rows of a logistic fit, for its gradient and its Hessian.
 
 cells[i, j] is the cell of row i in attribute j, all attributes' cells in one line; the last attribute is the intercept,
 whose one cell every row is in. theta[v, c] is what cell v adds to the score of class c; with two classes there is one
@@ -24,7 +24,7 @@ AT_ONCE = 512  # rows, whose residuals of at most 2**52 add up to no more than 2
 
 @njit(nogil=True, cache=True)
 def _probabilities(cells: Any, i: int, theta: Any, out: Any) -> None:
-    """Fill in the probability of each class of a row; with one column, of the second class and of the first."""
+    """Fill in the probability of each class of a row. A single column gives the second class and the first."""
     columns = theta.shape[1]
     for c in range(columns):
         out[c] = 0.0
@@ -76,7 +76,7 @@ def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low:
 
 @njit(nogil=True, cache=True)
 def add_curvature(cells: Cells, theta: Reals, hessian: Any) -> None:
-    """Add the rows' second derivatives, shape (columns, columns, cells, cells): for c <= e, and j <= l of a row."""
+    """Add the rows' second derivatives, shape (columns, columns, cells, cells), for c <= e and j <= l of a row."""
     columns = theta.shape[1]
     p = np.empty(columns + 1)
     for i in range(len(cells)):

@@ -15,7 +15,7 @@ BOTH = 2  # the place in `rows` of what both unions hold
 
 
 class Unions(NamedTuple):
-    """A union of leaves of either tree (side 0 and 1), with the sums that say what another leaf adds.
+    """A union of leaves of either tree (side 0 and 1), with the sums that another leaf would add.
 
     The left tree's leaves come first, then the right one's.
 
@@ -51,7 +51,7 @@ class Unions(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[np.bool_]) -> int:
-    """Fill in a union of leaves of the left and one of the right tree, side by side, for each start; all are empty.
+    """Fill in a union of leaves of the left tree and one of the right for each start, from empty ones.
 
     A start is a leaf or all but one on either side; leaves, or all but one, are joined to either side, `most_added`
     times a side at most, while the cautious Jaccard index grows. Returns how many pairs of unions were looked at.

@@ -11,8 +11,8 @@ from numba import njit
 from dpframework.tables import popcount
 from dpframework_trees.kernels.arrays import Bits, Integers, Kinds
 from dpframework_trees.kernels.bits import common
-from dpframework_trees.kernels.routing import route
-from dpframework_trees.kernels.scoring import child_score, pair_score
+from dpframework_trees.kernels.routes import route
+from dpframework_trees.kernels.scores import child_score, pair_score
 
 UNDECIDED = -1
 CLOSE = 2.0**-40  # a share that two numbers must differ by, to be told apart in floating point
@@ -49,7 +49,7 @@ class WalkedTree(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """One of two trees that a walk changes: `bits` and `tests` as above, `members` of leaves too."""
+    """One of two trees that a walk changes, with `bits` and `tests` as above and `members` of leaves too."""
 
     bits: Bits
     tests: Integers
@@ -86,7 +86,7 @@ class WalkedPair(NamedTuple):
 
 
 class TreeTarget(NamedTuple):
-    """What a walk over trees converges to: probabilities proportional to exp(score / scale), in lattice steps.
+    """The limit of a walk over trees, with probabilities proportional to exp(score / scale), in lattice steps.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ def _accepts(change: int, scale: float, word: int, decided: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
-    """Fill in counts[leaf, class] of the leaves below a node; return the first of them, and the one after the last.
+    """Fill in counts[leaf, class] of the leaves below a node, and return the range of these leaves.
 
     Rows are taken some words at a time, for all levels: so much stays in the processor's cache. Sets are kept for nodes
     with tests only: of a leaf, it is enough to count.
@@ -206,7 +206,7 @@ def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def walk_trees(tree: WalkedTree, target: TreeTarget, steps: Steps, begin: int) -> tuple[int, Any]:
-    """Walk over trees by Metropolis and Hastings: step i gives node nodes[i] the test proposals[i], or does not.
+    """Walk over trees by Metropolis and Hastings, where step i proposes test proposals[i] for node nodes[i].
 
     A proposal is as likely as its reverse, so it is accepted with probability min(1, exp((new - old) / scale)) of the
     scores, in lattice steps. The walk begins with step `begin`, and stops before one that cannot be decided in floating
@@ -255,7 +255,7 @@ def _count_pairs(pair: WalkedPair, side: int, first: int, end: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _copy_counts(pair: WalkedPair, side: int, first: int, end: int, source: int) -> None:
-    """Copy what is counted of some leaves of the tree on one side to the other place of two."""
+    """Copy the counts of some leaves of the tree on one side to the other of two places."""
     counts, joint, sink = pair.counts, pair.joint, 1 - source
     for leaf in range(first, end):
         if side == 0:
@@ -270,7 +270,7 @@ def _copy_counts(pair: WalkedPair, side: int, first: int, end: int, source: int)
 
 @njit(nogil=True, cache=True)
 def walk_pairs(pair: WalkedPair, target: PairTarget, steps: Steps, begin: int) -> tuple[int, Any]:
-    """Walk over pairs of trees as `walk_trees` does over trees; nodes from len(first.tests) on are the second's."""
+    """Walk over pairs of trees as `walk_trees` does over trees. Nodes from len(first.tests) on are the second's."""
     inner = len(pair.first.tests)
     score = np.int64(0)
     for i in range(begin - 1, len(steps.nodes)):  # before the first step all leaves are counted

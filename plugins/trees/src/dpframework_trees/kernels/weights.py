@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dpframework.tables import popcount
 from dpframework_trees.kernels.arrays import Bits, Floats, Integers
-from dpframework_trees.kernels.scoring import child_score
+from dpframework_trees.kernels.scores import child_score
 
 
 class Weighing(NamedTuple):
-    """What weighs trees of one test, and stumps below them.
+    """The arrays that weigh trees of one test and stumps below them.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Weighing(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def count_tests(bits: Bits, rows: Bits, starts: Integers, counts: Integers) -> None:
-    """Fill in counts[t, c]: rows of a set that test t holds for, by class; counts[-1, c] is for all rows of the set.
+    """Fill in counts[t, c], a set's rows of class c for which test t holds, and all rows in counts[-1, c].
 
     Words starts[c] to starts[c + 1] of a set hold its rows of class c.
     """
@@ -75,7 +75,7 @@ def add_pairs(bits: Bits, rows: Bits, starts: Integers, first: int, both: Bits, 
 
 @njit(nogil=True, cache=True)
 def side_scores(counts: Integers, rest: Integers, criterion: int, scores: Floats) -> None:
-    """Fill in the score of the leaf where each test holds, and of the other; `rest` is room for counts by class."""
+    """Fill in the score of the leaf where each test holds and of the other. `rest` is room for counts by class."""
     for t in range(len(counts) - 1):
         for c in range(len(rest)):
             rest[c] = counts[-1, c] - counts[t, c]
@@ -95,7 +95,7 @@ def _add(log_weight: float, top: Floats, total: Floats, side: int, k: int) -> No
 
 @njit(nogil=True, cache=True)
 def add_log_weights(pairs: Integers, first: int, weighing: Weighing, top: Floats, total: Floats) -> None:
-    """Add the weights of all subtrees of one test below a root: those of root and test t = first + i and any u >= t.
+    """Add the weights of all subtrees of one test below a root, of root and test t = first + i and any u >= t.
 
     pairs[i, u, c] are as `add_pairs` counts them. top[side, root] and total[side, root] sum over the tests on one side
     of a root.

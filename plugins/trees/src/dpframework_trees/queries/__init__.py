@@ -1,4 +1,4 @@
-"""Queries of the trees plugin: scores of splits, whole trees and pairs of trees; class counts by code and by leaf."""
+"""Queries for scores of splits, whole trees and pairs of trees, and for class counts by code and by leaf."""
 
 from dpframework_trees.queries.splits import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.queries.trees import JointLeaves, LeavesByClass, TreeScores

@@ -1,4 +1,4 @@
-"""Queries that score candidates by a criterion: what they have in common."""
+"""The base class of queries that score candidates by a criterion."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class CriterionScores(ReadsAmong):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `Criterion.sensitivity`: a row is in one child of each split, and in one leaf of each tree."""
+        """The criterion's sensitivity, since a row is in one child of each split and one leaf of each tree."""
         return (self.criterion.sensitivity(self.rows.bound, exact=self.rows.exact),)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """See `Criterion.sensitivity`, for a group: its rows may be in several children, and in several leaves."""
+        """Return the criterion's sensitivity for a group, whose rows may be in several children or leaves."""
         return self.criterion.for_group(self.rows.bound, rows, self.target.size, exact=self.rows.exact)

@@ -1,4 +1,4 @@
-"""Queries of a node: scores of its candidate splits and thresholds, and class counts by code."""
+"""Queries of a node for scores of its candidate splits and thresholds, and class counts by code."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SplitScores(CriterionScores, CandidateScores):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
-        """Count and score; what is known of the node above and of the other nodes below it is not counted."""
+        """Count and score. Counts that follow from the node above and its other children are not made again."""
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
         keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
@@ -116,7 +116,7 @@ class SplitScores(CriterionScores, CandidateScores):
 
 
 def _of_relatives(around: Any, key: Any) -> NDArray[np.int64] | None:
-    """Return what the node above kept under a key, less what all other nodes below it kept; None if one has not."""
+    """Return the counts cached for the node above less those of its other children, or None if one has none."""
     if around is None or not all(key in kept for kept in (around[0], *around[1])):
         return None
     return np.asarray(around[0][key] - sum(kept[key] for kept in around[1]))
@@ -132,7 +132,7 @@ def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
 @final
 @attrs.frozen
 class ThresholdScores(CriterionScores):
-    """The score of every threshold in an interval of a numeric attribute: constant between its values.
+    """The score of every threshold in an interval of a numeric attribute, constant between its values.
 
     The interval is given at run time (`lower`, `upper`): the part of the public range that the path leaves.
     """
@@ -142,7 +142,7 @@ class ThresholdScores(CriterionScores):
 
     @property
     def gathers(self) -> bool:
-        """It sorts values: 16 bytes a row."""
+        """Whether it gathers rows. It sorts values, 16 bytes a row."""
         return True
 
     @property
@@ -157,7 +157,7 @@ class ThresholdScores(CriterionScores):
 
     @property
     def rounding(self) -> Fraction:
-        """See `Criterion.rounding`: a threshold has two sides."""
+        """The rounding of the criterion (see `Criterion.rounding`) for two sides."""
         return self.criterion.rounding(self.target.size, self.rows.bound, 2)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
@@ -183,7 +183,7 @@ class ThresholdScores(CriterionScores):
 @final
 @attrs.frozen
 class CodesByClass(ReadsAmong, CellCounts):
-    """The number of rows with each value of an attribute and each class; the attribute is given at run time."""
+    """The number of rows with each value of an attribute and each class. The attribute is given at run time."""
 
     name = "codes-by-class"
     target: Attribute
@@ -200,7 +200,7 @@ class CodesByClass(ReadsAmong, CellCounts):
 
 
 def table_scores(candidates: Candidates, tables: dict[str, NDArray[Any]], criterion: Criterion) -> NDArray[np.float64]:
-    """Score candidates from released tables of codes by class: post-processing.
+    """Score candidates from released tables of codes by class, as post-processing.
 
     Parameters
     ----------

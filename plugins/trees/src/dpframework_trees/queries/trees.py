@@ -1,4 +1,4 @@
-"""Queries about whole trees: scores of all complete trees, and tables of the leaves of released ones."""
+"""Queries for scores of all complete trees, and for tables of the leaves of released ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def packed_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
 
 
 def all_of(rows: int) -> NDArray[np.uint64]:
-    """Return the set of so many rows."""
+    """Return the set of all of `rows` rows."""
     return np.asarray(packed_classes(np.zeros(rows, dtype=np.uint8), 1)[0])
 
 
@@ -62,7 +62,7 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 @final
 @attrs.frozen
 class TreeScores(CriterionScores):
-    """The score of every complete tree of a depth: the sum of a criterion over its leaves.
+    """The score of every complete tree of a depth, the sum of a criterion over its leaves.
 
     Its answer is not the scores, of which there are too many, but what a tree sampler computes them from.
 
@@ -98,7 +98,7 @@ class TreeScores(CriterionScores):
 
     @property
     def rounding(self) -> Fraction:
-        """See `Criterion.rounding`: leaves are added up, level by level."""
+        """The rounding of the criterion (see `Criterion.rounding`), with leaves added up level by level."""
         return self.criterion.rounding(self.target.size, self.rows.bound, self.depth + 1)
 
     def coordinates(self, answer: TreeData | TreeCounts) -> NDArray[np.float64]:
@@ -109,7 +109,7 @@ class TreeScores(CriterionScores):
         return np.array([answer.score(tests) for tests in trees])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits, sorted by class: tests, then classes; or the cells of `TreeCounts`."""
+        """Return this block's rows as bits sorted by class, tests before classes, or the cells of `TreeCounts`."""
         if self.counted:
             tiles = (self._packed(tile) for tile in block.tiles(TILE))
             return counted(tiles, len(self.tests), self.target.size, self.depth)
@@ -169,7 +169,7 @@ class _LeafTable(ReadsAmong, CellCounts):
 @final
 @attrs.frozen
 class LeavesByClass(_LeafTable):
-    """The number of rows in each leaf of a released tree, with each class; the tree is given at run time."""
+    """The number of rows in each leaf of a released tree, with each class. The tree is given at run time."""
 
     name = "leaves-by-class"
     target: Attribute
@@ -194,7 +194,7 @@ class LeavesByClass(_LeafTable):
 @final
 @attrs.frozen
 class JointLeaves(_LeafTable):
-    """The number of rows in each pair of leaves of two released trees; the trees are given at run time."""
+    """The number of rows in each pair of leaves of two released trees. The trees are given at run time."""
 
     name = "joint-leaves"
     left: int

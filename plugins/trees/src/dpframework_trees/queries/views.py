@@ -1,4 +1,4 @@
-"""Queries about two views: which tests are associated, and scores of all pairs of complete trees."""
+"""Queries about two views, for associations of tests and scores of all pairs of complete trees."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
 from dpframework.tables import Block
-from dpframework_trees.pairing import PairData, PairScore
 from dpframework_trees.queries.trees import all_of, packed, packed_classes
 from dpframework_trees.splits import Candidates, Split, names_in
+from dpframework_trees.tree_pairs import PairData, PairScore
 
 
 @final
@@ -46,7 +46,7 @@ class Associations(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Say what is scored."""
+        """The score in words."""
         return f"association of each of {len(self.tests)} tests with its best of {len(self.others)} of the other view"
 
     @property
@@ -73,7 +73,7 @@ class Associations(CandidateScores):
         return given
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Return how many rows tests hold for, and tests of the other view, and both; in the last places, all rows.
+        """Return the rows of tests, of tests of the other view, of both, and in the last places of all.
 
         Shape (tests + 1, tests of the other view + 1).
         """
@@ -98,14 +98,14 @@ class Associations(CandidateScores):
 @final
 @attrs.frozen
 class TreePairScores(ReadsAmong):
-    """The score of every pair of complete trees: the first for a class, the second for the leaves of the first.
+    """The score of every pair of complete trees, the first for a class, the second for the first's leaves.
 
     Its answer is what a sampler of pairs computes scores from.
 
     Attributes
     ----------
     score
-        How the two trees' scores are put together (see `pairing`).
+        How the two trees' scores are put together (see `tree_pairs`).
     target
         The class attribute, of the second tree's view.
     first, second
@@ -149,11 +149,11 @@ class TreePairScores(ReadsAmong):
         return self.score.rounding(self.target.size, 2**self.depth, self.rows)
 
     def coordinates(self, answer: PairData) -> NDArray[np.float64]:
-        """Return the scores of some pairs: of all, if they are few."""
+        """Return the scores of all pairs if they are few, else of some."""
         return np.array([answer.score(*pair) for pair in answer.some_pairs(2000)])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.uint64]:
-        """Return this block's rows as bits: the tests of both trees, then the classes."""
+        """Return this block's rows as bits, the tests of both trees and then the classes."""
         classes = packed_classes(block.codes(self.target.name), self.target.size)
         return np.concatenate([packed(block, self.first), packed(block, self.second), classes])
 

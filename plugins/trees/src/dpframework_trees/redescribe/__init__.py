@@ -1,4 +1,4 @@
-"""Redescription mining from pairs of trees (Mihelčić and Miettinen 2023): alternating trees, and pairs sampled at once.
+"""Redescription mining from alternating or jointly sampled pairs of trees (Mihelčić and Miettinen 2023).
 
 A starting attribute of one view gives the classes for a tree on the other view; its leaves give the classes for a tree
 on the first view, and so on. The leaves of two trees in turn hold for nearly the same rows if all goes well, and unions
@@ -16,8 +16,8 @@ Claim: pure epsilon under either relation. What differs from the paper by defaul
   schema bounds the rows, a plan whose scores drown is warned of (DP007).
 """
 
-from dpframework_trees.redescribe.alternating import AltExpM, AltMCMC
-from dpframework_trees.redescribe.matched import MatchedTrees
+from dpframework_trees.redescribe.alternation import AltExpM, AltMCMC
+from dpframework_trees.redescribe.matched_trees import MatchedTrees
 from dpframework_trees.redescribe.pairs import MCMCTreePair
 
 __all__ = ["AltExpM", "AltMCMC", "MCMCTreePair", "MatchedTrees"]

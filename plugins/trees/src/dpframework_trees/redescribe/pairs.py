@@ -21,10 +21,10 @@ from dpframework.plan import Node, sequential, step
 from dpframework.results import Redescription
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete import CompleteTree
-from dpframework_trees.pairing import MarkovChainPairs, pair_score_named
 from dpframework_trees.queries import JointLeaves, TreePairScores
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, Start, TreeRedescriptions
 from dpframework_trees.splits import Candidates
+from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named
 
 
 @final

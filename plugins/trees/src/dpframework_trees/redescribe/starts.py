@@ -1,8 +1,8 @@
-"""What the miners of redescriptions share: what their trees start from, the tests of either view, and the results."""
+"""The base of the redescription miners, with the starts of their trees, the tests of either view and the results."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -28,8 +28,8 @@ from dpframework.facts import (
     whole_number,
 )
 from dpframework.mechanisms import PermuteAndFlip
-from dpframework.plan import Node, step
-from dpframework.results import Redescription, Redescriptions
+from dpframework.plan import Node, PlannedPart, step
+from dpframework.results import ErrorBound, Redescription, Redescriptions, bound_of_supports
 from dpframework.run import Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.estimates import noise_variance
@@ -68,7 +68,7 @@ def _constraints(value: Constraints | Mapping[str, float]) -> Constraints:
 @final
 @attrs.frozen
 class Start:
-    """What a pair of trees starts from: an attribute given by name, or the two sides of a test that is selected.
+    """The start of a pair of trees, an attribute given by name or the two sides of a selected test.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Start:
 
 @attrs.frozen
 class TreeRedescriptions(Miner):
-    """What the three miners share.
+    """The base class of the three miners.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class TreeRedescriptions(Miner):
         return found
 
     def selection(self, tests: Mapping[View, Candidates], start: Start, epsilon: Fraction) -> list[Node]:
-        """Plan the selection of a starting test; nothing where the start is an attribute given by name."""
+        """Plan the selection of a starting test, or nothing where the start is given by name."""
         if not start.selected:
             return []
         scores = Associations(tests[start.view], tests[OTHER[start.view]])
@@ -183,7 +183,7 @@ class TreeRedescriptions(Miner):
         return table.derive(start.target, Cases([chosen]))
 
     def read(self, tests: Mapping[View, Candidates]) -> tuple[str, ...]:
-        """Return the names of the attributes that may be read: what tests are about, and what trees start from."""
+        """Return the names of the attributes that tests or starts may read."""
         named = self.starts if isinstance(self.starts, tuple) else ()
         return tuple(dict.fromkeys((*names_in(*tests.values()), *named)))
 
@@ -206,11 +206,18 @@ class TreeRedescriptions(Miner):
         return tests
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: codes are enough."""
+        """Return no attribute, since codes are enough."""
         return ()
 
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of trees."""
+        paths = [one.path for one in part.steps if one.path.rpartition("/")[2].startswith("leaves")]
+        cells = (2**self.max_depth - 1) ** 2  # a side holds in all leaves but one at most
+        supports = bound_of_supports(part.sum_bound("", paths, cells), cells)
+        return [supports, *part.bounds_of_others([supports])]
+
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release trees and tables, start by start; the rest is post-processing."""
+        """Release trees and tables, start by start. The rest is post-processing."""
         found: dict[tuple[Description, Description], Redescription] = {}
         looked_at = 0
         taken: list[Literal] = []
@@ -228,7 +235,7 @@ class TreeRedescriptions(Miner):
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
     ) -> list[tuple[list[Redescription], int]]:
-        """Return what one starting attribute gives, pair of trees by pair of trees."""
+        """Return the redescriptions of one start, pair of trees by pair of trees."""
         raise NotImplementedError
 
     def extracted(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:

@@ -111,7 +111,7 @@ def matched_trees() -> tuple[Witness, Witness]:
 
 
 def several_matched_trees() -> tuple[Witness, Witness]:
-    """Return one for each relation, for two pairs of `matched-trees`: (wolf, rain), then (bear, snow).
+    """Return a witness for each relation, for two pairs of `matched-trees`, (wolf, rain), then (bear, snow).
 
     (moose, wind) is likelier for both roots, and (fox, fog) for the splits where both sides of a root hold: the row has
     the moose and the fox without wind and fog. Rows of the two roots chosen differ enough for the second to be news. A
@@ -132,7 +132,7 @@ def several_matched_trees() -> tuple[Witness, Witness]:
 
 
 def matched_trees_of_one_level() -> tuple[Witness, Witness]:
-    """Return one for each relation, for trees of one level: (wolf, rain), where (moose, wind) is likelier."""
+    """Return a witness for each relation, for trees of one level with (wolf, rain), less likely than (moose, wind)."""
     few = [(_held("wolf", "rain"), 5000), (_held("moose", "wind"), 20_000), (_held(), 20_000)]
     after, before, outputs = _held("wolf", "rain", "moose"), _held("wolf", "moose", "wind"), {"tree 1/root": 0}
     return Witness(few, None, after, outputs), Witness(few, before, after, outputs)

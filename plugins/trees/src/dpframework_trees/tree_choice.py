@@ -1,4 +1,4 @@
-"""A private choice among tree miners: one budget for all of them, and for the choice.
+"""A private choice among tree miners, with one budget for all of them and for the choice.
 
 A search that compares exact scores on the private rows chooses by what no noise covers: one row more can change which
 parameters win. Here each candidate releases its tree at its share of the budget, and the tree with the most correct
@@ -53,7 +53,7 @@ class CorrectPredictions(ReadsAmong, CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """A row is predicted correctly or not: adding it raises each number by 0 or 1, replacing it moves it by 1."""
+        """The sensitivity. A row raises each number by 0 or 1, and a replaced row moves it by at most 1."""
         return (Sensitivity(Norm.LINF, 1, 1, fall=0, source="a row is predicted correctly or not"),)
 
     def candidates(self, **inputs: Any) -> Sequence[int]:
@@ -148,7 +148,7 @@ class TreeChoice(Miner):
         )
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return what any of the candidates reads."""
+        """Return the attributes whose values any candidate reads."""
         each = [miner.values_read(schema) for miner in self.miners]
         return None if None in each else {name for names in each if names is not None for name in names}
 
@@ -160,7 +160,7 @@ class TreeChoice(Miner):
 
 
 def _read(grown: Iterable[Node]) -> tuple[str, ...]:
-    """Return the names of the attributes that some trees may test: those that their releases read."""
+    """Return the names of the attributes that some trees may test and their releases read."""
     each = [node.query.attributes for part in grown for node in walk(part) if isinstance(node, Step)]
     return () if () in each else tuple(dict.fromkeys(name for names in each for name in names))
 

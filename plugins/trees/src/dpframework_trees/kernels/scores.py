@@ -1,4 +1,4 @@
-"""Scores: f of one child or leaf, and the sums of f that score splits, thresholds and pairs of trees."""
+"""Scores of splits, thresholds and pairs of trees, as sums of f over children or leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alternating trees: each on the other view than the last one, for the leaves of that as classes."""
+"""Alternating trees, each on the other view with the last tree's leaves as classes."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class _Alternating(TreeRedescriptions):
 
     @property
     def criterion(self) -> Criterion:
-        """What scores a leaf."""
+        """The criterion that scores a leaf."""
         return criterion_named("norm") if self.sensitivity == "tight" else PUBLISHED_GINI
 
     def shares(self, schema: Schema) -> tuple[Fraction, Fraction]:
-        """Return what each selection and tree of a start may cost, and what each of its tables may."""
+        """Return the budget of each selection and tree of a start, and of each table."""
         each, selections = self.epsilon / self.number(schema), not isinstance(self.starts, tuple)
         return each * self.tree_share / (self.rounds + 1 + selections), each * (1 - self.tree_share) / self.rounds
 

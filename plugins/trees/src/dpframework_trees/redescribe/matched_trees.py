@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -34,9 +34,18 @@ from dpframework.facts import (
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential
-from dpframework.plan import FromRelease, Node, parallel, sequential, step
+from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequential, step
 from dpframework.queries import CAP, Match, MatchScores, choices_carried, rows_meant
-from dpframework.results import CellTable, Redescription, Redescriptions, Wanted, distinct, nothing_above
+from dpframework.results import (
+    CellTable,
+    ErrorBound,
+    Redescription,
+    Redescriptions,
+    Wanted,
+    bound_of_supports,
+    distinct,
+    nothing_above,
+)
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
@@ -52,7 +61,7 @@ SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not repo
 @final
 @attrs.frozen
 class MatchedTrees(Miner):
-    """Redescriptions from a forest of matched pairs of small trees: no walk, no starting test, no assumption.
+    """Redescriptions from a forest of matched pairs of small trees, with no walk, starting test or assumption.
 
     Parameters
     ----------
@@ -78,7 +87,7 @@ class MatchedTrees(Miner):
     max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
 
     def scores(self, schema: Schema, *, root: bool) -> MatchScores:
-        """Return what the match of a root is selected by, or of a node below.
+        """Return the query that selects the match of a root, or of a node below.
 
         Raises
         ------
@@ -92,7 +101,7 @@ class MatchedTrees(Miner):
         return MatchScores(schema.view(View.LEFT), schema.view(View.RIGHT), self.target_jaccard, cap)
 
     def number(self, schema: Schema) -> int:
-        """Return how many trees there are: from epsilon and public facts alone."""
+        """Return the number of trees, from epsilon and public facts alone."""
         if self.trees is not None:
             return self.trees
         return choices_carried(
@@ -120,8 +129,17 @@ class MatchedTrees(Miner):
             scopes.append(sequential(*parts, name=f"tree {k + 1}"))
         return sequential(*scopes)
 
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of supports, each a sum of cells of a table of leaves, and of the choices of matches."""
+        if part.schema is None:
+            return part.bounds_of_steps()
+        paths = [one.path for one in part.steps if one.path.rpartition("/")[2] == "leaves"]
+        cells = (2 ** self.depth(part.schema) - 1) ** 2  # a side holds in all leaves but one at most
+        supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
+        return [supports, *part.bounds_of_others([supports])]
+
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the forest and its tables; the rest is post-processing."""
+        """Release the forest and its tables. The rest is post-processing."""
         schema = table.schema
         depth, roots = self.depth(schema), list[Match]()
         tests = {view: _tests(schema, view) for view in View}
@@ -185,7 +203,7 @@ def _tests(schema: Schema, view: View) -> Candidates:
 
 
 def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) -> dict[View, CompleteTree]:
-    """Return the trees of either view; `below` are the matches where both sides of the root hold, and neither."""
+    """Return the trees of either view. `below` are the matches where both sides of the root hold, and neither."""
     left = [root.left, *(match.left for match in below)]
     # the right tree's first child is where its test holds: where neither side does, if the root is of opposite tests
     right = [root.right, *(match.right for match in (reversed(below) if root.opposite else below))]

@@ -1,4 +1,4 @@
-"""Releases of many nodes in step: what each node asks for next is released together.
+"""Releases of many nodes in step, with the next request of every node released together.
 
 A node is a generator, so that it reads as if it were alone: it yields what it asks for, and is sent what was released.
 """

@@ -1,4 +1,4 @@
-"""Pairs of trees sampled together: their scores with known sensitivities, and the walk over them.
+"""Pairs of trees sampled together, with known sensitivities of their scores and the walk over them.
 
 Source: Mihelčić and Miettinen 2023, section 4.4. The first tree is scored by the classes of a starting attribute, the
 second by the leaves of the first.
@@ -59,7 +59,7 @@ class PairScore:
         return self.name == "published"
 
     def sensitivity(self, rows: int | None) -> Sensitivity:
-        """Return the linf sensitivity of the scores; `rows` is the public number of rows, if there is one.
+        """Return the linf sensitivity of the scores. `rows` is the public number of rows, if there is one.
 
         `gain` is (G + H - N) / 2 with N the norm of the sizes of the first tree's leaves: what H is without a second
         tree. (Without N the best first tree would be one that puts all rows in one leaf.) G, H and N are norms of
@@ -132,7 +132,7 @@ def pair_score_named(name: str) -> PairScore:
 
 @attrs.frozen(eq=False)
 class PairData(OfClasses):
-    """The rows as a sampler of pairs reads them: the answer of a `TreePairScores` query.
+    """The rows in the form that a sampler of pairs reads, the answer of a `TreePairScores` query.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class PairData(OfClasses):
 
     @property
     def unit(self) -> float:
-        """What the score is divided by: the number of rows, if it is normalised."""
+        """The divisor of the score, which is the number of rows if the score is normalised."""
         from dpframework_trees.kernels import common
 
         return max(float(common(self.rows, self.rows)), 1.0) if self.pair_score.normalised else 1.0
@@ -212,11 +212,11 @@ class MarkovChainPairs(WholeTrees):
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def rounding(self, facts: QueryFacts) -> Fraction:
-        """Return four times the error of a score: its own, and half a lattice step (see `sampling`)."""
+        """Return four times the error of a score, with half a lattice step (see `sampling`)."""
         return 4 * facts.rounding + 2 * self.lattice_unit(facts)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
-        """Walk; return the tests of both trees, shape (2, nodes)."""
+        """Walk, and return the tests of both trees, shape (2, nodes)."""
         from dpframework_trees.kernels import PairTarget, Routed, WalkedPair, walk_pairs
 
         data = _pair_data(answer, calibration)
@@ -256,7 +256,7 @@ class MarkovChainPairs(WholeTrees):
         return trees
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return that of a walk that has converged, the exponential mechanism's: by adding up all pairs.
+        """Return the exponential mechanism's log-density, by adding up all pairs, as for a converged walk.
 
         Raises
         ------

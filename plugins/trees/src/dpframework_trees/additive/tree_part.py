@@ -1,0 +1,105 @@
+"""A tree's part of an additive score: for what attributes tell together, and no sum of functions of each does.
+
+A small tree is released first, for a share of the budget. The log-odds of a leaf by its noisy counts, cut off at
+`LOG_ODDS`, are m / `GRAIN` of that, m a whole number. Of these a half is an offset of the score, which is not fitted;
+the fit finds how much more or less is right, jointly with all functions: one coefficient w. So a leaf adds
+
+    m (w / GRAIN + OFFSET LOG_ODDS / GRAIN).
+
+A main effect that the tree has found is not counted twice, since functions and w are fitted around the offset. (Main
+effects of the tree's own tests cannot be told from the rest by its leaves' counts: three levels have as many tests as
+they have leaves, less one, and explain the leaves all but exactly.)
+
+When it is worth its share follows from public facts: see `WORTH`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Self, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts import Attribute, Categorical
+from dpframework.tables import NewRows
+from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET, Reals
+from dpframework_trees.tree import DecisionTree
+
+SHARE = Fraction(7, 100)  # of epsilon, for the tree
+DEPTH = 3
+WORTH = 2_500  # rows times epsilon from which a tree is worth its share, with two classes
+NAME = "the tree's part"
+DIGITS = 6  # of probabilities, which are kept to so many
+
+
+def values_of(probabilities: Reals) -> NDArray[np.int64]:
+    """Return log-odds of the second of two classes in steps, shape (rows,), of probabilities, shape (rows, 2).
+
+    Examples
+    --------
+    >>> values_of(np.array([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]))
+    array([  0, -16,   4])
+    """
+    p = np.round(np.clip(probabilities[:, 1], 1e-6, 1 - 1e-6), DIGITS)
+    return np.asarray(np.rint(np.clip(np.log(p / (1 - p)) / LOG_ODDS, -1, 1) * GRAIN), dtype=np.int64)
+
+
+@final
+@attrs.frozen(eq=False)
+class TreePart:
+    """A tree, and how much of its log-odds a model's score has.
+
+    Attributes
+    ----------
+    tree
+        The tree, made of releases.
+    weight
+        The fitted coefficient, stretched as all are.
+    deviation, most_deviation
+        That of its noise, as expected and at most, as those of a `Term`.
+    """
+
+    tree: DecisionTree
+    weight: float
+    deviation: float
+    most_deviation: float
+
+    @property
+    def per_step(self) -> float:
+        """What a step of log-odds adds to the score."""
+        return (self.weight + OFFSET * LOG_ODDS) / GRAIN
+
+    def added(self, rows: NewRows) -> Reals:
+        """Return what the tree adds to each row's score, shape (rows,); of an unknown cell by the node of its test."""
+        return np.asarray(values_of(self.tree.predict_proba(rows))[rows.block.index] * self.per_step)
+
+    @property
+    def of_leaves(self) -> NDArray[np.int64]:
+        """The steps of each leaf, in tree order, shape (leaves,)."""
+        return values_of(self.tree.leaf_probabilities)
+
+    @property
+    def attribute(self) -> Attribute:
+        """The leaves as values, each a rule's description in words."""
+        whole = attrs.evolve(self.tree, root=self.tree.predicting, whole=None)
+        return Categorical(NAME, [str(rule.description) or "all rows" for rule in whole.rules()])
+
+    def importances(self) -> dict[str, float]:
+        """Return the largest difference that the tree makes to a score, divided among the attributes that it tests."""
+        known = self.tree.importances()
+        total, largest = sum(known.values()), float(np.ptp(self.of_leaves)) * abs(self.per_step)
+        return {name: own / total * largest for name, own in known.items()} if total else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        numbers = {name: round(getattr(self, name), DIGITS) for name in ("weight", "deviation", "most_deviation")}
+        return {"tree": self.tree.to_dict(), **numbers}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` has written."""
+        numbers = (float(form[name]) for name in ("weight", "deviation", "most_deviation"))
+        return cls(DecisionTree.read(form["tree"]), *numbers)

@@ -1,0 +1,51 @@
+"""The error bounds of a tree's class counts, before post-processing makes them consistent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from dpframework.plan import PlannedPart
+from dpframework.results import ErrorBound
+
+OF_LEAVES = "class counts of leaves"
+OF_NODES = "class counts of nodes above leaves"
+CUT = "counts below 0 become 0, so that small ones are too large on average"
+PRUNED = "leaves are joined where their noisy counts agree"
+CONSISTENT = (
+    "counts of a node and of its leaves are averaged until they add up, which brings no bias and takes noise away"
+)
+STOPPED = "a node ends where its noisy count is small, so that counts of such leaves are too small on average"
+
+
+def class_count_bounds(
+    part: PlannedPart, paths: Iterable[str], leaves: int, classes: int, biases: Iterable[str]
+) -> list[ErrorBound]:
+    """Return the error bounds of all class counts of a tree, and of the steps beside them.
+
+    A leaf's counts are released. A node above it has sums, up to the root with all leaves; so has a leaf of a tree that
+    was pruned.
+
+    Parameters
+    ----------
+    part
+        What is planned.
+    paths
+        The steps that release the leaves' class counts.
+    leaves
+        How many there are at most.
+    classes
+        How many counts each has.
+    biases
+        What post-processing does besides cutting off at 0.
+    """
+    released = [*paths]
+    found = []
+    for what, cells, counts in ((OF_LEAVES, 1, leaves * classes), (OF_NODES, leaves, classes)):
+        bound = part.sum_bound(what, released, cells)
+        if bound.amount is not None:
+            of_counts = part.counts_bound(what, bound.amount, counts)
+            bound = attrs.evolve(of_counts, steps=bound.steps, biases=[*biases, CUT])
+        found.append(bound)
+    return [*found[: 2 if leaves > 1 else 1], *part.bounds_of_others(found)]
