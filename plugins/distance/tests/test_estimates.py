@@ -9,13 +9,13 @@ from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_n
 from dpframework_distance.estimates import (
     Conditional,
     NoisyPair,
-    as_published,
     distances_between,
     marginals_from,
     on_simplex,
     points_from,
     points_of,
-    shrunk,
+    published_estimate,
+    shrunken_estimate,
 )
 
 import dpframework as dpf
@@ -41,15 +41,15 @@ def equation_1(tables):
 
 def test_distances_are_equation_1():
     other = np.array([[3.0, 0.0], [1.0, 0.0]])
-    given = [as_published(PAIR, "y"), as_published(NoisyPair("z", "y", other.T, 0.0), "y")]
+    given = [published_estimate(PAIR, "y"), published_estimate(NoisyPair("z", "y", other.T, 0.0), "y")]
     assert distances_between(points_of(given)) == pytest.approx(equation_1([COUNTS, other]))
 
 
 def test_without_noise_the_estimates_are_the_shares():
     marginals = marginals_from([PAIR], None)
     for target in ("y", "x"):
-        found = shrunk(PAIR, target, marginals)
-        assert found.shares == pytest.approx(as_published(PAIR, target).shares, abs=1e-9)
+        found = shrunken_estimate(PAIR, target, marginals)
+        assert found.shares == pytest.approx(published_estimate(PAIR, target).shares, abs=1e-9)
         assert (found.variance == 0).all()
 
 
@@ -59,7 +59,7 @@ def test_estimates_are_shares_whatever_the_noise():
         pair = NoisyPair("y", "x", COUNTS + rng.laplace(0, scale, COUNTS.shape), 2.0 * scale**2)
         marginals = marginals_from([pair], 86)
         for target in ("y", "x"):
-            given = shrunk(pair, target, marginals)
+            given = shrunken_estimate(pair, target, marginals)
             assert (given.shares >= 0).all()
             assert np.isin(given.shares.sum(axis=0).round(9), (0.0, 1.0)).all()
             assert (given.variance <= given.shares * (1 - given.shares)).all()
@@ -76,7 +76,7 @@ def test_where_there_is_only_noise_the_columns_are_more_alike():
     for seed in range(20):
         noise = np.random.default_rng(seed).laplace(0, 20, (3, 10))
         pair = NoisyPair("y", "x", independent + noise, 800.0)
-        both = shrunk(pair, "y", marginals_from([pair], 3000)), as_published(pair, "y")
+        both = shrunken_estimate(pair, "y", marginals_from([pair], 3000)), published_estimate(pair, "y")
         errors.append([np.abs(given.shares - expected).mean() for given in both])
     ours, published = np.mean(errors, axis=0)
     assert ours < 0.9 * published
@@ -114,7 +114,7 @@ def test_values_of_which_nothing_is_known_are_equally_far_apart():
     """Not 0, as two equal shares would be: a metric of noise is then the overlap distance."""
     rng = np.random.default_rng(2)
     pair = NoisyPair("y", "x", rng.normal(0, 1e6, (4, 5)), 1e12)
-    matrix = distances_between(points_of([shrunk(pair, "y", marginals_from([pair], 300))]))
+    matrix = distances_between(points_of([shrunken_estimate(pair, "y", marginals_from([pair], 300))]))
     assert matrix[np.triu_indices(4, 1)] == pytest.approx(0.5 * math.sqrt(3) / 2, rel=0.01)
 
 
@@ -124,8 +124,8 @@ def test_profiles_are_distances_between_0_and_1(scale):
     for _ in range(20):
         tables = {x: rng.integers(0, 40, (3, size)) * rng.integers(0, 2, (3, 1)) for x, size in (("x", 4), ("z", 2))}
         pairs = {x: NoisyPair("y", x, t + rng.laplace(0, scale, t.shape), 2 * scale**2) for x, t in tables.items()}
-        estimate = functools.partial(shrunk, marginals=marginals_from(list(pairs.values()), 100))
-        for given in (estimate, as_published):
+        estimate = functools.partial(shrunken_estimate, marginals=marginals_from(list(pairs.values()), 100))
+        for given in (estimate, published_estimate):
             matrix = distances_between(points_from(pairs, "y", given, True))
             assert matrix.shape == (3, 3)
             assert ((matrix >= 0) & (matrix <= 1 + 1e-12)).all()
@@ -136,7 +136,7 @@ def test_profiles_by_hand():
     first = [30 / 35 - 2 / 51, 5 / 35 - 40 / 51, -9 / 51]
     second = [3 / 4 - 1 / 2, 1 / 4 - 1 / 2]
     expected = math.sqrt(sum(d**2 for d in first + second) / 4)
-    assert distances_between(points_from(pairs, "y", as_published, True))[0, 1] == pytest.approx(expected)
+    assert distances_between(points_from(pairs, "y", published_estimate, True))[0, 1] == pytest.approx(expected)
 
 
 def test_the_closest_shares():

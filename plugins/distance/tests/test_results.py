@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 import pytest
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, ValueDistances, ValueEmbedding, dilca
-from dpframework_distance.embedding import coordinates
+from dpframework_distance.coordinates import coordinates
 from scipy.cluster.hierarchy import fcluster, ward
 from scipy.spatial.distance import squareform
 from sklearn.base import clone

@@ -15,7 +15,13 @@ from dpframework_distance import edges, histograms, marginals, selections
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence, trees_of
 from dpframework_distance.histograms import rungs_between, step_of
-from dpframework_distance.marginals import Known, NoisyHistogram, known_of, number_of_rows, shares_in_unknown
+from dpframework_distance.marginals import (
+    EstimatedRows,
+    NoisyHistogram,
+    estimate_rows,
+    number_of_rows,
+    shares_in_unknown,
+)
 from dpframework_distance.queries import (
     CommonContextScores,
     ConditionalEntropies,
@@ -74,10 +80,10 @@ def test_as_few_and_as_many_tables_are_planned_as_contexts_may_need(attributes: 
 def test_all_others_and_common_contexts_need_as_many_tables_as_they_have_pairs(attributes: int) -> None:
     among = (AMONG + AMONG)[:attributes]
     everything = {k: [j for j in range(attributes) if j != k] for k in range(attributes)}
-    assert selections.AllOthers(among).released(None, range(attributes)) == {  # type: ignore[arg-type]
+    assert selections.AllOthers(among).release(None, range(attributes)) == {  # type: ignore[arg-type]
         k: tuple(others) for k, others in everything.items()
     }
-    assert selections.AllOthers(among).planned(range(attributes), BUDGET, Fraction(1)) == {}
+    assert selections.AllOthers(among).plan(range(attributes), BUDGET, Fraction(1)) == {}
     least, most = selections.AllOthers(among).least_and_most(attributes)
     assert least <= len(pairs_of(everything)) == most
     for number in range(1, attributes):
@@ -93,15 +99,15 @@ def test_selections_share_what_they_have() -> None:
     """Each target has as much as another, each attribute of a context as another, a common context all of it."""
     share = Fraction(1, 5)
     names = [selections.plan_name("context", k, AMONG) for k in (0, 2)]
-    planned = selections.MaxDependency(AMONG, 2, BOUNDS, False).planned([0, 2], BUDGET, share)
+    planned = selections.MaxDependency(AMONG, 2, BOUNDS, False).plan([0, 2], BUDGET, share)
     assert list(planned) == names == ["context of a0", "context of a2"]
     assert [step.query for step in planned.values()] == [ContextScores(AMONG, 2, BOUNDS, k, False) for k in (0, 2)]
     assert [step.mechanism for step in planned.values()] == [PermuteAndFlip(Fraction(3, 10))] * 2
-    planned = selections.MaxRelevance(AMONG, 3, BOUNDS, True).planned([0, 2], BUDGET, share)
+    planned = selections.MaxRelevance(AMONG, 3, BOUNDS, True).plan([0, 2], BUDGET, share)
     assert [step.times for step in planned.values()] == [3, 3]
     assert [step.part.query for step in planned.values()] == [ContextScores(AMONG, 1, BOUNDS, k, True) for k in (0, 2)]
     assert [step.part.mechanism for step in planned.values()] == [PermuteAndFlip(Fraction(1, 10))] * 2
-    (common,) = selections.Common(AMONG, 2, BOUNDS).planned([0, 1, 2, 3], BUDGET, share).values()
+    (common,) = selections.Common(AMONG, 2, BOUNDS).plan([0, 1, 2, 3], BUDGET, share).values()
     assert common.query == CommonContextScores(AMONG, 2, BOUNDS)
     assert common.mechanism == PermuteAndFlip(Fraction(3, 5))
     published = RowBounds(9, None, published=True)
@@ -110,7 +116,7 @@ def test_selections_share_what_they_have() -> None:
         (BOUNDS, [1, 2], ConditionalEntropies(AMONG, None, BOUNDS)),
         (published, [2], Entropies(AMONG, 2, published)),
     ):
-        (entropies,) = selections.MeanSU(AMONG, bounds).planned(targets, BUDGET, share).values()
+        (entropies,) = selections.MeanSU(AMONG, bounds).plan(targets, BUDGET, share).values()
         assert (entropies.query, entropies.mechanism) == (query, Laplace(Fraction(3, 5)))
 
 
@@ -136,13 +142,13 @@ class Released:
 
 def test_contexts_are_what_was_released_in_the_order_of_the_attributes() -> None:
     table: Any = Released(("a3", "a0"), ("a1", "a0"))
-    assert selections.MaxDependency(AMONG, 2, BOUNDS, False).released(table, [1, 2]) == {1: (0, 3), 2: (0, 1)}
+    assert selections.MaxDependency(AMONG, 2, BOUNDS, False).release(table, [1, 2]) == {1: (0, 3), 2: (0, 1)}
     assert table.asked == [("context of a1", {}), ("context of a2", {})]
     table = Released(("a3",), ("a0",), ("a2",))
-    assert selections.MaxRelevance(AMONG, 3, BOUNDS, False).released(table, [1]) == {1: (0, 2, 3)}
+    assert selections.MaxRelevance(AMONG, 3, BOUNDS, False).release(table, [1]) == {1: (0, 2, 3)}
     assert [inputs["chosen"] for _, inputs in table.asked] == [(), ("a3",), ("a3", "a0")]
     table = Released(("a2", "a0"))
-    found = selections.Common(AMONG, 2, BOUNDS).released(table, range(4))
+    found = selections.Common(AMONG, 2, BOUNDS).release(table, range(4))
     assert found == {0: (2,), 1: (0, 2), 2: (0,), 3: (0, 2)}
     assert table.asked == [("common context", {})]
 
@@ -180,20 +186,20 @@ def test_ladders_by_hand() -> None:
 
 def test_each_rung_shares_all_of_the_budget_for_tables() -> None:
     query = PairCounts(AMONG)
-    node = histograms.planned(query, [1, 4, 6], BUDGET, Fraction(1, 5), ["context of a0"])
+    node = histograms.plan(query, [1, 4, 6], BUDGET, Fraction(1, 5), ["context of a0"])
     assert [branch.times for branch in node.children] == [1, 4, 6]
     mechanisms = [DiscreteLaplace(Fraction(3, 5 * k)) for k in (1, 4, 6)]
     assert [branch.part.mechanism for branch in node.children] == mechanisms
     assert [branch.part.name for branch in node.children] == ["histogram", "histogram of 4", "histogram of 6"]
     assert {(branch.part.query, tuple(branch.part.uses)) for branch in node.children} == {(query, ("context of a0",))}
-    alone = histograms.planned(query, [4], RHO, Fraction(1, 5), [])
+    alone = histograms.plan(query, [4], RHO, Fraction(1, 5), [])
     assert (alone.times, alone.part.mechanism) == (4, Gaussian(Fraction(3, 20)))
     assert [step_of(k) for k in (1, 2, 3)] == ["histogram", "histogram of 2", "histogram of 3"]
 
 
 def test_tables_are_released_of_each_pair_by_name() -> None:
     table: Any = Released([[1, 2]], [[3, 4]])
-    found = histograms.released(table, AMONG, [(0, 2), (3, 1)], 2)
+    found = histograms.release(table, AMONG, [(0, 2), (3, 1)], 2)
     assert table.asked == [("histogram of 2", {"pair": ("a0", "a2")}), ("histogram of 2", {"pair": ("a3", "a1")})]
     assert [(one.first, one.second, one.counts.tolist(), one.variance) for one in found] == [
         ("a0", "a2", [[1, 2]], 7.5),
@@ -230,28 +236,28 @@ def test_the_number_of_rows_is_public_or_that_of_the_histogram_with_least_noise(
 
 def test_marginals_are_planned_by_size_and_released_in_the_order_of_the_attributes() -> None:
     among = [dpf.Categorical(f"a{k}", [str(v) for v in range(size)]) for k, size in enumerate((2, 40, 3, 2))]
-    nodes = marginals.planned(among, BUDGET, Fraction(1, 4))
+    nodes = marginals.plan(among, BUDGET, Fraction(1, 4))
     assert list(nodes) == ["histograms 1 of 2", "histograms 2 of 2"]
     small, large = nodes.values()
     assert (small.query, large.query) == (Marginals([among[0], among[2], among[3]]), Marginals([among[1]]))
     assert small.mechanism.epsilon + large.mechanism.epsilon == Fraction(3, 4)
     assert isinstance(small.mechanism, KNorm)
-    (gaussian,) = marginals.planned(among, RHO, Fraction(1, 4)).items()
+    (gaussian,) = marginals.plan(among, RHO, Fraction(1, 4)).items()
     assert gaussian[0] == "histograms"
     assert (gaussian[1].query, gaussian[1].mechanism) == (Marginals(among), Gaussian(Fraction(3, 4)))
     table: Any = Released(np.arange(7), np.arange(100, 140))
-    found = marginals.released(table, among, BUDGET)
+    found = marginals.release(table, among, BUDGET)
     assert table.asked == [("histograms 1 of 2", {}), ("histograms 2 of 2", {})]
     assert [one.counts.tolist() for one in found] == [[0, 1], list(range(100, 140)), [2, 3, 4], [5, 6]]
     assert [one.variance for one in found] == [7.5] * 4
     table = Released(np.arange(47))
-    assert [len(one.counts) for one in marginals.released(table, among, RHO)] == [2, 40, 3, 2]
+    assert [len(one.counts) for one in marginals.release(table, among, RHO)] == [2, 40, 3, 2]
     assert table.asked == [("histograms", {})]
 
 
 def test_one_histogram_too_large_for_its_own_noise_has_that_of_counts() -> None:
     large = dpf.Numeric("x", 0, 1, bins=20_000)
-    (node,) = marginals.planned([large], BUDGET, Fraction(1, 3)).values()
+    (node,) = marginals.plan([large], BUDGET, Fraction(1, 3)).values()
     best = KNorm(Fraction(1))
     assert node.mechanism == (best if best.misfit(node.query.facts()) is None else DiscreteLaplace(Fraction(1)))
 
@@ -316,7 +322,7 @@ def test_trees_of_a_forest_have_a_number_each() -> None:
 @pytest.mark.parametrize("counts", [[5.0, 0, 90], [-40, 20, 3, 3], [1000, 1], [-3000, -50], [70], [1e12, 1e12 - 3]])
 def test_what_is_known_of_counts_adds_up_to_the_rows_and_is_not_negative(counts: list[float], scale: float) -> None:
     for rows in (1.0, 60.0, 5e6):
-        known = known_of(NoisyHistogram(np.array(counts), scale**2), rows)
+        known = estimate_rows(NoisyHistogram(np.array(counts), scale**2), rows)
         assert known.mean.sum() == pytest.approx(rows, rel=1e-9)
         assert (known.mean >= 0).all()
         assert (known.variance >= 0).all()
@@ -326,7 +332,7 @@ def test_what_is_known_of_counts_adds_up_to_the_rows_and_is_not_negative(counts:
 
 def test_shares_are_of_the_rows_and_as_unsure_as_their_noise() -> None:
     """A variance is a share's squared, and no more than a share of that size can have; the same in every column."""
-    known = Known(np.array([30.0, 70.0]), np.array([4.0, 10.0**9]))
+    known = EstimatedRows(np.array([30.0, 70.0]), np.array([4.0, 10.0**9]))
     found = shares_in_unknown(known, 3, 0.25)
     assert found.shares == pytest.approx(np.array([[0.3] * 3, [0.7] * 3]) * 0.75**0.5)
     expected = [0.75 * 0.0004 + 0.25 * 0.3, 0.75 * 0.21 + 0.25 * 0.7]
@@ -363,12 +369,12 @@ def test_dependence_is_the_distance_from_the_rounded_product_of_marginals(rows: 
 
 
 def test_edges_are_selected_one_after_another_with_equal_shares() -> None:
-    node = edges.planned(AMONG, 3, BUDGET, Fraction(1, 5), ["histograms"])
+    node = edges.plan(AMONG, 3, BUDGET, Fraction(1, 5), ["histograms"])
     assert (node.times, node.part.name, tuple(node.part.uses)) == (3, "edge", ("histograms",))
     assert (node.part.query, node.part.mechanism) == (PairDependence(AMONG), PermuteAndFlip(Fraction(1, 5)))
     table: Any = Released(("a0", "a2"), ("a1", "a2"), ("a2", "a3"))
     marginals = [np.arange(size) for size in SIZES]
-    assert edges.released(table, AMONG, 3, marginals) == [(0, 2), (1, 2), (2, 3)]
+    assert edges.release(table, AMONG, 3, marginals) == [(0, 2), (1, 2), (2, 3)]
     assert [inputs["chosen"] for _, inputs in table.asked] == [(), (("a0", "a2"),), (("a0", "a2"), ("a1", "a2"))]
     assert {step for step, _ in table.asked} == {"edge"}
     assert all(inputs["marginals"].tolist() == np.concatenate(marginals).tolist() for _, inputs in table.asked)

@@ -10,7 +10,7 @@ import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
 from dpframework_greedy.choices import Group, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
-from dpframework_greedy.queries import Cells, ExtensionScores, PairScores
+from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Score, Surplus
 
 import dpframework as dpf
@@ -92,7 +92,7 @@ class TestQueries(QueryConformance):
             SCHEMA,
             {"pool": [(GROWN, 0.0)]},
         ),
-        "cells": (Cells(), SCHEMA, {"redescribed": GROWN}),
+        "cells": (RedescriptionCells(), SCHEMA, {"redescribed": GROWN}),
     }
 
 

@@ -12,8 +12,8 @@ from dpframework_greedy import queries
 from dpframework_greedy.choices import Group
 from dpframework_greedy.kernels import log_weight
 from dpframework_greedy.language import Language, _number_of_literals, literals_of
-from dpframework_greedy.nonprivate import counted
-from dpframework_greedy.queries import Cells, ExtensionScores, PairScores
+from dpframework_greedy.nonprivate import count_exactly
+from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Score, Surplus
 
 import dpframework as dpf
@@ -43,7 +43,7 @@ def random_table(rows: int = 150, seed: int = 0) -> dpf.Table:
 
 def exact_score(rows: list, redescribed, engine: InMemory, scored: Score | Surplus = SCORE) -> float:
     """Return the score by evaluating both descriptions on every row."""
-    found = counted(engine, rows, redescribed)
+    found = count_exactly(engine, rows, redescribed)
     left, right = redescribed.descriptions
     holds = left.holds(rows[0]), right.holds(rows[0])
     both, apart = int((holds[0] & holds[1]).sum()), int((holds[0] ^ holds[1]).sum())
@@ -283,14 +283,14 @@ def test_cells_are_rows_of_both_of_either_alone_and_of_neither() -> None:
     block, language = InMemory().load(random_table())[0], Language.of_schema(SCHEMA)
     grown = language.extended(language.pair(1, 2), 5)
     left, right = (side.holds(block) for side in grown.descriptions)
-    found = Cells().count(block, redescribed=grown)
+    found = RedescriptionCells().count(block, redescribed=grown)
     assert found.tolist() == [
         (left & right).sum(),
         (left & ~right).sum(),
         (~left & right).sum(),
         (~left & ~right).sum(),
     ]
-    assert (Cells().answer_length, Cells().text) == (
+    assert (RedescriptionCells().answer_length, RedescriptionCells().text) == (
         4,
         "rows in both supports of a redescription, in one only, in neither",
     )
@@ -316,7 +316,7 @@ def test_each_redescription_is_scored_by_how_it_surpasses_its_own_index() -> Non
     engine, language = InMemory(), Language.of_schema(SCHEMA)
     rows, pair = engine.load(random_table()), language.pair(1, 1)
     pool = ExtensionScores(language, SURPLUS, 2, 1).evaluate(engine, rows, pool=[(pair, 0.9), (pair, 0.6)])
-    found = counted(engine, rows, pair)
+    found = count_exactly(engine, rows, pair)
     both, either = found.both.value, (found.both + found.apart).value
     for group, index in zip(pool.groups(), (0.9, 0.6), strict=True):
         unextended = pool.scores(group, EXACT)[1][0] * EXACT

@@ -12,10 +12,10 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy, parameters
-from dpframework_greedy.budgets import Shares, choices_within
+from dpframework_greedy.budgets import BudgetShares, choices_within
 from dpframework_greedy.choices import ROUNDING, Pool, SuccessiveExponential
 from dpframework_greedy.language import Language
-from dpframework_greedy.measuring import averaged, is_better, measured
+from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
@@ -31,7 +31,7 @@ from dpframework.verify import audit, check_sampler
 from dpframework.verify.samplers import Probe
 
 SCHEMA = SerenadeES.examples()["jaccard"].schema
-CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_matching
+CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_match_tables
 MINERS = (CS, ES)
 ROWS = 4000
 
@@ -117,7 +117,7 @@ def test_what_was_counted_twice_has_half_the_variance() -> None:
         Redescription(Equals("a", "true"), Equals("b", "true"), both=Noisy(both, 8), **counts, rows=1000)
         for both in (100, 110)
     )
-    mean = averaged(one, again)
+    mean = average(one, again)
     assert (mean.both, mean.left_only, mean.apart) == (Noisy(105, 4), Noisy(10, 4), Noisy(40, 8))
     assert mean.rows == Noisy(1000, 0)
 
@@ -174,12 +174,12 @@ def test_plan_costs_exactly_epsilon(kind: type[dpf.Miner], budget: Any) -> None:
 
 
 def test_published_distributions() -> None:
-    shares = {name: Shares.of(name) for name in ("d1", "d2", "d3", "d4", "d5")}
-    assert shares["d1"] == Shares(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
-    assert shares["d2"] == Shares(Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))
-    assert shares["d3"] == Shares(Fraction(3, 5), Fraction(3, 10), Fraction(1, 10))
-    assert shares["d4"] == Shares(Fraction(3, 10), Fraction(3, 5), Fraction(1, 10))
-    assert shares["d5"] == Shares(Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
+    shares = {name: BudgetShares.of(name) for name in ("d1", "d2", "d3", "d4", "d5")}
+    assert shares["d1"] == BudgetShares(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3))
+    assert shares["d2"] == BudgetShares(Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))
+    assert shares["d3"] == BudgetShares(Fraction(3, 5), Fraction(3, 10), Fraction(1, 10))
+    assert shares["d4"] == BudgetShares(Fraction(3, 10), Fraction(3, 5), Fraction(1, 10))
+    assert shares["d5"] == BudgetShares(Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
 
 
 def test_default_numbers_follow_the_budget() -> None:
@@ -427,9 +427,9 @@ def test_noise_pays_for_sixteen_steps_of_rounding_in_every_round() -> None:
 @pytest.mark.parametrize(("age", "computed"), [(0, [2, 2, 2, 2]), (1, [2, 1, 2, 1]), (40, [2, 1, 1, 1])])
 def test_weights_are_remembered_for_as_many_rounds_as_asked(age: int, computed: list[int]) -> None:
     """Of two groups one is chosen in each round, whose weight is new; the other's is computed when it is too old."""
-    from dpframework_greedy.choices import _Remembered
+    from dpframework_greedy.choices import _WeightCache
 
-    seen, remembered = [], _Remembered(age)
+    seen, remembered = [], _WeightCache(age)
 
     class Asked(Small):
         def log_weights(self, groups, unit, scale):
@@ -581,10 +581,10 @@ def test_an_extension_is_better_just_if_its_index_is_higher_and_its_supports_are
 
 
 def test_means_of_two_measurements_are_of_every_count() -> None:
-    mean = averaged(counted_as(10, 20, 30, Noisy(100, 8)), counted_as(20, 40, 60, Noisy(110, 8)))
+    mean = average(counted_as(10, 20, 30, Noisy(100, 8)), counted_as(20, 40, 60, Noisy(110, 8)))
     assert [mean.both, mean.left_only, mean.right_only] == [Noisy(15, 4), Noisy(30, 4), Noisy(45, 4)]
     assert (mean.apart, mean.rows) == (Noisy(75, 8), Noisy(105, 4))
-    assert averaged(counted_as(1, 1, 1), counted_as(3, 1, 1)).rows == Noisy(9000, 0)
+    assert average(counted_as(1, 1, 1), counted_as(3, 1, 1)).rows == Noisy(9000, 0)
 
 
 @pytest.mark.parametrize("rows", [None, 1000])
@@ -606,7 +606,7 @@ def test_a_measured_redescription_has_the_counts_of_its_cells(rows: int | None) 
             return SimpleNamespace(variance=2.5)
 
     redescribed = Language.of_schema(SCHEMA).pair(0, 0)
-    one = measured(Released(), "quality", redescribed)  # type: ignore[arg-type]
+    one = measure(Released(), "quality", redescribed)  # type: ignore[arg-type]
     assert told == [("quality", {"redescribed": redescribed})]
     assert (one.left, one.right) == redescribed.descriptions
     assert (one.both, one.left_only, one.right_only) == (Noisy(40, 2.5), Noisy(3, 2.5), Noisy(5, 2.5))

@@ -1,4 +1,4 @@
-"""Distances between categorical values for dpframework: DP-DILCA."""
+"""DP-DILCA, distances between categorical values for dpframework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DP-DILCA may spend, as pure epsilon or as rho, and the mechanisms that spend a share of it."""
+"""The budget of DP-DILCA in pure epsilon or rho, and the mechanisms that spend a share of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Lapla
 @final
 @attrs.frozen
 class DistanceBudget:
-    """What there is to spend.
+    """The budget of a run.
 
     Attributes
     ----------

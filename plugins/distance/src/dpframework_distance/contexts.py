@@ -1,4 +1,4 @@
-"""Context selection on tables that may be read freely: noisy ones, or exact ones where nothing is private.
+"""Context selection on tables that may be read freely, since they are noisy or not private.
 
 Sources: DILCA's M and RR (Ienco, Pensa and Meo 2012), MaxRelevance and MaxDependency (Peng, Long and Ding 2005), as in
 the paper's section 3. Positions of attributes throughout; su[x, y] is the symmetric uncertainty of x and y.
@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 
 def entropy_of(histogram: NDArray[np.float64]) -> float:
-    """Return the entropy, in bits, of counts taken as shares of their sum; negative counts are taken as 0.
+    """Return the entropy in bits of counts as shares of their sum, with negative counts as 0.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def symmetric_uncertainty(first: float, second: float, joint: float) -> float:
 
 
 def above_the_mean(su: Matrix, target: int) -> tuple[int, ...]:
-    """Return M: the attributes whose symmetric uncertainty with the target is at least their mean."""
+    """Return the context M, the attributes whose symmetric uncertainty with the target is at least the mean."""
     others = np.delete(np.arange(len(su)), target)
     values = su[others, target]
     best = others[values >= values.mean()]
@@ -46,7 +46,7 @@ def above_the_mean(su: Matrix, target: int) -> tuple[int, ...]:
 
 
 def relevant_not_redundant(su: Matrix, target: int) -> tuple[int, ...]:
-    """Return RR: from the most relevant on, each that says more of the target than of any attribute taken before.
+    """Return the context RR, from the most relevant attribute on, without those that are closer to one taken before.
 
     That is, the symmetric uncertainty with the target exceeds that with each of them.
     """

@@ -1,10 +1,7 @@
-"""The result: a distance between each two values of each attribute, learned from its context."""
+"""The result of DP-DILCA, a distance between each two values of each attribute."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
@@ -13,8 +10,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import Attribute, InputError, Schema, Shown, nearest
-from dpframework.results import Kept, Matrix, axes_or_new
+from dpframework.facts import (
+    Attribute,
+    FileKind,
+    InputError,
+    Schema,
+    Shown,
+    csv_text,
+    nearest,
+    parsed_json,
+    write_whole,
+)
+from dpframework.results import Kept, Matrix, axes_or_new, without_math
 
 
 @final
@@ -68,12 +75,9 @@ class ValueDistances(Shown):
 
     def to_csv(self) -> str:
         """Write the matrix as CSV, with the values in the first row and column."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([self.attribute.name, *self.attribute.labels])
-        for label, row in zip(self.attribute.labels, self.matrix.tolist(), strict=True):
-            writer.writerow([label, *row])
-        return out.getvalue()
+        labels = self.attribute.labels
+        rows = [[label, *row] for label, row in zip(labels, self.matrix.tolist(), strict=True)]
+        return csv_text([self.attribute.name, *labels], rows)
 
     def matrices(self) -> list[Matrix]:
         """Return the distances as a matrix, which reports show as a heat map."""
@@ -96,7 +100,7 @@ class ValueDistances(Shown):
         axes.set_yticks(positions, self.attribute.labels)
         axes.set_title(self._title, wrap=True)
         axes.figure.colorbar(image, ax=axes, label="distance")
-        return axes
+        return without_math(axes)
 
     def __str__(self) -> str:
         """Write the matrix as a table, two digits a distance."""
@@ -180,7 +184,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "distances") -> LearnedDistances:
-        """Read what `to_json` wrote.
+        """Read the output of `to_json`.
 
         Raises
         ------
@@ -188,9 +192,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
             If the text is not that.
         """
         try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError:
-            raise InputError(f"{source}: is not JSON; give what to_json wrote") from None
+            return cls.from_dict(parsed_json(text))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
 
@@ -200,14 +202,16 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         Raises
         ------
         InputError
-            If the folder does not exist.
+            If the folder does not exist, or holds another file of such a name.
         """
         folder = Path(folder)
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder; make it first")
         for number, (name, distances) in enumerate(self.learned.items(), start=1):
             safe = "".join(c if c.isalnum() or c in " ._-" else "_" for c in name)
-            (folder / f"{number:02d} {safe}.csv").write_text(distances.to_csv(), encoding="utf-8")
+            content = distances.to_csv()
+            kind = FileKind.of_beginning("a table of distances", content.partition("\n")[0])
+            write_whole(folder / f"{number:02d} {safe}.csv", content, kind)
 
     def __str__(self) -> str:
         """Write one table an attribute."""

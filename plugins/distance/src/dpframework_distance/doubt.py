@@ -1,4 +1,4 @@
-"""Whether distances that a model says are more than the noise of its tables: post-processing.
+"""Tell whether a model's distances are more than the noise of its tables, as post-processing.
 
 The model is taken for the truth, and noise as large as that of the released tables is drawn on its tables again, a few
 times, by a fixed sequence (a parametric bootstrap, Efron 1979). If the squared distances of an attribute then move, as
@@ -19,15 +19,15 @@ from dpframework_distance.forest import Forest, Pair
 DRAWS = 6  # of the noise of all tables
 
 
-def redrawn(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
-    """Return what would have been estimated of a model's tables with other noise.
+def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
+    """Return the model again, estimated from its own tables with fresh noise.
 
     Parameters
     ----------
     forest
         The model.
     pairs
-        What was released of its edges.
+        The released tables of its edges.
     """
     rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
 
@@ -62,7 +62,7 @@ def is_noise(distances: Array, others: Sequence[Array]) -> bool:
 
 
 def spread(squares: Array) -> float:
-    """Return how much squared distances differ from each other: the sum of squares about their mean.
+    """Return the sum of squares of squared distances about their mean, which says how much they differ.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import PrivateTable
 from dpframework.tables import Block
 from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.subsets import Counts, kept_counts, subsets
+from dpframework_distance.subsets import Counts, cached_counts, subsets
 
 STEP = "edge"
 
@@ -28,7 +28,7 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 
 
 def trees_of(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return for each of so many attributes a number that is the same for all in one tree of a forest.
+    """Return the tree of each attribute in a forest, as the number of its first attribute.
 
     Examples
     --------
@@ -45,11 +45,11 @@ def trees_of(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
 @final
 @attrs.frozen
 class PairDependence(CandidateScores):
-    """For each pair of attributes, the l1 distance of their joint histogram from what independence would give.
+    """For each pair of attributes, the l1 distance of their joint histogram from independence.
 
-    What that is, is given at run time: the numbers of rows that each value is thought to have (`marginals`, shape (sum
-    of sizes,)) make n p_a p_b, rounded to whole numbers. So is what has been chosen before (`chosen`, pairs of names):
-    a pair of attributes that are connected already is no candidate.
+    The counts under independence are given at run time. The estimated rows of each value (`marginals`, shape (sum of
+    sizes,)) give n p_a p_b, rounded to whole numbers. The earlier choices (`chosen`, pairs of names) are given too,
+    since a pair of attributes that are already connected is no candidate.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class PairDependence(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity: 1 when a row is added or removed, 2 when one is replaced.
+        """Return the sensitivity, which is 1 when a row is added or removed and 2 when one is replaced.
 
         A score is the sum over cells of `|count - expected|`, with the expected numbers public and the same on both
         tables. A row that is added changes one count of a pair by 1, so that its score rises or falls by 1 at most, and
@@ -93,7 +93,7 @@ class PairDependence(CandidateScores):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of all pairs."""
-        return kept_counts(block, self.of, 2, None)
+        return cached_counts(block, self.of, 2, None)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.int64]:
         """Return the scores of the candidates."""
@@ -127,18 +127,18 @@ def _values_of_cells(sizes: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray
     return np.concatenate(first), np.concatenate(second)
 
 
-def planned(among: Sequence[Attribute], number: int, budget: DistanceBudget, share: Fraction, uses: Any) -> Node:
-    """Plan so many selections with a share of the budget."""
+def plan(among: Sequence[Attribute], number: int, budget: DistanceBudget, share: Fraction, uses: Any) -> Node:
+    """Plan `number` selections with a share of the budget."""
     return repeat(number, step(STEP, PairDependence(among), budget.selector(share / number), uses=uses))
 
 
-def released(
+def release(
     table: PrivateTable, among: Sequence[Attribute], number: int, marginals: Sequence[NDArray[np.float64]]
 ) -> list[tuple[int, int]]:
-    """Release so many edges, given what is known of the marginals, as positions (a, b) with a < b."""
+    """Release `number` edges, given estimated marginals, as positions (a, b) with a < b."""
     position = {attribute.name: k for k, attribute in enumerate(among)}
-    release = functools.partial(table.release, STEP, marginals=np.concatenate(list(marginals)))
+    release_edge = functools.partial(table.release, STEP, marginals=np.concatenate(list(marginals)))
     chosen: tuple[tuple[str, str], ...] = ()
     for _ in range(number):
-        chosen = (*chosen, release(chosen=chosen))
+        chosen = (*chosen, release_edge(chosen=chosen))
     return [(position[a], position[b]) for a, b in chosen]

@@ -1,4 +1,4 @@
-"""From noisy joint histograms to distances: all post-processing.
+"""Estimate distances from noisy joint histograms, as post-processing.
 
 Equation 1 of the paper: with P(y|x) for each value x of each attribute X of the context,
 
@@ -77,7 +77,7 @@ class Conditional:
 
 
 def unsure(shares: Array, variance: Array, unknown: float) -> Conditional:
-    """Return a conditional with the expected squares of its differences, where it is the mean of what may be.
+    """Return a conditional with the expected squares of its differences, given its mean and variance.
 
     Let P(.|x) have a Dirichlet distribution with these shares m as its mean and a sum of parameters of 1/u - 1: then a
     share has the variance u m (1 - m), and two have the covariance - u m m', so that
@@ -114,7 +114,7 @@ def on_simplex(values: Array, total: float) -> Array:
 
 
 def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
-    """Return each attribute's histogram as all released tables together say: non-negative, of one sum.
+    """Return each attribute's histogram estimated from all released tables, non-negative and with one sum.
 
     A table's marginals are weighted by the inverse of their variance. The more noise is left in them, the closer they
     are moved to the same count for every value: as much as is best on average if all histograms were equally likely (of
@@ -148,15 +148,15 @@ def _towards_equal(histogram: Array, noise: float) -> Array:
     return np.asarray(total / size + spread / (spread + noise) * (histogram - total / size))
 
 
-def as_published(pair: NoisyPair, target: str) -> Conditional:
-    """Estimate P(y|x) as the paper's authors do: negative counts are 0, then shares of each column."""
+def published_estimate(pair: NoisyPair, target: str) -> Conditional:
+    """Estimate P(y|x) as the paper's authors do, by shares of each column with negative counts as 0."""
     table = np.maximum(pair.of(target), 0.0)
     columns = table.sum(axis=0)
     return Conditional(table / np.where(columns > 0, columns, 1.0), np.zeros(table.shape))
 
 
-def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Conditional:
-    """Estimate P(y|x) with what is known of the marginals and of the noise.
+def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Conditional:
+    """Estimate P(y|x) with the marginals and the variance of the noise.
 
     The table is first made to agree with the marginals. Then each column x is shrunk towards the target's own shares:
     with n_x its size and v the energy of the noise in a column, its deviation is multiplied by
@@ -197,7 +197,7 @@ def shrunk(pair: NoisyPair, target: str, marginals: Mapping[str, Array]) -> Cond
 def points_from(
     pairs: Mapping[str, NoisyPair], target: str, estimate: Callable[[NoisyPair, str], Conditional], profiles: bool
 ) -> Array:
-    """Return each value of the target as a point, so that Euclidean distance is equation 1, or that of profiles.
+    """Return each value of the target as a point whose Euclidean distances are equation 1, or those of profiles.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def points_from(
     target
         The target's name.
     estimate
-        `shrunk` or `as_published`.
+        `shrunken_estimate` or `published_estimate`.
     profiles
         Whether it is that of profiles.
 
@@ -220,12 +220,12 @@ def points_from(
 
 
 def points_of_profiles(given: Sequence[Conditional]) -> Array:
-    """Return each value y as a point, from P(x|y) of each attribute, shape (x, y); shape (values, coordinates)."""
+    """Return each value y as a point, shape (values, coordinates), from P(x|y) of each attribute, shape (x, y)."""
     return _points([Conditional(one.shares.T, one.variance.T) for one in given], 2 * len(given))
 
 
 def points_of(conditionals: Sequence[Conditional]) -> Array:
-    """Return each value as a point, so that Euclidean distance is equation 1; shape (values, coordinates)."""
+    """Return each value as a point, shape (values, coordinates), whose Euclidean distances are equation 1."""
     return _points(conditionals, sum(one.shares.shape[1] for one in conditionals))
 
 

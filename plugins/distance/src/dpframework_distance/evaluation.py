@@ -1,4 +1,4 @@
-"""How near private distances are to those without privacy: a measure for `dpframework.lab.evaluation`. Not private.
+"""Measure how near private distances are to exact ones, for `dpframework.lab.evaluation`. Not private.
 
 Name it "dpframework_distance.evaluation:distances". Source: Battaglia, Celano and Pensa 2021, sections 4.1 and 4.2.
 """
@@ -33,7 +33,7 @@ _ANY_SIZE = ("mean-su", "relevant-redundant")
 @final
 @attrs.frozen
 class DistanceQuality:
-    """How near learned distances are to others, as means over attributes: not private.
+    """How near learned distances are to others, as means over attributes. Not private.
 
     Attributes
     ----------
@@ -64,8 +64,8 @@ class DistanceQuality:
         )
 
 
-def compared(found: LearnedDistances, true: LearnedDistances, *, any_size: bool = False) -> DistanceQuality:
-    """Compare distances, and the contexts that they come from, with others of the same attributes: not private.
+def compare(found: LearnedDistances, true: LearnedDistances, *, any_size: bool = False) -> DistanceQuality:
+    """Compare distances and their contexts with others of the same attributes. Not private.
 
     Parameters
     ----------
@@ -126,4 +126,4 @@ def distances(trial: Trial, *, context: str | None = None, context_size: int | N
         ("dilca", nonprivate, size, target, among),
         lambda: dilca(trial.table, context=nonprivate, context_size=size, target=target, attributes=among),
     )
-    return compared(found, true, any_size=nonprivate in _ANY_SIZE).to_dict()
+    return compare(found, true, any_size=nonprivate in _ANY_SIZE).to_dict()

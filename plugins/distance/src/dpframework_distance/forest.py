@@ -1,4 +1,4 @@
-"""All two-way tables from those of a few pairs: a model in which attributes depend along the edges of a forest.
+"""A model in which attributes depend along the edges of a forest, and all its two-way tables.
 
 Sources: Chow and Liu 1968 for trees of dependence; the estimates are ours. All of it is post-processing.
 
@@ -45,7 +45,7 @@ def dependence(table: Array, first: Array, second: Array, variance: float) -> Ar
 
 
 def _shrunk_cells(deviations: Array, expected: Array, variance: float) -> Array:
-    """Return what of each deviation is more than noise, in proportion to what is expected in its cell."""
+    """Return each deviation without its part of noise, in proportion to the expected count of its cell."""
     noise = variance * deviations.size
     beyond = float(np.square(deviations).sum()) - noise
     if beyond <= noise * _SURE * math.sqrt(2 / deviations.size):
@@ -108,7 +108,7 @@ class Forest:
         return (min(one, other), max(one, other)) in self.tables
 
     def given(self, start: int) -> dict[int, Array]:
-        """Return P(b|a) of each attribute b in the tree of a, shape (codes of a, codes of b); without a itself."""
+        """Return P(b|a) of each other attribute b in the tree of a, shape (codes of a, codes of b)."""
         found: dict[int, Array] = {start: np.eye(len(self.marginals[start]))}
         ahead = [start]
         while ahead:
@@ -128,7 +128,7 @@ class Forest:
 
 
 def information(table: Array) -> float:
-    """Return the mutual information of a table's rows and columns, in bits; 0 for an empty one."""
+    """Return the mutual information of a table's rows and columns in bits, 0 for an empty table."""
     total = float(table.sum())
     if total <= 0:
         return 0.0
@@ -139,7 +139,7 @@ def information(table: Array) -> float:
 
 
 def telling(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
-    """Return the attributes that each say most of a target, `size` at most, by position; none that say nothing."""
+    """Return the positions of the attributes with most information on a target, `size` at most."""
     said = {other: information(table) for other, table in tables.items()}
     best = sorted((other for other in said if said[other] > 1e-9), key=lambda other: (-said[other], other))
     return tuple(sorted(best[:size]))

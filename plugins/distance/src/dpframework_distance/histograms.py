@@ -1,4 +1,4 @@
-"""Joint histograms of targets with their contexts: how many a plan has room for, and their releases.
+"""Joint histograms of targets with their contexts, planned for each possible number and released.
 
 One histogram serves two targets that are in each other's contexts. How many are needed is known once contexts are: a
 plan has one branch for each number, or, where there are many, for numbers at most a tenth apart; the smallest number
@@ -43,19 +43,17 @@ def rungs_between(low: int, high: int, *, every: bool = False) -> list[int]:
 
 
 def step_of(rung: int) -> str:
-    """Return the name of the step that releases one of so many histograms."""
+    """Return the name of the step that releases one of `rung` histograms."""
     return f"histogram of {rung}" if rung > 1 else "histogram"
 
 
-def planned(
-    query: PairCounts, rungs: Sequence[int], budget: DistanceBudget, share: Fraction, uses: Sequence[str]
-) -> Node:
-    """Plan the histograms: a branch for each number of them."""
+def plan(query: PairCounts, rungs: Sequence[int], budget: DistanceBudget, share: Fraction, uses: Sequence[str]) -> Node:
+    """Plan the histograms, with a branch for each number of them."""
     branches = [repeat(rung, step(step_of(rung), query, budget.counter(share / rung), uses=uses)) for rung in rungs]
     return branches[0] if len(branches) == 1 else either(*branches)
 
 
-def released(
+def release(
     table: PrivateTable, among: Sequence[Attribute], wanted: Iterable[tuple[int, int]], rung: int
 ) -> list[NoisyPair]:
     """Release the histograms of some pairs of attributes, given by position."""

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
 from dpframework.tables import Block
-from dpframework_distance.subsets import Counts, Integers, Subsets, counted, kept_counts, number_of_cells, subsets
+from dpframework_distance.subsets import (
+    Counts,
+    Integers,
+    Subsets,
+    cached_counts,
+    count_subsets,
+    number_of_cells,
+    subsets,
+)
 from dpframework_distance.terms import Terms, sums_over
 
 PART = 1 << 20  # cells of the joint histograms that are counted at once: 4 MiB a block of rows, or about that
@@ -32,7 +40,7 @@ def _binomials(attributes: int, order: int) -> Integers:
 
 
 def positions(attributes: int, members: Integers) -> Integers:
-    """Return where some subsets of so many attributes are among all of their size, in lexicographic order.
+    """Return the positions of some subsets of attributes among all of their size, in lexicographic order.
 
     Examples
     --------
@@ -47,7 +55,7 @@ def positions(attributes: int, members: Integers) -> Integers:
 @final
 @attrs.frozen(eq=False)
 class Sums:
-    """The sum of f over the cells of each joint histogram of a size, and of those of one attribute less, in units.
+    """Sums of f, in units, over the cells of each joint histogram of a size and of each with one attribute less.
 
     Attributes
     ----------
@@ -68,7 +76,7 @@ class Sums:
 
 
 def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Integers, less: Integers) -> Integers:
-    """Return the sum of f over each of some joint histograms; fill in those without an attribute that are not known.
+    """Return the sum of f over each of some joint histograms, and fill in unknown ones with one attribute less.
 
     Parameters
     ----------
@@ -100,7 +108,7 @@ def scores_of(counts: Counts, layout: Subsets, which: Integers, target: int) -> 
 def all_sums(
     engine: Any, rows: Any, of: Sequence[Attribute], order: int
 ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Sums]:
-    """Yield what is to be counted, a part after the other, and return the sums (private side only).
+    """Yield the counts to be taken, part by part, and return the sums (private side only).
 
     They are kept, as long as the rows are.
     """
@@ -123,7 +131,7 @@ def all_sums(
 
 
 def _parts(of: Sequence[Attribute], order: int) -> Iterator[tuple[Subsets, Callable[[Block], Counts]]]:
-    """Yield all subsets, so many at a time that their joint histograms take little memory, and what counts these.
+    """Yield all subsets in parts whose joint histograms take little memory, each with the function that counts it.
 
     Where all are few they are kept on the block, for other steps.
     """
@@ -131,7 +139,7 @@ def _parts(of: Sequence[Attribute], order: int) -> Iterator[tuple[Subsets, Calla
     if number_of_cells(sizes, order) <= PART:
         yield (
             subsets(sizes, order),
-            functools.partial(kept_counts, attributes=tuple(of), order=order, containing=None),
+            functools.partial(cached_counts, attributes=tuple(of), order=order, containing=None),
         )
         return
     names = [a.name for a in of]
@@ -140,4 +148,4 @@ def _parts(of: Sequence[Attribute], order: int) -> Iterator[tuple[Subsets, Calla
         cells = Subsets.of(sizes, members).offsets
         for some in np.split(members, np.flatnonzero(np.diff(cells[1:] // PART)) + 1):
             layout = Subsets.of(sizes, some)
-            yield layout, functools.partial(counted, names=names, layout=layout)
+            yield layout, functools.partial(count_subsets, names=names, layout=layout)

@@ -1,4 +1,4 @@
-"""Numba kernels of the distance plugin: joint histograms of many subsets of attributes, and scores read off them.
+"""Numba kernels for the joint histograms of many subsets of attributes, and for scores of these histograms.
 
 Symbols: codes[a, i] is row i's code of attribute a; subsets[s] lists the attributes of subset s in increasing order;
 counts[offsets[s] : offsets[s + 1]] is its joint histogram, last attribute fastest. f(n) = n log2(n) comes as
@@ -19,7 +19,7 @@ Counts: TypeAlias = "NDArray[np.int32]"
 
 
 class Room(NamedTuple):
-    """What `add_joint_counts` writes to: arrays that come with the call are not made, and not compiled, in it.
+    """The arrays that `add_joint_counts` writes to, allocated by its caller.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def fill_sums(
 
 @njit(nogil=True, cache=True)
 def add_squares(left: Integers, right: Integers, squares: Floats, total: Floats) -> None:
-    """Add squares[left[i], right[j]] to total[i, j]: one attribute's part of the squared distances of two blocks."""
+    """Add squares[left[i], right[j]] to total[i, j], one attribute's part of the squared distances of two blocks."""
     for i in range(len(left)):
         row = squares[left[i]]
         for j in range(len(right)):

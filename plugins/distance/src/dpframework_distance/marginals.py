@@ -1,4 +1,4 @@
-"""One-way marginals of all attributes: planned, released, and what they leave known of each value's share.
+"""One-way marginals of all attributes, planned, released, and turned into estimates of each value's rows.
 
 By K-norm noise in groups of attributes by size (see `dpframework.mechanisms.KNorm`), or, in zCDP, by one release with
 Gaussian noise.
@@ -52,8 +52,8 @@ class NoisyHistogram:
 
 @final
 @attrs.frozen(eq=False)
-class Known:
-    """What is known of how many rows each value has.
+class EstimatedRows:
+    """Estimates of the number of rows of each value.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def _step_of(number: int, groups: int) -> str:
     return "histograms" if groups == 1 else f"histograms {number + 1} of {groups}"
 
 
-def planned(among: Sequence[Attribute], budget: DistanceBudget, share: Fraction) -> dict[str, Node]:
+def plan(among: Sequence[Attribute], budget: DistanceBudget, share: Fraction) -> dict[str, Node]:
     """Plan the histograms of all attributes with a share of the budget, by the names of their steps."""
     groups = _groups(among, budget)
     nodes: dict[str, Node] = {}
@@ -92,7 +92,7 @@ def _mechanism(query: Marginals, budget: DistanceBudget, share: Fraction) -> Mec
     return best if best.misfit(query.facts()) is None else DiscreteLaplace(best.epsilon)
 
 
-def released(table: PrivateTable, among: Sequence[Attribute], budget: DistanceBudget) -> list[NoisyHistogram]:
+def release(table: PrivateTable, among: Sequence[Attribute], budget: DistanceBudget) -> list[NoisyHistogram]:
     """Release the histograms, in the order of the attributes."""
     groups = _groups(among, budget)
     names = [_step_of(number, len(groups)) for number in range(len(groups))]
@@ -109,15 +109,15 @@ def released(table: PrivateTable, among: Sequence[Attribute], budget: DistanceBu
 
 
 def number_of_rows(histograms: Sequence[NoisyHistogram], rows: int | None) -> float:
-    """Return the number of rows: the public one, or what the histograms with least noise add up to."""
+    """Return the public number of rows, or else the sum of the histogram with least noise."""
     if rows is not None:
         return float(rows)
     best = min(histograms, key=lambda one: one.variance * len(one.counts))
     return max(float(best.counts.sum()), 1.0)
 
 
-def known_of(histogram: NoisyHistogram, rows: float) -> Known:
-    """Return what a noisy histogram tells of numbers of rows that are not negative and add up to `rows`.
+def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
+    """Estimate numbers of rows from a noisy histogram, given that none is negative and that they add up to `rows`.
 
     Taken that all such histograms are equally likely beforehand, and noise is normal: then each number has a normal
     distribution, cut off below 0, whose mean is shifted so that the means add up to `rows` (the sum is known; what is
@@ -141,11 +141,11 @@ def known_of(histogram: NoisyHistogram, rows: float) -> Known:
     while cut_off(high)[0].sum() > rows:
         high = 2 * high - low
     mean, variance = cut_off(brentq(lambda shift: cut_off(shift)[0].sum() - rows, low, high))
-    return Known(mean * (rows / mean.sum()), variance)
+    return EstimatedRows(mean * (rows / mean.sum()), variance)
 
 
-def shares_in_unknown(known: Known, columns: int, unknown: float) -> Conditional:
-    """Return P(y|x) as far as shares tell, for so many values x of attributes that are not known (see `unsure`)."""
+def shares_in_unknown(known: EstimatedRows, columns: int, unknown: float) -> Conditional:
+    """Return P(y|x) from shares alone, for `columns` values x of unknown attributes (see `unsure`)."""
     total = float(known.mean.sum())
     shares = known.mean / total
     variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # which keeps distances within 1

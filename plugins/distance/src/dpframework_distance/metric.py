@@ -1,4 +1,4 @@
-"""A metric between rows, from the distances between values: the root of the sum of their squares over attributes."""
+"""A metric between rows, the root of the sum over attributes of squared distances between values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts import InputError
 from dpframework.tables import Table, table_from_columns, table_from_frame
+from dpframework_distance.coordinates import coordinates
 from dpframework_distance.distances import LearnedDistances
-from dpframework_distance.embedding import coordinates
 
 BLOCK = 1024  # rows: two blocks' distances fit the processor's cache
 MOST_PAIRS = 1 << 27  # that are written out unless asked for: 1 GiB
@@ -25,7 +25,7 @@ RowsLike: TypeAlias = Any
 @final
 @attrs.frozen(eq=False, slots=False)
 class CategoricalMetric:
-    """Distances between rows: sqrt(sum over attributes of d(value, value)**2) (Ienco, Pensa and Meo 2012).
+    """The distance sqrt(sum over attributes of d(value, value)**2) between rows (Ienco, Pensa and Meo 2012).
 
     The metric is public, if its distances are; the rows that it is applied to are whoever's they are, and a distance
     between two of them is not private.
@@ -44,7 +44,7 @@ class CategoricalMetric:
             raise InputError("a metric needs the distances of at least one attribute")
 
     def __call__(self, one: RowsLike, other: RowsLike) -> float:
-        """Return the distance between two rows of codes: what scikit-learn takes as `metric`.
+        """Return the distance between two rows of codes, as scikit-learn calls a `metric`.
 
         Give it `algorithm="brute"` too: its trees try a metric on rows of their own first. For many rows `pairwise`
         (with metric="precomputed") and `embed` are much faster.
@@ -149,7 +149,7 @@ class CategoricalMetric:
         return matrix
 
     def condensed(self, rows: RowsLike, *, large: bool = False) -> NDArray[np.float64]:
-        """Return the distances between the rows as scipy keeps them: each pair once, shape (n (n - 1) / 2,).
+        """Return the distances between the rows in scipy's condensed form, shape (n (n - 1) / 2,).
 
         As many rows as `pairwise` refuses are refused unless they are asked for with `large`.
         """
@@ -174,7 +174,7 @@ class CategoricalMetric:
         return np.asarray(ward(self.condensed(rows, large=large)))
 
     def clusters(self, rows: RowsLike, number: int, *, large: bool = False) -> NDArray[np.int64]:
-        """Return the cluster of each row, from 0, where Ward's clustering is cut into so many.
+        """Return the cluster of each row, from 0, of Ward's clustering with `number` clusters.
 
         Raises
         ------
@@ -195,11 +195,11 @@ class CategoricalMetric:
 
     @functools.cached_property
     def points(self) -> tuple[NDArray[np.float64], ...]:
-        """Each attribute's values as points, whose Euclidean distances are the learned ones (see `embedding`)."""
+        """Each attribute's values as points, whose Euclidean distances are the learned ones (see `coordinates`)."""
         return tuple(coordinates(self.distances[name].matrix) for name in self.attributes)
 
     def embed(self, rows: RowsLike) -> NDArray[np.float64]:
-        """Return rows as points, whose Euclidean distances are those of the metric; shape (rows, dimensions)."""
+        """Return rows as points, shape (rows, dimensions), whose Euclidean distances are the metric's."""
         codes = self.encode(rows)
         return np.concatenate([points[codes[:, k]] for k, points in enumerate(self.points)], axis=1)
 

@@ -1,4 +1,4 @@
-"""DP-DILCA: distances between the values of categorical attributes, learned from how they go with other attributes.
+"""DP-DILCA learns distances between the values of categorical attributes from other attributes.
 
 Source: Battaglia, Celano and Pensa, "Differentially Private Distance Learning in Categorical Data" (2021). Claim: pure
 epsilon, or the rho of zCDP; no assumptions. Under replace-one the row count is public; under add-or-remove-one a
@@ -12,13 +12,13 @@ What differs from the paper by default, and why (`DPDilca.published` restores th
 - symmetric uncertainties from conditional entropies, with noise on two numbers a pair and not on three;
 - estimates that know of the noise, and distances that know what it hides (see `estimates`);
 - where noise would hide what contexts tell, distances come from a forest of a few two-way tables, or from marginals
-  alone (see `modelled` and `choosing`).
+  alone (see `models` and `auto_context`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -43,17 +43,19 @@ from dpframework.facts import (
     true_or_false,
     whole_number,
 )
-from dpframework.plan import Node, sequential
+from dpframework.plan import Node, PlannedPart, sequential
+from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework_distance.distances import LearnedDistances
-from dpframework_distance.resolved import Resolved
+from dpframework_distance.learner import DistanceLearner
 
-MODELLED = ("tree", "none")
+MODEL_CONTEXTS = ("tree", "none")
 PUBLISHED = ("max-dependency", "max-relevance", "mean-su", "common", "baseline")
-CONTEXTS = ("auto", *MODELLED, *PUBLISHED)
+CONTEXTS = ("auto", *MODEL_CONTEXTS, *PUBLISHED)
 SELECTIONS = ("permute-and-flip", "exponential")
 SENSITIVITIES = ("tight", "published")
 ESTIMATES = ("shrunk", "published")
+NO_BOUND = "no bound on their error is known; they follow from counts, whose errors are known"
 
 
 @final
@@ -71,9 +73,10 @@ class DPDilca(Miner):
         The attribute whose values the distances are between; by default every attribute is one.
     context
         "auto": "max-dependency", "tree" (of some attributes, where there are few rows) or "none", whichever fits the
-        budget, the rows and the attributes' sizes, which are public (see `choosing`). "tree" (a model of all attributes
-        from marginals and the joint histograms of pairs that make a tree, the context those that each say most of the
-        target in it), "none" (the difference of two values' shares of the rows, from all of the budget). As published:
+        budget, the rows and the attributes' sizes, which are public (see `auto_context`). "tree" (a model of all
+        attributes from marginals and the joint histograms of pairs that make a tree, the context those that each say
+        most of the target in it), "none" (the difference of two values' shares of the rows, from all of the budget). As
+        published:
         "max-dependency" (the attributes that together say most of the target), "max-relevance" (those that each say
         most), "mean-su" (those of at least mean symmetric uncertainty), "common" (one context for all targets: the k
         attributes that together say most of all others), or "baseline" (all joint histograms first, the context chosen
@@ -129,7 +132,7 @@ class DPDilca(Miner):
             raise InputError("dp-dilca needs a budget: give epsilon, or rho in a study with a delta")
         if self.rho is not None and self.selection == "permute-and-flip":
             raise InputError("selection 'permute-and-flip' has no better rho than its epsilon; take 'exponential'")
-        if self.context in MODELLED and self.as_published:
+        if self.context in MODEL_CONTEXTS and self.as_published:
             raise InputError(
                 f"context '{self.context}' has one model for all targets; leave out sharing = false and the published "
                 "sensitivity and estimates, or take context = 'max-dependency'"
@@ -177,7 +180,7 @@ class DPDilca(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return each context selection, published and ours, and what else has a privacy argument of its own."""
+        """Return an example of each context selection, and of each option with a privacy argument of its own."""
         from dpframework_distance.witnesses import (
             ALIKE,
             ATTRIBUTES,
@@ -228,31 +231,36 @@ class DPDilca(Miner):
         return found
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the selection of each context, then the joint histograms of targets and contexts; or a model."""
-        resolved = Resolved.of(self, schema)
-        if resolved.modelled is not None:
-            return resolved.modelled.plan()
-        if not resolved.apart:
-            return sequential(*resolved.part(resolved.targets, Fraction(1)))
-        each = Fraction(1, len(resolved.targets))
+        """Plan a model, or else the selection of each context and the joint histograms of targets and contexts."""
+        learner = DistanceLearner.of(self, schema)
+        if learner.model is not None:
+            return learner.model.plan()
+        if not learner.apart:
+            return sequential(*learner.part(learner.targets, Fraction(1)))
+        each = Fraction(1, len(learner.targets))
         return sequential(
-            *(sequential(*resolved.part([target], each), name=resolved.scope(target)) for target in resolved.targets)
+            *(sequential(*learner.part([target], each), name=learner.scope(target)) for target in learner.targets)
         )
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: codes are enough."""
+        """Return no attribute, since codes are enough."""
         return ()
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of the released counts and scores: for the distances, no bound is known."""
+        distances = ErrorBound("distances", None, "", note=NO_BOUND, size=part.size)
+        return [distances, *part.bounds_of_steps()]
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and turn them into distances by post-processing."""
-        resolved = Resolved.of(self, table.schema)
-        if resolved.modelled is not None:
-            return resolved.modelled.mine(table)
-        if not resolved.apart:
-            contexts, released = resolved.released(table, resolved.targets)
-            return resolved.distances(contexts, dict.fromkeys(resolved.targets, released))
-        of_target = {t: resolved.released(table.scope(resolved.scope(t)), [t]) for t in resolved.targets}
-        return resolved.distances(
+        learner = DistanceLearner.of(self, table.schema)
+        if learner.model is not None:
+            return learner.model.mine(table)
+        if not learner.apart:
+            contexts, released = learner.release(table, learner.targets)
+            return learner.distances(contexts, dict.fromkeys(learner.targets, released))
+        of_target = {t: learner.release(table.scope(learner.scope(t)), [t]) for t in learner.targets}
+        return learner.distances(
             {t: contexts[t] for t, (contexts, _) in of_target.items()},
             {t: released for t, (_, released) in of_target.items()},
         )

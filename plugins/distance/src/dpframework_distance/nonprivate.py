@@ -1,4 +1,4 @@
-"""DILCA without privacy: the baseline that DP-DILCA is compared with. It reads the rows freely, and says so."""
+"""DILCA without privacy, the baseline for DP-DILCA. It reads the rows freely, and its result says so."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dpframework.facts import Attribute, InputError, nearest
 from dpframework.tables import Engine, InMemory, Table
 from dpframework_distance.contexts import above_the_mean, entropy_of, relevant_not_redundant, su_matrix
 from dpframework_distance.distances import LearnedDistances, ValueDistances
-from dpframework_distance.estimates import NoisyPair, as_published, distances_between, points_from
+from dpframework_distance.estimates import NoisyPair, distances_between, points_from, published_estimate
+from dpframework_distance.learner import attributes_and_targets
 from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
-from dpframework_distance.resolved import attributes_and_targets
 from dpframework_distance.sensitivities import RowBounds
-from dpframework_distance.subsets import kept_counts, require_few_cells, require_few_cells_of, subsets
+from dpframework_distance.subsets import cached_counts, require_few_cells, require_few_cells_of, subsets
 
 NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 
@@ -30,7 +30,7 @@ def dilca(
     attributes: tuple[str, ...] | None = None,
     profiles: bool = False,
 ) -> LearnedDistances:
-    """Learn distances without privacy (Ienco, Pensa and Meo 2012): for comparison, on data that is not secret.
+    """Learn distances without privacy (Ienco, Pensa and Meo 2012), for comparison on data that is not secret.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def dilca(
     rows = engine.load(table)
     require_few_cells(among, 2, None)
     layout = subsets(tuple(a.size for a in among), 2)
-    counts = engine.sum(rows, lambda block: kept_counts(block, among, 2, None))
+    counts = engine.sum(rows, lambda block: cached_counts(block, among, 2, None))
     pairs = {(a, b): layout.histogram(counts, a, b).astype(np.float64) for a, b in layout.position}
     if context in ("mean-su", "relevant-redundant"):
         su = _su(pairs, len(among))
@@ -72,7 +72,7 @@ def dilca(
     learned = {}
     for t, chosen in contexts.items():
         tables = {among[x].name: _exact(among, pairs, min(t, x), max(t, x)) for x in chosen}
-        points = points_from(tables, among[t].name, as_published, profiles)
+        points = points_from(tables, among[t].name, published_estimate, profiles)
         learned[among[t].name] = ValueDistances(among[t], tuple(tables), distances_between(points))
     return LearnedDistances(table.schema.select([a.name for a in among]), learned, covered=False)
 

@@ -1,4 +1,4 @@
-"""Queries of the distance plugin: scores of contexts, entropies, and joint histograms of pairs."""
+"""Queries for scores of contexts, entropies, and joint histograms of pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframework.queries import CandidateScores, CellCounts, Sensitivity
 from dpframework.tables import Block
 from dpframework_distance.information import all_sums, scores_of
 from dpframework_distance.sensitivities import OfEntropies, RowBounds
-from dpframework_distance.subsets import Counts, Subsets, holding, kept_counts, subsets
+from dpframework_distance.subsets import Counts, Subsets, cached_counts, holding, subsets
 from dpframework_distance.terms import UNITS, Terms
 
 
@@ -28,7 +28,7 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 @final
 @attrs.frozen(eq=False, repr=False)
 class Contexts(Sequence[tuple[str, ...]]):
-    """Candidate contexts: names are made for those that are asked for, since there may be very many.
+    """Candidate contexts, named on demand, since there may be very many.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ class _SubsetScores(OfEntropies, CandidateScores):
 
     @property
     def text(self) -> str:
-        """Name the size, and what contexts determine."""
+        """Name the size, and the targets of the contexts."""
         what = "attribute" if self.context_size == 1 else f"set of {self.context_size} attributes"
         return f"information of each {what} on {self._determined}"
 
     @property
     @abc.abstractmethod
     def _determined(self) -> str:
-        """What a context is scored for, for a reader."""
+        """The targets of a context, for a reader."""
 
     @property
     def answer_length(self) -> int:
@@ -108,7 +108,7 @@ class _SubsetScores(OfEntropies, CandidateScores):
 @final
 @attrs.frozen
 class ContextScores(_SubsetScores):
-    """-N H(Y|S), N times the paper's I'(Y, S), for each context S of a size: how well it determines the target Y.
+    """-N H(Y|S), N times the paper's I'(Y, S), which says how well each context S of a size determines the target Y.
 
     The largest is that of the largest mutual information with the target. What has been chosen before is given at run
     time (`chosen`), and is in no candidate.
@@ -141,7 +141,7 @@ class ContextScores(_SubsetScores):
         return Contexts(self.of, self._contexts(inputs))
 
     def _contexts(self, inputs: Mapping[str, Any]) -> NDArray[np.int64]:
-        """Return the contexts that hold nothing that has been chosen before: in the order of those with the target."""
+        """Return the contexts without attributes that were chosen before, in the order of those with the target."""
         every = self._subsets(self.context_size).members
         barred = self._chosen(inputs)
         barred[self.target] = True
@@ -153,7 +153,7 @@ class ContextScores(_SubsetScores):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of each context with the target."""
-        return kept_counts(block, self.of, self.context_size + 1, self.target)
+        return cached_counts(block, self.of, self.context_size + 1, self.target)
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (candidates,)."""
@@ -164,7 +164,7 @@ class ContextScores(_SubsetScores):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], NDArray[np.float64]]:
-        """Return the scores; where there are other targets, from what is counted once for all of them."""
+        """Return the scores. Several targets use counts that are made once for all of them."""
         if self.alone:
             alone: NDArray[np.float64] = yield from super().counting(engine, rows, **inputs)
             return alone
@@ -175,7 +175,7 @@ class ContextScores(_SubsetScores):
 @final
 @attrs.frozen
 class CommonContextScores(_SubsetScores):
-    """For each context S of a size, the sum of -N H(Y|S without Y) over all attributes Y: how well it determines them.
+    """The sum of -N H(Y|S without Y) over all attributes Y, for each context S of a size.
 
     All attributes of the metric are targets; a context has two attributes or more.
     """
@@ -184,7 +184,7 @@ class CommonContextScores(_SubsetScores):
     _determined = "all others"
 
     def _declared(self, bounds: RowBounds) -> tuple[Sensitivity, ...]:
-        """See `sensitivities`, for one term: here are m, k of them of attributes in S.
+        """Return the changes of one term (see `sensitivities`). Here are m terms, k of them of attributes in S.
 
         A row that is added lowers the terms of Y not in S by g(n_S) - g(n_SY) and those of Y in S by g(n of S without
         Y) - g(n_S). With a = g(n_S) the first are at most a each and the second at most G - a each, so together at most
@@ -198,7 +198,7 @@ class CommonContextScores(_SubsetScores):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of contexts, then of contexts with each target."""
-        return np.concatenate([kept_counts(block, self.of, self.context_size + more, None) for more in (0, 1)])
+        return np.concatenate([cached_counts(block, self.of, self.context_size + more, None) for more in (0, 1)])
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, shape (contexts,)."""
@@ -266,7 +266,7 @@ class _PairEntropies(OfEntropies):
 
     def count(self, block: Block, **inputs: Any) -> Counts:
         """Return this block's joint histograms of the pairs."""
-        return kept_counts(block, self.of, 2, self.target)
+        return cached_counts(block, self.of, 2, self.target)
 
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return N H of each attribute and of each pair, in units."""
@@ -281,7 +281,7 @@ class _PairEntropies(OfEntropies):
         return np.concatenate(first), f(rows) - np.add.reduceat(f(counts), layout.offsets[:-1])
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what is known of each pair as a symmetric matrix; infinite for pairs not asked for."""
+        """Return the values of pairs as a symmetric matrix, infinite for pairs that nobody asked for."""
         matrix = np.full((len(self.of), len(self.of)), np.inf)
         for (a, b), value in zip(self.listed, values.tolist(), strict=True):
             matrix[a, b] = matrix[b, a] = value
@@ -301,7 +301,7 @@ class Entropies(_PairEntropies):
         return bounds.of_entropies([*(a.size for a in self.of), *pairs])
 
     def answer(self, counts: Counts, **inputs: Any) -> NDArray[np.float64]:
-        """Return the entropies, those of attributes first."""
+        """Return the entropies, single attributes first."""
         return np.concatenate(self._entropies(counts)) / UNITS
 
     def read(self, released: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -356,7 +356,7 @@ class ConditionalEntropies(_PairEntropies):
 @final
 @attrs.frozen
 class PairCounts(CellCounts):
-    """The joint histogram of two attributes; which two is given at run time (`pair`, by name).
+    """The joint histogram of two attributes that are given at run time (`pair`, by name).
 
     Attributes
     ----------
@@ -395,4 +395,4 @@ class PairCounts(CellCounts):
         names = [a.name for a in self.of]
         first, second = (names.index(name) for name in inputs["pair"])
         layout = subsets(tuple(a.size for a in self.of), 2, self.target)
-        return layout.histogram(kept_counts(block, self.of, 2, self.target), first, second).astype(np.int64)
+        return layout.histogram(cached_counts(block, self.of, 2, self.target), first, second).astype(np.int64)

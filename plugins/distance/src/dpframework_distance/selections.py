@@ -1,4 +1,4 @@
-"""The ways to choose contexts: what each plans, and the contexts that its releases make.
+"""The ways to choose contexts, with the plan and the releases of each.
 
 Attributes and targets are positions among the attributes that are looked at. Each context with one of its targets needs
 a joint histogram: a selection also says how many those may be.
@@ -29,7 +29,7 @@ Chosen: TypeAlias = "dict[int, tuple[int, ...]]"
 
 
 def plan_name(what: str, target: int, among: Sequence[Attribute]) -> str:
-    """Return a target's name in a plan, which accepts few characters; with the target's number where it changed."""
+    """Return a target's name in a plan, which accepts few characters. A changed name gets the target's number."""
     text = f"{what} of {among[target].name}"
     safe = re.sub(r"[^A-Za-z0-9 ._=+-]", "_", text)
     return safe if safe == text else f"{safe} - {target + 1} of {len(among)}"
@@ -48,20 +48,20 @@ class Selection(abc.ABC):
     among: tuple[Attribute, ...]
 
     @abc.abstractmethod
-    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
+    def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan the selections of some targets with a share of the budget, by the names of their steps."""
 
     @abc.abstractmethod
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+    def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
         """Release the context of each of some targets."""
 
     def least_and_most(self, number: int) -> tuple[int, int]:
-        """Return the fewest and the most pairs of a target with an attribute of its context, for so many targets."""
+        """Return the fewest and the most pairs of a target with an attribute of its context, for `number` targets."""
         others = len(self.among) - 1
         return self._sized(number, 1, others)
 
     def _sized(self, number: int, least: int, most: int) -> tuple[int, int]:
-        """Return the same for contexts of that size: a pair of targets may be in each other's contexts."""
+        """Return the same for contexts of a size, where a pair of targets may be in each other's contexts."""
         return max(least, -(-number * least // 2)), min(number * most, math.comb(len(self.among), 2))
 
     @property
@@ -72,13 +72,13 @@ class Selection(abc.ABC):
 @final
 @attrs.frozen
 class AllOthers(Selection):
-    """Every other attribute is in a target's context: there is nothing to choose."""
+    """The context of a target is every other attribute, with nothing to choose."""
 
-    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
+    def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan nothing."""
         return {}
 
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+    def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
         """Return all others."""
         return {t: tuple(k for k in range(len(self.among)) if k != t) for t in targets}
 
@@ -90,7 +90,7 @@ class AllOthers(Selection):
 
 @attrs.frozen
 class _OfSize(Selection):
-    """Contexts of a size, chosen by what they say of a target.
+    """Contexts of a size, chosen by their information on a target.
 
     Each target has its own, selected with an equal share of the budget.
 
@@ -99,7 +99,7 @@ class _OfSize(Selection):
     size
         The number of attributes in a context.
     bounds
-        What is public of the number of rows.
+        The public facts about the number of rows.
     alone
         Whether there is a single target, whose joint histograms no other one needs.
     """
@@ -112,12 +112,12 @@ class _OfSize(Selection):
         """Return the pairs of targets with contexts of that size."""
         return self._sized(number, self.size, self.size)
 
-    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
+    def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan a selection for each target, with equal shares."""
         each = share / len(targets)
         return {self._step_of(target): self._selection(target, budget, each) for target in targets}
 
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+    def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
         """Release one context after another."""
         return {t: tuple(sorted(self._position[name] for name in self._names(table, t))) for t in targets}
 
@@ -166,7 +166,7 @@ class MaxRelevance(_OfSize):
 @final
 @attrs.frozen
 class Common(Selection):
-    """One context for all targets: the attributes that together say most of all others.
+    """One context for all targets, the attributes that together say most of all others.
 
     It is selected once, with the whole share of the budget.
 
@@ -179,13 +179,13 @@ class Common(Selection):
     size: int
     bounds: RowBounds
 
-    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
+    def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan one selection."""
         scores = CommonContextScores(self.among, self.size, self.bounds)
         return {"common context": step("common context", scores, budget.selector(share))}
 
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
-        """Release the context; a target that is in it has the others."""
+    def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Release the context. A target in it keeps the other attributes."""
         common = [self._position[name] for name in table.release("common context")]
         return {t: tuple(sorted(k for k in common if k != t)) for t in targets}
 
@@ -203,22 +203,22 @@ class MeanSU(Selection):
     Attributes
     ----------
     bounds
-        What is public of the number of rows.
+        The public facts about the number of rows.
     """
 
     bounds: RowBounds
 
-    def planned(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
+    def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
         """Plan the entropies, in one step."""
         return {"entropies": step("entropies", self._entropies(targets), budget.measurer(share))}
 
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
-        """Release the entropies, which make symmetric uncertainties; 0 for pairs not asked for."""
+    def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:
+        """Release the entropies, which give symmetric uncertainties, 0 for pairs that nobody asked for."""
         entropies = np.asarray(table.release("entropies"), dtype=np.float64)
         su = su_matrix(*self._entropies(targets).read(entropies))
         return {target: above_the_mean(su, target) for target in targets}
 
     def _entropies(self, targets: Sequence[int]) -> Entropies | ConditionalEntropies:
-        """Return what symmetric uncertainties are made of: for one target, or for all."""
+        """Return the entropies behind symmetric uncertainties, for one target or for all."""
         query = Entropies if self.bounds.published else ConditionalEntropies
         return query(self.among, targets[0] if len(targets) == 1 else None, self.bounds)

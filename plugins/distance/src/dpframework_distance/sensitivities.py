@@ -1,4 +1,4 @@
-"""How much entropies change between neighbours: derivations, brute-forced in `tests/test_sensitivities.py`.
+"""Bounds on the change of entropies between neighbours, derived here, brute-forced in `test_sensitivities.py`.
 
 Everything is kept unnormalised, as a sum over counts: with f(n) = n log2(n) and N rows,
 
@@ -80,7 +80,7 @@ def published_entropy_change(rows: int) -> float:
 
 @attrs.frozen
 class RowBounds:
-    """What is public of the number of rows, and what follows for entropies.
+    """The public facts about the number of rows, and the bounds on entropies that follow.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class RowBounds:
         return cls(schema.row_bound, None if published else added, published)
 
     def of_group(self, rows: int) -> RowBounds | None:
-        """Return the bounds for a unit of several rows; None for published ones, which say nothing of that."""
+        """Return the bounds for a unit of several rows, or None for published ones, which do not cover that."""
         if self.published:
             return None
         added = self.added
@@ -131,11 +131,11 @@ class RowBounds:
         return attrs.evolve(self, added=added, group=rows)
 
     def changes(self, rows: int, values: int | None) -> Fraction:
-        """Return B, on tables of at most so many rows, of an attribute with so many values; None for any number."""
+        """Return the bound B for an attribute of `values` values (None for any number), in at most `rows` rows."""
         return _changes(self.published, self.group, rows, values)
 
     def _scores(self, change: Callable[[int], Fraction]) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity of scores that fall by at most as much, on tables of at most so many rows."""
+        """Return the sensitivity of scores that fall by at most a bound, on tables with a bound on the rows."""
         factor = 2 if self.published else 1
         source = "theorems 6 and 7 of the paper" if self.published else "conditional entropies: sensitivities.py"
         added = None if self.added is None else change(self.added) * factor
@@ -163,7 +163,7 @@ class RowBounds:
         return self._scores(change)
 
     def of_entropies(self, sizes: Sequence[int]) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of a vector of N H, given the values of each: all of them can change at once."""
+        """Return the sensitivities of a vector of N H, given the values of each. All of them can change at once."""
 
         def change(rows: int, power: int) -> Fraction:
             return sum((self.changes(rows, size) ** power for size in sizes), Fraction(0))
@@ -215,7 +215,7 @@ class RowBounds:
 
 @functools.lru_cache(maxsize=4096)
 def _changes(published: bool, group: int, rows: int, values: int | None) -> Fraction:
-    """See `RowBounds.changes`: attributes of one size share it."""
+    """Return `RowBounds.changes`, computed once for attributes of one size."""
     if published:
         return _in_units_above(published_entropy_change(rows))
     off = 0 if group == 1 else Fraction(group, UNITS)
@@ -223,7 +223,7 @@ def _changes(published: bool, group: int, rows: int, values: int | None) -> Frac
 
 
 class OfEntropies(Query):
-    """A query of entropies, whose sensitivities follow from what is public of the number of rows."""
+    """A query of entropies, whose sensitivities follow from the public facts about the number of rows."""
 
     bounds: RowBounds
 
@@ -237,6 +237,6 @@ class OfEntropies(Query):
         return self._declared(self.bounds)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """See the module: published bounds say nothing of several rows."""
+        """Return no better bound where the published ones are asked for, which do not cover several rows."""
         bounds = self.bounds.of_group(rows)
         return () if bounds is None else self._declared(bounds)

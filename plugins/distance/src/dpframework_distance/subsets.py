@@ -132,12 +132,12 @@ _LOCK = threading.Lock()
 
 
 def require_few_cells_of(attributes: Sequence[Attribute], order: int, targets: Sequence[int]) -> None:
-    """Refuse more joint histograms that hold one of some targets than memory allows; see `require_few_cells`."""
+    """Refuse more joint histograms with one of some targets than memory allows (see `require_few_cells`)."""
     require_few_cells(attributes, order, max(targets, key=lambda target: attributes[target].size))
 
 
-def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
-    """Return a block's joint histograms, one after another as `subsets` lists them; read-only, counted once.
+def cached_counts(block: Block, attributes: Sequence[Attribute], order: int, containing: int | None) -> Counts:
+    """Return a block's joint histograms in the order of `subsets`, counted once and read-only.
 
     Those of fewer attributes are sums of larger ones that are kept. Of those that hold one attribute, only the last
     that were asked for are kept: of many targets in turn, all together may be more than memory allows.
@@ -150,9 +150,9 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
     layout = subsets(tuple(a.size for a in attributes), order, containing)
     larger = kept.get((key[0], order + 1, containing))
     if larger is not None and order < len(attributes):
-        counts = _summed(larger, subsets(tuple(a.size for a in attributes), order + 1, containing), layout)
+        counts = _sum_larger(larger, subsets(tuple(a.size for a in attributes), order + 1, containing), layout)
     else:
-        counts = counted(block, [attribute.name for attribute in attributes], layout)
+        counts = count_subsets(block, [attribute.name for attribute in attributes], layout)
     counts.flags.writeable = False
     with _LOCK:
         for other in [other for other in kept if containing is not None and other[2] not in (None, containing)]:
@@ -161,8 +161,8 @@ def kept_counts(block: Block, attributes: Sequence[Attribute], order: int, conta
     return counts
 
 
-def counted(block: Block, names: Sequence[str], layout: Subsets) -> Counts:
-    """Return a block's joint histograms of some subsets of the attributes that are named; one tile after another."""
+def count_subsets(block: Block, names: Sequence[str], layout: Subsets) -> Counts:
+    """Return a block's joint histograms of some subsets of the named attributes, tile by tile."""
     from dpframework_distance.kernels import Room, add_joint_counts
 
     order = layout.members.shape[1]
@@ -177,8 +177,8 @@ def counted(block: Block, names: Sequence[str], layout: Subsets) -> Counts:
     return counts
 
 
-def _summed(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
-    """Return joint histograms as sums of those of one more attribute, which are known: no row is read."""
+def _sum_larger(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
+    """Return joint histograms as sums of known ones with one more attribute, without reading a row."""
     found = np.zeros(layout.offsets[-1], dtype=np.int32)
     for k, members in enumerate(layout.members.tolist()):
         other = next(a for a in range(len(layout.sizes)) if a not in members)

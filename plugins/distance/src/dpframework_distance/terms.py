@@ -1,4 +1,4 @@
-"""f(n) = n log2(n), as a whole number of units: at all small numbers of rows, and at the large ones that occur.
+"""f(n) = n log2(n) as a whole number of units, for all small n and for the large ones that occur.
 
 Each f(n) is the one before it plus g, rounded, so that f of a large number is a sum over all numbers below it. Of
 those, sums over every so many are kept: what a table of f takes then does not grow with the rows, and a large number
@@ -23,7 +23,7 @@ STEP = 1 << 10  # above it, of each multiple of this
 
 
 def _grown(first: int, number: int) -> Integers:
-    """Return g(n) = f(n + 1) - f(n), rounded, for so many n from the first on."""
+    """Return g(n) = f(n + 1) - f(n), rounded, for `number` values of n from the first on."""
     before = np.arange(first, first + number, dtype=np.float64)
     before[before == 0] = np.nan  # g(0) = 0
     grown = np.log2(before + 1) + before * np.log1p(1 / before) / math.log(2)
@@ -32,7 +32,7 @@ def _grown(first: int, number: int) -> Integers:
 
 @functools.lru_cache(maxsize=4)
 def terms(rows: int) -> Integers:
-    """Return f(n) = n log2(n) for every n up to `rows`, as a whole number of units of 2**-22; read-only.
+    """Return f(n) = n log2(n) for every n up to `rows` in units of 2**-22, whole and read-only.
 
     Each is the one before it plus g, rounded. Rounding keeps the order of g, which alone sensitivities stand on.
 

@@ -1,4 +1,4 @@
-"""DP-DILCA for scikit-learn: a transformer whose output's Euclidean distance is the learned metric."""
+"""DP-DILCA as a scikit-learn transformer whose output's Euclidean distance is the learned metric."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.metric_.embed(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return names of the coordinates: the attribute, and a number."""
+        """Return the names of the coordinates, each an attribute with a number."""
         check_is_fitted(self)
         sized = zip(self.metric_.attributes, self.metric_.points, strict=True)
         return np.array([f"{name}_{k}" for name, points in sized for k in range(points.shape[1])], dtype=object)

@@ -104,7 +104,7 @@ def _values(*values: int) -> dict[str, Any]:
 
 
 def _both_relations(town: str, chosen: dict[str, int], rows: int) -> tuple[Witness, Witness]:
-    """Return a witness for each relation, on tables of so many rows: a row of a town comes."""
+    """Return a witness for each relation, where the row of a town is added or replaced."""
     apart = rows // 6
     shared = [(_row("A", 20), rows - 1 - apart), (_row("B", 50), apart)]
     after, before = _row(town, 20, ill=True, smokes=True), _row("C", 80)

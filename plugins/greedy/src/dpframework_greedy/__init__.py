@@ -1,4 +1,4 @@
-"""Greedy redescription mining for dpframework: Serenade."""
+"""Serenade, greedy redescription mining for dpframework."""
 
 from __future__ import annotations
 

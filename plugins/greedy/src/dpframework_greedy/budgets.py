@@ -29,7 +29,7 @@ WORTH = Fraction(1, 10)  # of a Jaccard index: an extension gains hardly more, s
 
 @final
 @attrs.frozen
-class Shares:
+class BudgetShares:
     """The shares of a budget, which add up to 1.
 
     Attributes
@@ -43,7 +43,7 @@ class Shares:
     quality: Fraction
 
     @classmethod
-    def of(cls, given: Any) -> Shares:
+    def of(cls, given: Any) -> BudgetShares:
         """Read a distribution's name, or three shares.
 
         Raises
@@ -53,10 +53,10 @@ class Shares:
 
         Examples
         --------
-        >>> Shares.of("d3").pairs, Shares.of([0.5, 0, 0.5]).quality
+        >>> BudgetShares.of("d3").pairs, BudgetShares.of([0.5, 0, 0.5]).quality
         (Fraction(3, 5), Fraction(1, 2))
         """
-        if isinstance(given, Shares):
+        if isinstance(given, BudgetShares):
             return given
         if isinstance(given, str):
             if given not in DISTRIBUTIONS:
@@ -71,10 +71,10 @@ class Shares:
             raise InputError("budget gives the pairs or the quality nothing; only the extensions can do without")
         return cls(*shares)
 
-    def without_extensions(self) -> Shares:
-        """Return the shares where nothing is extended: what that frees goes to the other two, in their proportion."""
+    def without_extensions(self) -> BudgetShares:
+        """Return the shares where nothing is extended, the other two in their old proportion."""
         rest = self.pairs + self.quality
-        return Shares(self.pairs / rest, Fraction(0), self.quality / rest)
+        return BudgetShares(self.pairs / rest, Fraction(0), self.quality / rest)
 
 
 def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, candidates: int) -> int:

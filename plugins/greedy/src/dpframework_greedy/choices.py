@@ -52,7 +52,7 @@ ROUNDING = Fraction(16, 2**20)  # of the sensitivity, in a difference of two log
 
 @attrs.frozen(cache_hash=True)
 class Group:
-    """A group of candidates of a pool: a public value.
+    """A group of candidates in a pool, as a public value.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Group:
 
 
 class Pool(abc.ABC):
-    """Candidates in groups, and their scores on the private rows: what a query of successive choices answers with.
+    """Candidates in groups, with their scores on the private rows. A query of successive choices answers with a pool.
 
     A pool is on the private side; its groups, the number of a group's candidates, and what a choice makes of it are
     functions of public inputs and of choices alone.
@@ -122,13 +122,13 @@ class SuccessiveExponential(BoundedRange):
         return Losses(total.pure, total.zcdp.map(lambda rho: rho / self.rounds))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
-        """Draw a group by its weight, then one of its candidates; round by round."""
+        """Draw a group by its weight, then one of its candidates, in each round."""
         pool, unit, scale = _pool(answer, calibration), float(calibration.unit), calibration.lattice_scale
         chosen = np.zeros((self.rounds, 2), dtype=np.int64)
-        remembered = _Remembered(self.max_age)
+        weight_cache = _WeightCache(self.max_age)
         for k in range(self.rounds):
             groups = pool.groups()
-            weights = remembered.log_weights(pool, groups, unit, scale)
+            weights = weight_cache.log_weights(pool, groups, unit, scale)
             group = groups[randomness.noisy_max(weights, scale, Noise.GUMBEL)]
             positions, scores = pool.scores(group, unit)
             position = int(positions[randomness.noisy_max(scores, scale, Noise.GUMBEL)])
@@ -141,7 +141,7 @@ class SuccessiveExponential(BoundedRange):
         pool, unit, scale = _pool(answer, calibration), float(calibration.unit), calibration.lattice_scale
         if np.shape(output) != (self.rounds, 2):
             return -math.inf
-        remembered = _Remembered(self.max_age)
+        weight_cache = _WeightCache(self.max_age)
         density = 0.0
         for number, position in np.asarray(output).tolist():
             groups = pool.groups()
@@ -149,7 +149,7 @@ class SuccessiveExponential(BoundedRange):
             if number not in numbers:
                 return -math.inf
             k = numbers.index(number)
-            weights = remembered.log_weights(pool, groups, unit, scale)
+            weights = weight_cache.log_weights(pool, groups, unit, scale)
             positions, scores = pool.scores(groups[k], unit)
             at = np.flatnonzero(positions == position)
             if not len(at):
@@ -177,7 +177,7 @@ def log_share(logs: Lattice, position: int, scale: float) -> float:
     return float(relative[position] - np.log(np.exp(relative).sum()))
 
 
-class _Remembered:
+class _WeightCache:
     """The log-weights of groups that stay in the pool."""
 
     def __init__(self, max_age: int) -> None:
@@ -186,7 +186,7 @@ class _Remembered:
         self._round = 0
 
     def log_weights(self, pool: Pool, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
-        """Return those of a round's groups, computing what is new or too old."""
+        """Return the log-weights of a round's groups, computing those that are new or too old."""
         self._round += 1
         self._known = {
             group: self._known[group]

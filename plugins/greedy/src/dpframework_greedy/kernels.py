@@ -1,4 +1,4 @@
-"""Numba kernels of the greedy plugin: numbers of rows of pairs and extensions, read off joint histograms.
+"""Numba kernels that count the rows of pairs and extensions from joint histograms.
 
 Symbols: `both` and `either` are the numbers of rows in both supports and in at least one. A literal is (position of its
 attribute, first, last, negated): a range of known codes or its complement among these. These numbers are read off the
@@ -100,7 +100,7 @@ def log_weight(scores: Integers, scale: float) -> np.int64:
 def extension_supports(
     sums: Integers, begins: Integers, totals: Integers, of: Literals, side: int, supports: Integers
 ) -> None:
-    """Fill in the supports of one side's extensions: first of every literal by `and`, then of every literal by `or`.
+    """Fill in the supports of one side's extensions, first those by `and`, then those by `or`.
 
     sums[begins[k] + v] are the rows with codes below v of attribute k of that side, by class; `totals` the number of
     rows a class. Classes are 2 where the left side holds, plus 1 where the right one does.

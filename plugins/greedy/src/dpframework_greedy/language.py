@@ -1,4 +1,4 @@
-"""The language of redescriptions: which literals and extensions there are, from the schema alone.
+"""The literals and extensions that a schema allows in a redescription.
 
 Every literal is a range of known codes of one attribute, or the complement of one among these: a value of a Boolean or
 categorical attribute, an interval between public cuts of a numeric one. A missing value satisfies no literal, negated
@@ -39,7 +39,7 @@ UNEXTENDED = 0  # the position of the candidate that leaves a redescription as i
 
 @final
 @attrs.frozen
-class Literal:
+class CodeRange:
     """A range of codes of an attribute, or its complement.
 
     Attributes
@@ -53,7 +53,7 @@ class Literal:
 
     Examples
     --------
-    >>> str(Literal(Numeric("age", 0, 9, cuts=[3, 6]), 1, 2, False).description)
+    >>> str(CodeRange(Numeric("age", 0, 9, cuts=[3, 6]), 1, 2, False).description)
     'age >= 3'
     """
 
@@ -106,7 +106,7 @@ def tests_of(attribute: Attribute) -> Integers:
     return np.array([(code, code, negated) for code in codes for negated in (0, 1)], dtype=np.int64).reshape(-1, 3)
 
 
-def literals_of(attribute: Attribute) -> list[Literal]:
+def literals_of(attribute: Attribute) -> list[CodeRange]:
     """Return every literal of an attribute.
 
     Examples
@@ -115,7 +115,7 @@ def literals_of(attribute: Attribute) -> list[Literal]:
     >>> [str(literal.description) for literal in literals_of(Boolean("wolf"))]
     ['wolf = true', 'wolf != true']
     """
-    return [Literal(attribute, first, last, bool(negated)) for first, last, negated in tests_of(attribute).tolist()]
+    return [CodeRange(attribute, first, last, bool(negated)) for first, last, negated in tests_of(attribute).tolist()]
 
 
 def _number_of_literals(side: Iterable[Attribute]) -> int:
@@ -131,7 +131,7 @@ def _attributes(given: Iterable[Attribute]) -> tuple[Attribute, ...]:
 @final
 @attrs.frozen(slots=False)
 class Language:
-    """What redescriptions of a table may be made of.
+    """The literals that redescriptions of a table may use.
 
     All of it follows from the schema: it is public.
 
@@ -148,7 +148,7 @@ class Language:
     def of_schema(
         cls, schema: Schema, left: Iterable[str] | None = None, right: Iterable[str] | None = None
     ) -> Language:
-        """Return the language of a schema: of its two views, or of named attributes.
+        """Return the language of a schema's two views, or of named attributes.
 
         Raises
         ------
@@ -201,7 +201,7 @@ class Language:
 
     @functools.cached_property
     def known(self) -> tuple[Integers, Integers]:
-        """The number of known codes of each attribute of either side: those that are not missing."""
+        """The number of codes that are not missing, for each attribute of either side."""
         left, right = (np.array([known_top(a) + 1 for a in side], dtype=np.int64) for side in self.sides)
         return left, right
 
@@ -213,14 +213,14 @@ class Language:
         )
         return left, right
 
-    def literal(self, side: int, position: int) -> Literal:
+    def literal(self, side: int, position: int) -> CodeRange:
         """Return a literal of the left side (0) or the right one (1)."""
         attribute, first, last, negated = self.tests[side][position].tolist()
-        return Literal(self.sides[side][attribute], first, last, bool(negated))
+        return CodeRange(self.sides[side][attribute], first, last, bool(negated))
 
     @functools.cached_property
     def starts(self) -> tuple[Integers, Integers]:
-        """Where each attribute's literals start in those of its side, and the end."""
+        """The first position of each attribute's literals in its side, and the end."""
         left, right = (
             np.searchsorted(tests[:, 0], np.arange(len(side) + 1)).astype(np.int64)
             for tests, side in zip(self.tests, self.sides, strict=True)
@@ -253,17 +253,17 @@ class Language:
 
     @functools.cached_property
     def number_of_extensions(self) -> int:
-        """How many positions the extensions of a redescription have, those of used attributes included."""
+        """The number of positions of a redescription's extensions, used attributes included."""
         return 1 + 2 * (len(self.tests[0]) + len(self.tests[1]))
 
     def pair(self, pair: int, position: int) -> Redescribed:
-        """Return an initial pair: one literal a side."""
+        """Return an initial pair, one literal on each side."""
         i, j = self.pairs[pair]
         first, beyond = self.starts[1][j : j + 2]
         left, right = divmod(position, int(beyond - first))
         return Redescribed(
-            (Part(self.literal(0, int(self.starts[0][i]) + left), False),),
-            (Part(self.literal(1, int(first) + right), False),),
+            (JoinedPart(self.literal(0, int(self.starts[0][i]) + left), False),),
+            (JoinedPart(self.literal(1, int(first) + right), False),),
         )
 
     def extended(self, redescribed: Redescribed, position: int) -> Redescribed:
@@ -274,13 +274,13 @@ class Language:
         for k, field in enumerate(("left", "right")):
             number = len(self.tests[k])
             if position < 2 * number:
-                part = Part(self.literal(k, position % number), position >= number)
+                part = JoinedPart(self.literal(k, position % number), position >= number)
                 return attrs.evolve(redescribed, **{field: (*getattr(redescribed, field), part)})
             position -= 2 * number
         raise InputError("there is no extension at that position")
 
     def open_extensions(self, redescribed: Redescribed) -> NDArray[np.bool_]:
-        """Tell which positions extend by an attribute that is on neither side yet; the unextended one is open too."""
+        """Tell which positions extend by an attribute that is on neither side yet, or leave it unextended."""
         used = redescribed.attributes
         open_ = [np.ones(1, dtype=np.bool_)]
         for side, tests in zip(self.sides, self.tests, strict=True):
@@ -291,17 +291,17 @@ class Language:
 
 @final
 @attrs.frozen
-class Part:
+class JoinedPart:
     """A literal of one side, and whether it is joined to those before it by `or` (else by `and`)."""
 
-    literal: Literal
+    literal: CodeRange
     by_or: bool
 
 
 @final
 @attrs.frozen
 class Redescribed:
-    """A redescription as it grows: the literals of each side, joined from left to right.
+    """A redescription as it grows, with the literals of each side joined from left to right.
 
     Attributes
     ----------
@@ -309,8 +309,8 @@ class Redescribed:
         The parts of each side.
     """
 
-    left: tuple[Part, ...]
-    right: tuple[Part, ...]
+    left: tuple[JoinedPart, ...]
+    right: tuple[JoinedPart, ...]
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -332,7 +332,7 @@ class Redescribed:
         return f"{left}  ~  {right}"
 
 
-def _holds(parts: tuple[Part, ...], block: Block) -> NDArray[np.bool_]:
+def _holds(parts: tuple[JoinedPart, ...], block: Block) -> NDArray[np.bool_]:
     held = parts[0].literal.holds(block)
     for part in parts[1:]:
         also = part.literal.holds(block)
@@ -340,7 +340,7 @@ def _holds(parts: tuple[Part, ...], block: Block) -> NDArray[np.bool_]:
     return held
 
 
-def _joined(parts: tuple[Part, ...]) -> Description:
+def _joined(parts: tuple[JoinedPart, ...]) -> Description:
     joined = parts[0].literal.description
     for k, part in enumerate(parts[1:], start=1):
         kind: Any = Or if part.by_or else And

@@ -1,4 +1,4 @@
-"""Greedy redescription mining without privacy: what Serenade is compared with, and nothing else."""
+"""Greedy redescription mining without privacy, for comparison with Serenade only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframework.results import Redescription, Redescriptions
 from dpframework.tables import Engine, InMemory, Rows, Table
 from dpframework_greedy.choices import Group, Pool
 from dpframework_greedy.language import Language, Redescribed
-from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, Cells, ExtensionScores, PairScores
+from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Floats, Score, of_index
 
 FINE = 2.0**-40  # a lattice so fine that scores on it are scores
@@ -30,7 +30,7 @@ def greedy_without_privacy(
     left: Iterable[str] | None = None,
     right: Iterable[str] | None = None,
 ) -> Redescriptions:
-    """Grow the best redescriptions, by exact counts: **not private**, for evaluation only.
+    """Grow the best redescriptions by exact counts. This is **not private**, and for evaluation only.
 
     The language, the constraints and the order of steps are Serenade's, the bounds on the support hard ones: the pairs
     of attributes with the best initial pairs, each extended by what raises its Jaccard index most, until nothing does.
@@ -73,7 +73,7 @@ def greedy_without_privacy(
                 if better <= score:
                     break
                 score, redescribed = better, language.extended(redescribed, position)
-            found.append(counted(engine, rows, redescribed))
+            found.append(count_exactly(engine, rows, redescribed))
     return Redescriptions(found)
 
 
@@ -96,9 +96,9 @@ def _best(pool: Pool, group: Group) -> tuple[int, int]:
     return int(scores.max()), int(positions[scores.argmax()])
 
 
-def counted(engine: Engine, rows: Rows, redescribed: Redescribed) -> Redescription:
-    """Return a redescription with exact counts: not private."""
-    cells = Cells().evaluate(engine, rows, redescribed=redescribed)
+def count_exactly(engine: Engine, rows: Rows, redescribed: Redescribed) -> Redescription:
+    """Return a redescription with exact counts, which is not private."""
+    cells = RedescriptionCells().evaluate(engine, rows, redescribed=redescribed)
     left, right = redescribed.descriptions
     return Redescription(
         left,

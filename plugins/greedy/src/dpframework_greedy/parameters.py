@@ -1,9 +1,9 @@
-"""What both Serenade miners share: their parameters, and what these mean on a schema."""
+"""The parameters of both Serenade miners, and their values on a schema."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -21,29 +21,36 @@ from dpframework.facts import (
     whole_number,
 )
 from dpframework.mechanisms import Exponential
-from dpframework.plan import Node, repeat, step
+from dpframework.plan import Node, PlannedPart, repeat, step
 from dpframework.queries import CAP, Match, MatchScores, choices_carried
-from dpframework.results import Redescription, Redescriptions, Wanted, nothing_above
+from dpframework.results import (
+    ErrorBound,
+    Redescription,
+    Redescriptions,
+    Wanted,
+    bound_of_supports,
+    nothing_above,
+)
 from dpframework.run import Miner, PrivateTable
-from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, Shares, choices_within
+from dpframework_greedy.budgets import MOST_EXTENSIONS, MOST_PAIRS, SERIOUS, WORTH, BudgetShares, choices_within
 from dpframework_greedy.choices import SuccessiveExponential
-from dpframework_greedy.language import Language, Part, Redescribed
-from dpframework_greedy.matching import as_literal, mined, planned
+from dpframework_greedy.language import JoinedPart, Language, Redescribed
+from dpframework_greedy.match_tables import as_literal, mine_pairs, most_cells, plan_pairs
 from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.scores import Score, Surplus, spread_of
 
 SCORES = ("rows", "logistic", "jaccard")
-BY_ROWS = Shares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # of pairs that are counted three at a time
+BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # of pairs that are counted three at a time
 SLACK = Fraction(8, 100)  # above the index aimed at: less than that is not reported
 
 
-def _shares(value: str | Iterable[Any] | None) -> Shares | None:
-    return None if value is None else Shares.of(value)
+def _shares(value: str | Iterable[Any] | None) -> BudgetShares | None:
+    return None if value is None else BudgetShares.of(value)
 
 
 @attrs.frozen
 class Serenade(Miner):
-    """What both miners share.
+    """The parameters and steps that both Serenade miners have in common.
 
     Parameters
     ----------
@@ -80,7 +87,7 @@ class Serenade(Miner):
     min_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     pairs: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
-    budget: Shares | None = attrs.field(default=None, converter=_shares)
+    budget: BudgetShares | None = attrs.field(default=None, converter=_shares)
     score: str = attrs.field(default="rows", validator=one_of(SCORES))
     max_p_value: float = attrs.field(default=1.0, validator=from_0_to_1)
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
@@ -91,15 +98,15 @@ class Serenade(Miner):
 
     @property
     def counts_together(self) -> bool:
-        """Whether pairs are scored in rows, and counted three at a time: where no extension is asked for."""
+        """Whether pairs are scored in rows and counted three at a time, since nobody asks for extensions."""
         return self.score == "rows" and self.asked is None and (self.budget is None or not self.budget.extensions)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return none: codes are enough."""
+        """Return no attribute, since codes are enough."""
         return ()
 
     def language(self, schema: Schema) -> Language:
-        """Return what redescriptions are made of (see `Language.of_schema`)."""
+        """Return the language of redescriptions (see `Language.of_schema`)."""
         return Language.of_schema(schema, self.left, self.right)
 
     def scored(self, schema: Schema) -> Score:
@@ -127,25 +134,25 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
         return Score.lowest(least, most)
 
-    def resolved(self, schema: Schema) -> _Resolved:
+    def resolved(self, schema: Schema) -> _SerenadeOnSchema:
         """Resolve the parameters on a schema."""
-        return _Resolved.of(self, schema)
+        return _SerenadeOnSchema.of(self, schema)
 
     @property
     def asked(self) -> int | None:
-        """The number of extensions asked for: a pair's, or that of all rounds."""
+        """The number of extensions asked for, of each pair or in all rounds."""
         raise NotImplementedError
 
     def times(self, pairs: int) -> int:
-        """Return how many pairs the requested extensions are meant for; 1 if for all together."""
+        """Return how many pairs get this number of extensions each, or 1 if it is for all together."""
         raise NotImplementedError
 
     def wanted(self) -> Wanted:
-        """Return what is returned of what is counted together."""
+        """Return the bounds on the redescriptions that a result holds."""
         return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
 
     def matches(self, schema: Schema) -> MatchScores:
-        """Return what pairs are chosen among where they are scored in rows."""
+        """Return the candidates for pairs that are scored in rows."""
         language, rows = self.language(schema), schema.row_bound
         cap = None if rows is None else max(int(CAP * rows), 1)
         return MatchScores(language.left, language.right, self.target_jaccard, cap)
@@ -162,14 +169,24 @@ class Serenade(Miner):
         self.check_supports(schema)
         shares = self.budget or BY_ROWS
         number, epsilon = self.number_of_matches(schema), self.epsilon
-        return planned(self.matches(schema), number, shares.pairs * epsilon, shares.quality * epsilon)
+        return plan_pairs(self.matches(schema), number, shares.pairs * epsilon, shares.quality * epsilon)
 
     def mined_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
         """Choose and count, where pairs are counted together."""
         wanted = self.wanted()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
-        found, looked_at = mined(table, self.number_of_matches(table.schema), wanted)
-        return self.finished(found, looked_at)
+        found, candidates = mine_pairs(table, self.number_of_matches(table.schema), wanted)
+        return self.finished(found, candidates)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the errors of supports, each a sum of cells of a table of pairs, and of all choices."""
+        if part.schema is None:
+            return part.bounds_of_steps()
+        paths, cells = ["quality", "parent"], 1
+        if self.counts_together:
+            paths, cells = ["table"], most_cells(self.number_of_matches(part.schema))
+        supports = bound_of_supports(part.sum_bound("", paths, cells), cells, self.max_support)
+        return [supports, *part.bounds_of_others([supports])]
 
     def check_supports(self, schema: Schema) -> None:
         """Refuse bounds on the support that contradict each other or the schema.
@@ -186,7 +203,7 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
     def finished(self, found: list[Redescription], candidates: int) -> Redescriptions:
-        """Return the result, without what its p-value excludes or what is beyond the bounds by more than the noise."""
+        """Return the result without large p-values and without supports beyond their bounds by more than the noise."""
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
         kept = [one for one in kept if self._within(one)]
         return Redescriptions(
@@ -205,17 +222,17 @@ class Serenade(Miner):
 
 @final
 @attrs.frozen(eq=False)
-class _Resolved:
+class _SerenadeOnSchema:
     """A miner's parameters, resolved on a schema.
 
     Attributes
     ----------
     language
-        What is searched.
-    score, grown
-        What pairs are chosen by, and their extensions.
+        The language that is searched.
+    score, extension_score
+        The scores of pairs and of their extensions.
     matches
-        What pairs are chosen among if they are scored in rows; else None.
+        The candidates for pairs that are scored in rows, else None.
     pairs, choices
         The number of initial pairs, and of all choices of an extension.
     shares
@@ -224,18 +241,18 @@ class _Resolved:
 
     language: Language
     score: Score
-    grown: Score | Surplus
+    extension_score: Score | Surplus
     matches: MatchScores | None
     pairs: int
     choices: int
-    shares: Shares
+    shares: BudgetShares
 
     @classmethod
-    def of(cls, miner: Serenade, schema: Schema) -> _Resolved:
-        """Resolve, refusing what cannot be mined."""
+    def of(cls, miner: Serenade, schema: Schema) -> _SerenadeOnSchema:
+        """Resolve the parameters, and refuse those that cannot be mined with."""
         language, score = miner.language(schema), miner.scored(schema)
-        grown = score if score.max_support is None else Surplus(score.max_support)
-        shares, public = miner.budget or Shares.of("d3"), schema.rows is not None
+        extension_score = score if score.max_support is None else Surplus(score.max_support)
+        shares, public = miner.budget or BudgetShares.of("d3"), schema.rows is not None
         matches = miner.matches(schema) if miner.score == "rows" else None
         if matches is None:
             carried = choices_within(
@@ -248,15 +265,15 @@ class _Resolved:
             raise InputError("budget gives extensions nothing; leave their number out, or give them a share")
         asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
         if not shares.extensions or (miner.budget is not None and miner.asked is not None):
-            return cls(language, score, grown, matches, pairs, asked if shares.extensions else 0, shares)
+            return cls(language, score, extension_score, matches, pairs, asked if shares.extensions else 0, shares)
         times = miner.times(pairs)
         candidates = language.number_of_extensions * (1 if times > 1 else pairs)
-        spread = spread_of(grown, rows_public=public)
+        spread = spread_of(extension_score, rows_public=public)
         choices = choices_within(_worth(score), shares.extensions * miner.epsilon, spread, candidates)
         choices = min(choices, asked) // times * times
         if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
-            return cls(language, score, grown, matches, pairs, 0, shares.without_extensions())
-        return cls(language, score, grown, matches, pairs, choices, shares)
+            return cls(language, score, extension_score, matches, pairs, 0, shares.without_extensions())
+        return cls(language, score, extension_score, matches, pairs, choices, shares)
 
     def pairs_step(self, epsilon: Fraction) -> Node:
         """Plan the choice of the initial pairs."""
@@ -270,9 +287,9 @@ class _Resolved:
     def extension_step(
         self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any
     ) -> Node:
-        """Plan so many rounds of choices of an extension, of at most so many redescriptions."""
+        """Plan `rounds` choices of an extension, of `most` redescriptions at most."""
         turns, worth = math.ceil(rounds / most), _worth(self.score)
-        scores = ExtensionScores(self.language, self.grown, most, turns)
+        scores = ExtensionScores(self.language, self.extension_score, most, turns)
         mechanism = SuccessiveExponential(epsilon, rounds, within=worth, **parameters)
         return step(name, scores, mechanism, uses=uses, threshold=worth)
 
@@ -283,12 +300,12 @@ class _Resolved:
             for _ in range(self.pairs):
                 chosen.append(table.release("pairs", known=[part for match in chosen for part in match.parts]))
             sides = ([as_literal(side, table.schema) for side in match.sides] for match in chosen)
-            return [Redescribed((Part(left, False),), (Part(right, False),)) for left, right in sides]
+            return [Redescribed((JoinedPart(left, False),), (JoinedPart(right, False),)) for left, right in sides]
         return [self.language.pair(int(pair), int(position)) for pair, position in table.release("pairs")]
 
 
 def _number_of_pairs(asked: int | None, carried: int, most: int) -> int:
-    """Return the number of initial pairs: what is asked for, or what the budget carries."""
+    """Return the number of initial pairs that was asked for, or else that the budget carries."""
     if asked is None:
         return min(max(carried, 1), MOST_PAIRS, most)
     if asked > most:
@@ -297,7 +314,7 @@ def _number_of_pairs(asked: int | None, carried: int, most: int) -> int:
 
 
 def _worth(score: Score) -> Fraction:
-    """Return how far from the best an extension may be to be worth its budget: `WORTH`, in units of its score.
+    """Return `WORTH` in units of the score, the distance from the best at which an extension is not worth its budget.
 
     A surplus is in rows: of those in either support of a redescription half-way between the bounds on supports.
     """

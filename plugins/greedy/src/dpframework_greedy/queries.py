@@ -1,4 +1,4 @@
-"""Queries of the greedy plugin: scores of initial pairs and of extensions, and the cells of a redescription."""
+"""Queries for the scores of initial pairs and of extensions, and for the cells of a redescription."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ TOGETHER = 1 << 13  # candidates whose scores are made in one go
 EXACT = 2.0**-40  # a lattice so fine that scores on it are scores
 
 
-class OfSupports(Protocol):
-    """What makes scores of numbers of rows."""
+class SupportScore(Protocol):
+    """A function from supports to scores."""
 
     def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
         """Return scores, given how many rows are in both supports and how many in at least one."""
 
 
-def _on_lattice(score: OfSupports, both: Integers, either: Integers, unit: float) -> Lattice:
+def _on_lattice(score: SupportScore, both: Integers, either: Integers, unit: float) -> Lattice:
     """Return the lattice points nearest to the scores of some supports."""
     return np.asarray(np.rint(score.of_supports(both, either) / unit).astype(np.int64))
 
 
 def _batches(groups: Sequence[Group], sizes: Sequence[int]) -> Iterator[list[Group]]:
-    """Yield the groups in order, so many at a time that what is made of them stays in the processor's cache."""
+    """Yield the groups in order, in batches whose scores stay in the processor's cache."""
     some: list[Group] = []
     number = 0
     for group in groups:
@@ -55,7 +55,7 @@ def _matrix_rows(block: Block, side: Sequence[Any]) -> Integers:
 
 
 def literals_of(language: Language) -> Literals:
-    """Return what kernels are told of a language."""
+    """Return a language as arrays for the kernels."""
     from dpframework_greedy.kernels import Literals
 
     return Literals(language.tops, language.known, language.tests, language.starts, language.pairs, language.offsets)
@@ -63,18 +63,18 @@ def literals_of(language: Language) -> Literals:
 
 @attrs.frozen
 class LanguageScores(Query):
-    """Scores of redescriptions; a choice is made from all candidates of the language.
+    """Scores of all candidates of a language.
 
     Attributes
     ----------
     language
-        What redescriptions are made of.
+        The language of redescriptions.
     score
-        What is scored.
+        The score.
     """
 
     integer = False
-    candidate: ClassVar[str]  # what is scored, for a reader
+    candidate: ClassVar[str]  # the name of a candidate, for a reader
     language: Language
     score: Score | Surplus
 
@@ -85,16 +85,16 @@ class LanguageScores(Query):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those of both sides."""
+        """The names of the attributes of both sides."""
         return self.language.names
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Those of the score: they hold for any redescription."""
+        """The sensitivities of the score, which hold for any redescription."""
         return (self.score.sensitivity,)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Those of the score, for a unit of several rows."""
+        """Return the sensitivities of the score for a unit of several rows."""
         return self.score.for_rows(rows)
 
     def coordinates(self, answer: Any) -> NDArray[np.float64]:
@@ -146,14 +146,14 @@ class PairPool(Pool):
     counts
         The joint histograms.
     score
-        What is scored.
+        The score.
     open
         The pairs of attributes left.
     """
 
     language: Language
     counts: Integers
-    score: OfSupports
+    score: SupportScore
     open: tuple[Group, ...]
 
     @classmethod
@@ -167,7 +167,7 @@ class PairPool(Pool):
         return self.open
 
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
-        """Return those of all pairs of literals of each pair of attributes."""
+        """Return the log-weight of each pair of attributes, over all its pairs of literals."""
         from dpframework_greedy.kernels import log_weight
 
         weights = []
@@ -177,7 +177,7 @@ class PairPool(Pool):
         return np.array(weights, dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
-        """Return those of one pair of attributes, right literal fastest."""
+        """Return the scores of one pair of attributes, right literal fastest."""
         scores = self._lattice([group], unit)
         return np.arange(len(scores)), scores
 
@@ -194,7 +194,7 @@ class PairPool(Pool):
         return _on_lattice(self.score, both, either, unit)
 
     def after(self, group: Group, position: int) -> PairPool:
-        """Take the chosen pair of attributes away: one pair of literals a pair of attributes is enough."""
+        """Remove the chosen pair of attributes, since one pair of literals of it is enough."""
         return attrs.evolve(self, open=tuple(other for other in self.open if other != group))
 
 
@@ -234,7 +234,7 @@ class ExtensionScores(LanguageScores):
         return counts_by_class(block, positions, sizes, classes, 4)
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
-        """Return the pool of the given redescriptions; rows are counted when it is asked for their extensions."""
+        """Return the pool of the given redescriptions. It counts rows when their extensions are asked for."""
 
         def counts_of(redescribed: Redescribed) -> Integers:
             return np.asarray(engine.sum(rows, functools.partial(self.count, redescribed=redescribed)))
@@ -247,7 +247,7 @@ class ExtensionScores(LanguageScores):
 
 @attrs.frozen(eq=False)
 class ExtensionPool(Pool):
-    """The extensions of some redescriptions, a group each; a choice replaces the one that it extends.
+    """The extensions of some redescriptions, one group each. A chosen extension replaces its redescription.
 
     A redescription that has had its turns leaves the pool: else the best one would take them all, and grow by what
     hardly changes it.
@@ -269,7 +269,7 @@ class ExtensionPool(Pool):
     language: Language
     counts_of: Callable[[Redescribed], Integers]
     counted: dict[Redescribed, Integers]
-    by: tuple[OfSupports, ...]
+    by: tuple[SupportScore, ...]
     pool: tuple[Redescribed, ...]
     turns: tuple[int, ...]
 
@@ -278,13 +278,13 @@ class ExtensionPool(Pool):
         return [Group(k, redescribed) for k, redescribed in enumerate(self.pool) if self.turns[k]]
 
     def log_weights(self, groups: Sequence[Group], unit: float, scale: float) -> Lattice:
-        """Return those of all extensions of each redescription."""
+        """Return the log-weight of each redescription, over all its extensions."""
         from dpframework_greedy.kernels import log_weight
 
         return np.array([log_weight(self.scores(group, unit)[1], scale) for group in groups], dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
-        """Return those of a redescription's open extensions, itself first."""
+        """Return the scores of a redescription's open extensions, itself first."""
         redescribed, language = self.pool[group.number], self.language
         if redescribed not in self.counted:
             self.counted[redescribed] = self.counts_of(redescribed)
@@ -325,7 +325,7 @@ class ExtensionPool(Pool):
 
 @final
 @attrs.frozen
-class Cells(ReadsAmong, CellCounts):
+class RedescriptionCells(ReadsAmong, CellCounts):
     """The number of rows in both supports of a redescription, in the left only, the right only, and in neither.
 
     The redescription is given at run time. The cells are disjoint: together they cost what one of them costs.
@@ -335,7 +335,7 @@ class Cells(ReadsAmong, CellCounts):
 
     @property
     def text(self) -> str:
-        """Say what is counted."""
+        """Name the counts."""
         return "rows in both supports of a redescription, in one only, in neither"
 
     @property

@@ -1,4 +1,4 @@
-r"""What redescriptions are chosen by, and how far one row can move it: closed forms, without the number of rows.
+r"""The scores of redescriptions, with closed forms for their sensitivities that need no number of rows.
 
 Initial pairs are chosen by `Score`, extensions by `Surplus`.
 
@@ -132,7 +132,7 @@ class Score:
         return _logistic(-self.descent * (supports - self.max_support))
 
     def surpassing(self, index: float) -> Score:
-        """Return itself: the best score is the best, whatever is known before."""
+        """Return the score itself, which does not depend on an earlier index."""
         return self
 
     def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
@@ -158,7 +158,7 @@ class Score:
         )
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return the linf sensitivity for so many rows of a unit, where it is less than theirs together."""
+        """Return the linf sensitivity for a unit of several rows, where it is less than theirs together."""
         rise, fall, replaced = self._at_most(rows)
         if max(rise, fall, replaced) < 1:
             return ()
@@ -168,13 +168,13 @@ class Score:
         return (Sensitivity(Norm.LINF, max(rise, fall), replaced, rise=rise, fall=fall, source=source),)
 
     def _at_most(self, rows: int) -> Sequence[Fraction]:
-        """Return the rise, the fall and the change by replacing of so many rows, each moved as far as one can be."""
+        """Return bounds on the rise, the fall and the replacement change of several rows, from those of one row."""
         changes = (self.changes.rise, self.changes.fall, self.changes.replaced)
         return [min(rows * rational_above(change), Fraction(1)) for change in changes]
 
     @property
     def text(self) -> str:
-        """What it is."""
+        """Name the score."""
         bounds = [
             f"{word} {bound}"
             for word, bound in (("min", self.min_support), ("max", self.max_support))
@@ -205,7 +205,7 @@ class Surplus:
     index: float = LEAST_INDEX
 
     def surpassing(self, index: float) -> Surplus:
-        """Return that of another index, moved into the range."""
+        """Return the surplus over another index, moved into the range."""
         return Surplus(self.max_support, min(max(index, LEAST_INDEX), 1.0))
 
     def of_supports(self, both: NDArray[Any], either: NDArray[Any]) -> Floats:
@@ -226,17 +226,17 @@ class Surplus:
         )
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return nothing: k rows can move it k times as far as one."""
+        """Return no better bound, since k rows can move the score k times as far as one."""
         return ()
 
     @property
     def text(self) -> str:
-        """What it is."""
+        """Name the score."""
         return f"rows beyond a released Jaccard index (max {self.max_support})"
 
 
 def of_index(factors: Floats, both: NDArray[Any], either: NDArray[Any]) -> Floats:
-    """Return I / U times some factors; 0 where there is no row in either support."""
+    """Return I / U times some factors, or 0 where neither support has a row."""
     return np.asarray(factors * both / np.maximum(either, 1))
 
 
@@ -271,7 +271,7 @@ def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
 
 
 def _all_changes(score: Score) -> Changes:
-    """Take the maxima over all supports: blocks of the largest bounds first, until no other can reach them."""
+    """Take the maxima over all supports, searching the blocks with the largest bounds first."""
     turned = _turned(score)
     largest = np.zeros(3)
     first = 0
@@ -297,7 +297,7 @@ def _largest_changes(score: Score, first: int) -> Floats:
 
 
 def _bounds(score: Score, starts: NDArray[Any]) -> Floats:
-    """Return for blocks of supports what none of their changes is above, shape (3, blocks).
+    """Return upper bounds on the changes in blocks of supports, shape (3, blocks).
 
     With dg = g(I + 1) - g(I), a rise is at most (w(I + 1) - w(I)) / (I + 1) = dg + g(I) / (I + 1), and passing from one
     support to both t times that; with dt = t(U) - t(U + 1), a fall is g (dt + t(U + 1) / (U + 1)). From a to b, g is
@@ -330,7 +330,7 @@ def _turned(score: Score) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _lowest(min_support: int, max_support: int | None) -> Score:
-    """Search the steepness: any gives a valid score.
+    """Return the score with the steepness that makes its sensitivity least. Any steepness gives a valid score.
 
     The second factor falls as steeply as it can without adding to `fall`: around m a row takes at most h / 4 +
     1 / (m + 1) away, and around s it takes `fall` anyway.

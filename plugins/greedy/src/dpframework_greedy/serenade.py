@@ -1,4 +1,4 @@
-"""Serenade: redescriptions grown greedily (Karjalainen, Galbrun and Miettinen 2022), from the client or by the engine.
+"""Serenade grows redescriptions greedily (Karjalainen, Galbrun and Miettinen 2022), by the client or the engine.
 
 Initial pairs, a literal a side, are chosen first, and counted; then literals are joined to either side by `and` or
 `or`. With `serenade-cs` the client looks at each redescription's noisy Jaccard index and extends it while that is good
@@ -6,8 +6,8 @@ enough; with `serenade-es` every round extends whichever redescription, and what
 end. Names of the paper: N is `pairs`, K `extensions`, L `rounds`, sigma_min `min_support`.
 
 By default pairs are scored in rows and counted three at a time, which gives their conjunctions and disjunctions without
-extensions (`matching`): one row moves such a score by a half to either direction, where it moves the published one by
-2.2 over the minimum support. All that follows is for `score="logistic"`, and where extensions are asked for.
+extensions (`match_tables`). One row moves such a score by a half in either direction, where it moves the published one
+by 2.2 over the minimum support. All that follows is for `score="logistic"`, and where extensions are asked for.
 
 Claim: pure epsilon under either relation, without assumptions. What differs from the paper, and why:
 
@@ -21,7 +21,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
 - extensions are scored by the rows by which they surpass the noisy Jaccard index of the pair that they grow from: with
   that known, the sensitivity is that of a count (`scores.Surplus`). The published score has to allow for a
   redescription of any support, and is some ten times noisier;
-- an extension is kept only if its noisy counts are better than those of what it extends (`measuring.is_better`);
+- an extension is kept only if its noisy counts are better than those of what it extends (`measurements.is_better`);
 - of each pair of attributes one initial pair is taken, so that `pairs` of them differ in more than a threshold;
 - what is remembered between rounds is weights, not keys (`choices`);
 - rows in both supports, in one only and in neither are disjoint: each count gets the whole of its budget;
@@ -42,9 +42,9 @@ from dpframework.plan import Node, repeat, sequential, step
 from dpframework.results import Redescriptions
 from dpframework.run import Example, PrivateTable
 from dpframework_greedy.language import UNEXTENDED
-from dpframework_greedy.measuring import averaged, is_better, measured
+from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.parameters import Serenade
-from dpframework_greedy.queries import Cells
+from dpframework_greedy.queries import RedescriptionCells
 
 
 @final
@@ -94,17 +94,21 @@ class SerenadeCS(Serenade):
             parts.append(repeat(resolved.choices, each))
         qualities = resolved.pairs + resolved.choices
         counts = DiscreteLaplace(resolved.shares.quality * self.epsilon / qualities)
-        parts.append(repeat(qualities, step("quality", Cells(among=resolved.language.names), counts, uses=["pairs"])))
+        parts.append(
+            repeat(
+                qualities, step("quality", RedescriptionCells(among=resolved.language.names), counts, uses=["pairs"])
+            )
+        )
         return sequential(*parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the pairs; measure and extend each while it is good."""
+        """Release the pairs, then measure and extend each while it is good."""
         if self.counts_together:
             return self.mined_together(table, self.min_jaccard)
         resolved = self.resolved(table.schema)
         found, candidates = [], 0
         for redescribed in resolved.initial(table):
-            quality = measured(table, "quality", redescribed)
+            quality = measure(table, "quality", redescribed)
             candidates += 1
             if quality.jaccard <= self.min_jaccard:
                 continue
@@ -113,7 +117,7 @@ class SerenadeCS(Serenade):
                 if position == UNEXTENDED:
                     continue
                 extended = resolved.language.extended(redescribed, int(position))
-                other = measured(table, "quality", extended)
+                other = measure(table, "quality", extended)
                 candidates += 1
                 if is_better(other, quality, resolved.score):
                     redescribed, quality = extended, other
@@ -164,7 +168,7 @@ class SerenadeES(Serenade):
         return self.rounds
 
     def times(self, pairs: int) -> int:
-        """Return 1: rounds are those of all pairs."""
+        """Return 1, since all pairs share the rounds."""
         return 1
 
     def plan(self, schema: Schema) -> Node:
@@ -176,34 +180,36 @@ class SerenadeES(Serenade):
         quality = resolved.shares.quality * self.epsilon / resolved.pairs
         if resolved.choices:
             quality /= 2
-            counts = step("parent", Cells(among=resolved.language.names), DiscreteLaplace(quality), uses=["pairs"])
+            counts = step(
+                "parent", RedescriptionCells(among=resolved.language.names), DiscreteLaplace(quality), uses=["pairs"]
+            )
             parts.append(repeat(resolved.pairs, counts))
             epsilon = resolved.shares.extensions * self.epsilon
             rounds, most, uses = resolved.choices, resolved.pairs, ["pairs", "parent"]
             parts.append(resolved.extension_step("extensions", epsilon, rounds, most, uses=uses, max_age=self.max_age))
         uses = ["pairs", "extensions"] if resolved.choices else ["pairs"]
-        counts = step("quality", Cells(among=resolved.language.names), DiscreteLaplace(quality), uses=uses)
+        counts = step("quality", RedescriptionCells(among=resolved.language.names), DiscreteLaplace(quality), uses=uses)
         parts.append(repeat(resolved.pairs, counts))
         return sequential(*parts)
 
     def mine(self, table: PrivateTable) -> Redescriptions:
-        """Release the pairs and their extensions, then measure what they have become."""
+        """Release the pairs and their extensions, then measure the results."""
         if self.counts_together:
             return self.mined_together(table)
         resolved = self.resolved(table.schema)
         pairs = resolved.initial(table)
         if not resolved.choices:
-            return self.finished([measured(table, "quality", pair) for pair in pairs], len(pairs))
-        parents = [measured(table, "parent", pair) for pair in pairs]
+            return self.finished([measure(table, "quality", pair) for pair in pairs], len(pairs))
+        parents = [measure(table, "parent", pair) for pair in pairs]
         grown = list(pairs)
         given = tuple((pair, parent.jaccard) for pair, parent in zip(pairs, parents, strict=True))
         for number, position in table.release("extensions", pool=given):
             grown[number] = resolved.language.extended(grown[number], int(position))
         found = []
         for pair, parent, one in zip(pairs, parents, grown, strict=True):
-            quality = measured(table, "quality", one)
+            quality = measure(table, "quality", one)
             if one == pair:
-                found.append(averaged(parent, quality))
+                found.append(average(parent, quality))
             else:
                 found.append(quality if is_better(quality, parent, resolved.score) else parent)
         return self.finished(found, len(pairs) + sum(one != pair for one, pair in zip(grown, pairs, strict=True)))
@@ -211,7 +217,7 @@ class SerenadeES(Serenade):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return all scores, views that share an attribute, and budgets for the pairs or the extensions alone."""
-        from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, grown_as_published
+        from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, published_extension
 
         asked: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
         most: dict[str, Any] = {"pairs": 1, "rounds": 1, "budget": [0.05, 0.9, 0.05], "score": "logistic"}
@@ -221,7 +227,7 @@ class SerenadeES(Serenade):
             **_extended(cls, asked, {**asked, "pairs": 2}, pairs=2),
             "jaccard": _by_index(cls, asked),
             "shared": _shared(cls),
-            "extensions": Example(PLANTED, cls(2, **most, **EXTENDED_SUPPORTS), witnesses=grown_as_published()),
+            "extensions": Example(PLANTED, cls(2, **most, **EXTENDED_SUPPORTS), witnesses=published_extension()),
             "planted": _planted(cls),
         }
 
@@ -244,14 +250,14 @@ def _extended(
     miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any], pairs: int
 ) -> dict[str, Example]:
     """Return pairs with extensions, scored in rows and as published, with tables on which they lose most."""
-    from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, PLANTED_SUPPORTS, extended, grown
+    from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, PLANTED_SUPPORTS, extended, two_extensions
 
     of_rows, of_pairs = (
         miner(2, **asked, **EXTENDED_SUPPORTS),
         miner(32, score="logistic", **published, **PLANTED_SUPPORTS),
     )
     return {
-        "extended": Example(PLANTED, of_rows, witnesses=grown()),
+        "extended": Example(PLANTED, of_rows, witnesses=two_extensions()),
         "logistic": Example(PLANTED, of_pairs, witnesses=extended(pairs)),
     }
 

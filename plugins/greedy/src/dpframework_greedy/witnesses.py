@@ -1,4 +1,4 @@
-"""Tables on which choices among redescriptions lose all that they claim: replayed before any search among small tables.
+"""Tables on which choices among redescriptions lose all that they claim.
 
 A choice loses most where the chosen pair's score moves one way as far as it can, and the score of a pair that is nearly
 all of the normaliser moves the other way. Both need supports near the minimum support, and the second pair a score so
@@ -64,8 +64,8 @@ def witnesses() -> tuple[Witness, Witness]:
 _BOTH_AND_MOOSE, _BOTH_AND_SNOW = 3, 11  # extensions of (wolf, rain): (wolf and moose, rain), (wolf, rain and snow)
 
 
-def grown(outputs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Witness, Witness]:
-    """Return one for each relation, for (wolf, rain), scored in rows, and its extensions: one, or two in rounds.
+def two_extensions(outputs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Witness, Witness]:
+    """Return one witness for each relation, for (wolf, rain) scored in rows and one extension, or two in rounds.
 
     The first to be chosen is (wolf, rain and snow), for 680 rows at least on one side, where (wolf and not moose, rain)
     is likelier, whose rain is beyond the maximum support; then (wolf and moose, rain and snow).
@@ -89,9 +89,9 @@ def grown(outputs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Witness, W
     return _both_relations(rows, rows, given | dict(outputs))
 
 
-def grown_as_published() -> tuple[Witness, Witness]:
+def published_extension() -> tuple[Witness, Witness]:
     """Return the same for a pair that is chosen by its weighted index, and extended once."""
-    return grown({"pairs": CHOSEN[:1], "extensions": np.array([[0, _BOTH_AND_SNOW]])})
+    return two_extensions({"pairs": CHOSEN[:1], "extensions": np.array([[0, _BOTH_AND_SNOW]])})
 
 
 def extended(pairs: int) -> tuple[Witness, Witness]:
@@ -107,7 +107,7 @@ def extended(pairs: int) -> tuple[Witness, Witness]:
 
 
 def _counted(right_only: int) -> Callable[[NDArray[np.int64], Calibration], NDArray[np.int64]]:
-    """Return counts beyond those of a row in both supports, with an index between .3 and .5: extended, by 1/2."""
+    """Return counts whose index lies between .3 and .5, so that the pair is extended at an index of 1/2."""
     return lambda counts, calibration: counts + np.array([8, -8, right_only, 0])
 
 
@@ -156,12 +156,12 @@ def _five(*holds: bool, apart: Collection[int] = ()) -> dict[str, bool]:
 
 
 def _next_wanted(scores: NDArray[np.float64], calibration: Calibration) -> int:
-    """Return the best of the wanted matches: one that was chosen before scores below all others."""
+    """Return the best of the wanted matches. One that was chosen before scores below all others."""
     return max(_WANTED, key=lambda match: scores[match])
 
 
 def shared() -> tuple[Witness, Witness]:
-    """Return one for each relation, for a pair of views that share the rain: (wolf, rain).
+    """Return one witness for each relation, for (wolf, rain) in views that share the rain.
 
     (rain, north) is likelier, and has neither side for fewer rows than both. A row that is replaced had neither.
     """
@@ -176,7 +176,7 @@ def _place(wolf: bool, rain: float, zone: str) -> dict[str, Any]:
 
 
 def of_index() -> tuple[Witness, Witness]:
-    """Return one for each relation, for a pair that is scored by its Jaccard index: a height in rainy places.
+    """Return one witness for each relation, for a height in rainy places scored by its Jaccard index.
 
     Before the row comes neither side of it holds anywhere. The pairs of wolves in the north and of others in the south
     are of index 1, and each is lowered by a row in one of its supports.

@@ -1,4 +1,4 @@
-"""DP-DILCA's parameters on a schema: what is planned and released, and how distances follow from it."""
+"""DP-DILCA's parameters on a schema, with the plan, the releases and the distances that follow."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import attrs
 from dpframework.facts import Attribute, InputError, Schema, named_once
 from dpframework.plan import Node, post
 from dpframework.run import PrivateTable
-from dpframework_distance import choosing, histograms
+from dpframework_distance import auto_context, histograms
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.contexts import relevant_not_redundant, su_of_histograms
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
     NoisyPair,
-    as_published,
     distances_between,
     marginals_from,
     points_from,
-    shrunk,
+    published_estimate,
+    shrunken_estimate,
 )
-from dpframework_distance.modelled import Modelled
+from dpframework_distance.models import DistanceModel
 from dpframework_distance.queries import PairCounts
 from dpframework_distance.selections import (
     AllOthers,
@@ -48,8 +48,8 @@ SIZED = ("max-dependency", "max-relevance", "common")
 
 
 @attrs.frozen(eq=False)
-class Resolved:
-    """A miner's parameters, resolved on a schema.
+class DistanceLearner:
+    """A miner's parameters, learner on a schema.
 
     Attributes and targets are positions in `among`.
 
@@ -60,15 +60,15 @@ class Resolved:
     schema
         The public facts.
     among
-        The attributes that are looked at.
+        The attributes of the metric.
     targets
         Those whose values' distances are learned.
     selection
-        How contexts are chosen; None where that is done on the histograms (the baseline).
+        How contexts are chosen, or None for the baseline, which chooses them on the histograms.
     budget
-        What there is to spend.
-    modelled
-        How distances are learned from a model, if they are.
+        The budget.
+    model
+        The model from which distances are learned, if any.
     """
 
     miner: DPDilca
@@ -77,11 +77,11 @@ class Resolved:
     targets: tuple[int, ...]
     selection: Selection | None
     budget: DistanceBudget
-    modelled: Modelled | None = None
+    model: DistanceModel | None = None
 
     @classmethod
-    def of(cls, miner: DPDilca, schema: Schema) -> Resolved:
-        """Resolve, refusing what cannot be learned."""
+    def of(cls, miner: DPDilca, schema: Schema) -> DistanceLearner:
+        """Resolve the parameters, and refuse those that nothing can be learned with."""
         among, targets = attributes_and_targets(miner, schema)
         zcdp = miner.rho is not None
         amount = miner.rho if miner.rho is not None else miner.epsilon
@@ -90,8 +90,8 @@ class Resolved:
         edges = _edges_of(miner, schema, among, targets, budget)
         if edges is not None:
             size, profiles = miner.context_size, miner.profiles
-            modelled = Modelled(schema, among, targets, edges, size, profiles, budget)
-            return cls(miner, schema, among, targets, None, budget, modelled)
+            model = DistanceModel(schema, among, targets, edges, size, profiles, budget)
+            return cls(miner, schema, among, targets, None, budget, model)
         chosen = attrs.evolve(miner, context="max-dependency") if miner.context == "auto" else miner
         return cls(chosen, schema, among, targets, _selection_of(chosen, schema, among, targets), budget)
 
@@ -110,37 +110,37 @@ class Resolved:
         spent, rungs = self.miner.context_share, self._rungs(targets)
         selections: Mapping[str, Node] = {}
         if self.selection is not None:
-            selections = self.selection.planned(targets, self.budget, share * spent)
+            selections = self.selection.plan(targets, self.budget, share * spent)
         left = share * (1 - spent) if selections else share
         # of one target alone, histograms of other pairs are never asked for, and need not be counted
         alone = targets[0] if len(self.targets) == 1 and self.selection is not None else None
-        counted = histograms.planned(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
+        counted = histograms.plan(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
         return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
 
     def _rungs(self, targets: Sequence[int]) -> list[int]:
-        """Return for what numbers of histograms the plan has a branch."""
+        """Return the numbers of histograms for which the plan has a branch."""
         if self.selection is None:
             return [math.comb(len(self.among), 2)]
         return histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
 
-    def released(self, table: PrivateTable, targets: Sequence[int]) -> tuple[Chosen, list[NoisyPair]]:
+    def release(self, table: PrivateTable, targets: Sequence[int]) -> tuple[Chosen, list[NoisyPair]]:
         """Release the contexts of some targets, and the histograms that they need."""
         rungs = self._rungs(targets)
         if self.selection is None:
-            pairs = histograms.released(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
+            pairs = histograms.release(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
             su = su_of_histograms(pairs, [attribute.name for attribute in self.among])
             return {target: relevant_not_redundant(su, target) for target in targets}, pairs
-        contexts = self.selection.released(table, targets)
+        contexts = self.selection.release(table, targets)
         wanted = {(min(t, x), max(t, x)) for t, context in contexts.items() for x in context}
         rung = next(number for number in rungs if number >= len(wanted))
-        return contexts, histograms.released(table, self.among, sorted(wanted), rung)
+        return contexts, histograms.release(table, self.among, sorted(wanted), rung)
 
     def distances(self, contexts: Chosen, released: Mapping[int, Sequence[NoisyPair]]) -> LearnedDistances:
-        """Turn releases into distances: each target's own, and what all together say of single attributes."""
+        """Turn releases into distances, with marginals estimated from all of them."""
         every = list({id(pair): pair for pairs in released.values() for pair in pairs}.values())
-        estimate = as_published
+        estimate = published_estimate
         if self.miner.estimates == "shrunk":
-            estimate = functools.partial(shrunk, marginals=marginals_from(every, self.schema.rows))
+            estimate = functools.partial(shrunken_estimate, marginals=marginals_from(every, self.schema.rows))
         learned = {}
         for target, context in contexts.items():
             name = self.among[target].name
@@ -158,7 +158,7 @@ class Resolved:
 def _edges_of(
     miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...], budget: DistanceBudget
 ) -> int | None:
-    """Return the number of edges of a model, 0 without a context; None for a published way to choose contexts."""
+    """Return the number of edges of a model, 0 without a context, or None for a published way to choose contexts."""
     if miner.context == "none":
         return 0
     if miner.context == "tree":
@@ -166,7 +166,7 @@ def _edges_of(
         return len(among) - 1
     if miner.context != "auto" or miner.as_published or miner.profiles:
         return None
-    return choosing.edges_or_contexts(among, targets, schema, budget, miner.context_size)
+    return auto_context.edges_or_contexts(among, targets, schema, budget, miner.context_size)
 
 
 def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[int, ...]]:

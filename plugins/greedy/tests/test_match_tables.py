@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
 from dpframework_greedy.language import literals_of
-from dpframework_greedy.matching import TruthCells, _combinations, as_literal, mined, planned, read
+from dpframework_greedy.match_tables import TruthCells, _combinations, as_literal, mine_pairs, plan_pairs, read
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
@@ -148,7 +148,7 @@ def test_the_plan_costs_exactly_epsilon_and_assumes_nothing(kind: type[Any], ask
 
 
 def test_the_number_of_pairs_follows_from_epsilon_and_public_facts() -> None:
-    def planned(epsilon: float, rows: int | None) -> list[int]:
+    def plan_pairs(epsilon: float, rows: int | None) -> list[int]:
         schema = dpf.Schema(list(clinic_schema()), max_rows=rows)
         root = SerenadeES(epsilon=epsilon).plan(schema)
         choices, tables = root.children
@@ -158,8 +158,8 @@ def test_the_number_of_pairs_follows_from_epsilon_and_public_facts() -> None:
         assert tables.times == -(-choices.times // 3)
         return choices.times
 
-    assert [planned(epsilon, None) for epsilon in (0.01, 0.1, 1, 10)] == [1, 1, 14, 20]
-    assert [planned(0.1, rows) for rows in (100, 10_000, 200_000)] == [1, 5, 5]
+    assert [plan_pairs(epsilon, None) for epsilon in (0.01, 0.1, 1, 10)] == [1, 1, 14, 20]
+    assert [plan_pairs(0.1, rows) for rows in (100, 10_000, 200_000)] == [1, 5, 5]
 
 
 @pytest.mark.parametrize("kind", MINERS)
@@ -282,7 +282,7 @@ def test_pairs_are_counted_three_at_a_time_and_the_rest_together() -> None:
     table, fourth = rows_of(), Match(Equals("moose", "true"), Equals("snow", "true"), True)
     matches = [*GROUP, fourth]
     released = Released(matches, table)
-    found, looked_at = mined(released, 4, EVERYTHING)
+    found, looked_at = mine_pairs(released, 4, EVERYTHING)
     expected, number = [], 0
     for group in (list(GROUP), [fourth]):
         sides = {name: [match.sides[k] for match in group] for k, name in enumerate(("left", "right"))}
@@ -300,7 +300,7 @@ def test_pairs_are_counted_three_at_a_time_and_the_rest_together() -> None:
 @pytest.mark.parametrize("pairs", [1, 2, 3, 4, 6, 7])
 def test_what_is_planned_of_so_many_pairs(pairs: int) -> None:
     scores = MatchScores((SCHEMA["wolf"],), (SCHEMA["snow"],), Fraction(1, 2), 30)
-    chosen, counted = planned(scores, pairs, Fraction(3, 7), Fraction(4, 7)).children
+    chosen, counted = plan_pairs(scores, pairs, Fraction(3, 7), Fraction(4, 7)).children
     tables = math.ceil(pairs / 3)
     assert (chosen.times, counted.times) == (pairs, tables)
     assert (chosen.part.name, counted.part.name) == ("pair", "table")

@@ -1,4 +1,4 @@
-"""Pairs chosen by rows, counted three at a time: what both Serenade miners do unless extensions are asked for.
+"""Pairs scored in rows and counted three at a time, as both Serenade miners do unless you ask for extensions.
 
 The pairs are matches (`dpframework.queries.MatchScores`), each chosen by the exponential mechanism and different from
 those before it. Three of them cut the rows of either view into eight cells, and one table of cells by cells, with the
@@ -24,7 +24,7 @@ from dpframework.queries import CellCounts, Match, MatchScores, ReadsAmong
 from dpframework.results import CellTable, Redescription, Wanted, distinct
 from dpframework.run import PrivateTable
 from dpframework.tables import Block, tally
-from dpframework_greedy.language import Literal, known_top
+from dpframework_greedy.language import CodeRange, known_top
 
 TOGETHER = 3  # pairs a table: with two of them a fifth fewer redescriptions are found, with four a tenth
 Masks = NDArray[np.bool_]
@@ -33,7 +33,7 @@ Masks = NDArray[np.bool_]
 @final
 @attrs.frozen
 class TruthCells(ReadsAmong, CellCounts):
-    """Rows by which of some descriptions hold for them, of the left view by the right view.
+    """Count rows by the descriptions that hold for them, left view by right view.
 
     The descriptions are given at run time, as many of either view as planned at most. A row is in one cell, whatever
     they are.
@@ -49,7 +49,7 @@ class TruthCells(ReadsAmong, CellCounts):
 
     @property
     def text(self) -> str:
-        """Say what is counted."""
+        """Name the counts."""
         return f"rows by which of {self.most} released pairs of tests hold"
 
     @property
@@ -73,15 +73,15 @@ class TruthCells(ReadsAmong, CellCounts):
         return tally(map(cells, block.tiles()), number).reshape(-1, 2 ** len(right))
 
 
-def planned(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction) -> Node:
-    """Plan the choice of so many pairs, and their tables.
+def plan_pairs(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction) -> Node:
+    """Plan the choice of pairs, and their tables.
 
     Parameters
     ----------
     scores
-        What is chosen among.
+        The candidates and their scores.
     pairs
-        How many.
+        The number of pairs.
     choices, counts
         The epsilon of all choices, and of all tables.
     """
@@ -92,12 +92,25 @@ def planned(scores: MatchScores, pairs: int, choices: Fraction, counts: Fraction
     return sequential(repeat(pairs, chosen), repeat(tables, counted))
 
 
-def mined(table: PrivateTable, pairs: int, wanted: Wanted) -> tuple[list[Redescription], int]:
-    """Release the pairs and their tables; return what is wanted of them, and how many redescriptions were looked at."""
+def most_cells(pairs: int) -> int:
+    """Return how many cells of a table the support of a combination of its pairs adds up, at most.
+
+    Either side of a disjunction of all of them holds everywhere but where none does.
+
+    Examples
+    --------
+    >>> most_cells(1), most_cells(2), most_cells(20)
+    (1, 9, 49)
+    """
+    return int((2 ** min(pairs, TOGETHER) - 1) ** 2)
+
+
+def mine_pairs(table: PrivateTable, pairs: int, wanted: Wanted) -> tuple[list[Redescription], int]:
+    """Release the pairs and their tables. Return the wanted redescriptions and the number of candidates."""
     chosen: list[Match] = []
     for _ in range(pairs):
         chosen.append(table.release("pair", known=[part for match in chosen for part in match.parts]))
-    found, looked_at = [], 0
+    found, candidates = [], 0
     variance = table.calibration("table").variance
     for start in range(0, pairs, TOGETHER):
         group = chosen[start : start + TOGETHER]
@@ -105,12 +118,12 @@ def mined(table: PrivateTable, pairs: int, wanted: Wanted) -> tuple[list[Redescr
         counts = np.asarray(table.release("table", left=left, right=right), dtype=np.float64)
         one, number = read(CellTable(counts, variance, table.schema.rows), group, table.schema, wanted)
         found += one
-        looked_at += number
-    return distinct(found), looked_at
+        candidates += number
+    return distinct(found), candidates
 
 
 def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wanted) -> tuple[list[Redescription], int]:
-    """Return what is wanted of a group's combinations, and how many there are.
+    """Return the wanted combinations of a group, and the number of all its combinations.
 
     These are all conjunctions and disjunctions of some pairs or their complements; of a pair with an attribute that may
     be missing there is no complement, since neither a test nor its negation holds for a missing value.
@@ -142,7 +155,7 @@ class _Combination:
 
     @property
     def mask(self) -> Masks:
-        """The cells that it holds in: bit k of a cell's number says whether pair k holds there."""
+        """The cells that it holds in, where bit k of a cell's number says whether pair k holds."""
         signs = np.array(self.signs)
         bits = (np.arange(2 ** len(signs))[:, None] >> np.arange(len(signs))) & 1
         held = (bits == (signs == 1))[:, signs != 0]
@@ -173,14 +186,14 @@ def _negated(side: Description) -> Description:
     return side.part if isinstance(side, Not) else Not(side)
 
 
-def as_literal(side: Description, schema: Schema) -> Literal:
+def as_literal(side: Description, schema: Schema) -> CodeRange:
     """Return a side of a match as a literal of the language that extensions are made of."""
     test = side.part if isinstance(side, Not) else side
     assert isinstance(test, Equals | Below)
     attribute = schema[test.attribute]
     if isinstance(test, Equals):
         code = test.code(schema)
-        return Literal(attribute, code, code, isinstance(side, Not))
+        return CodeRange(attribute, code, code, isinstance(side, Not))
     end = test.numeric(schema).interior_cuts.index(test.threshold)
     first, last = (end + 1, known_top(attribute)) if isinstance(side, Not) else (0, end)
-    return Literal(attribute, first, last, False)
+    return CodeRange(attribute, first, last, False)

@@ -11,12 +11,12 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_distance import DPDilca, dilca, doubt
+from dpframework_distance.auto_context import edges_or_contexts, share_of_marginals
 from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.choosing import edges_or_contexts, share_of_marginals
 from dpframework_distance.edges import PairDependence
 from dpframework_distance.estimates import NoisyPair, distances_between, points_of, unsure
 from dpframework_distance.forest import Forest, dependence, fitted, information, telling
-from dpframework_distance.marginals import Known, NoisyHistogram, known_of, shares_in_unknown
+from dpframework_distance.marginals import EstimatedRows, NoisyHistogram, estimate_rows, shares_in_unknown
 from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
 
@@ -105,10 +105,10 @@ def test_pairs_that_are_connected_are_no_candidates() -> None:
 # --- estimates ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_known_of_a_histogram_is_its_posterior() -> None:
+def test_what_is_estimate_rows_a_histogram_is_its_posterior() -> None:
     """Against numbers integrated over those that add up: two values, of which one is cut off at 0."""
     counts, deviation, rows = np.array([-3.0, 23.0]), 4.0, 20.0
-    known = known_of(NoisyHistogram(counts, deviation**2), rows)
+    known = estimate_rows(NoisyHistogram(counts, deviation**2), rows)
 
     def weight(x: float) -> float:
         return float(np.exp(-((counts[0] - x) ** 2 + (counts[1] - rows + x) ** 2) / (2 * deviation**2)))
@@ -122,13 +122,13 @@ def test_what_is_known_of_a_histogram_is_its_posterior() -> None:
 
 def test_without_noise_everything_is_known() -> None:
     counts = np.array([5.0, 0.0, 11.0])
-    known = known_of(NoisyHistogram(counts, 1e-9), 16)
+    known = estimate_rows(NoisyHistogram(counts, 1e-9), 16)
     assert known.mean == pytest.approx(counts, abs=1e-3)
     points = points_of([shares_in_unknown(known, 7, 0)])
     assert np.linalg.norm(points[0] - points[2]) == pytest.approx(6 / 16, abs=1e-4)
 
 
-def test_what_is_unknown_of_a_context_is_expected() -> None:
+def test_what_is_unestimate_rows_a_context_is_expected() -> None:
     """Against draws from the distribution that is meant: a standard error of .002, five of them allowed."""
     rng = np.random.default_rng(3)
     shares, unknown = np.array([0.7, 0.25, 0.05]), 0.15
@@ -137,7 +137,7 @@ def test_what_is_unknown_of_a_context_is_expected() -> None:
     expected = np.square(distances_between(points_of([unsure(shares[:, np.newaxis], np.zeros((3, 1)), unknown)])))
     assert expected == pytest.approx(squares, abs=0.01)
     assert expected[1, 2] > 1.5 * 0.2**2  # more than of shares alone
-    known = Known(10 * shares, np.zeros(3))
+    known = EstimatedRows(10 * shares, np.zeros(3))
     assert np.square(distances_between(points_of([shares_in_unknown(known, 4, unknown)]))) == pytest.approx(expected)
 
 
@@ -153,7 +153,7 @@ def test_distances_are_1_at_most_whatever_is_unknown(unknown: float) -> None:
 @pytest.mark.parametrize("counts", [[3.0, 900.0, -50.0], [-400.0, -300.0, -350.0, -380.0], [1e6, -1e6]])
 def test_no_noise_is_too_much_for_an_estimate(counts: list[float]) -> None:
     for variance in (1e-6, 100.0, 1e8):
-        known = known_of(NoisyHistogram(np.array(counts), variance), 200)
+        known = estimate_rows(NoisyHistogram(np.array(counts), variance), 200)
         assert known.mean.sum() == pytest.approx(200)
         assert np.isfinite(known.variance).all()
         assert (known.mean >= 0).all()
@@ -404,7 +404,7 @@ def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:
     forest, seen = Forest.of(marginals, pairs), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Forest, "of", classmethod(lambda cls, margins, of: seen.append(of) or cls(margins, {})))
-        again = doubt.redrawn(forest, pairs)
+        again = doubt.redraw(forest, pairs)
     assert len(again) == doubt.DRAWS == 6
     noise = np.array([of[0, 1].counts - forest.tables[0, 1] for of in seen])
     assert stats.chi2.sf(np.square(noise).sum() / 400, noise.size) > 1e-6

@@ -7,9 +7,8 @@ import statistics
 from fractions import Fraction
 
 import pytest
-from dpframework_distance import choosing, marginals
-from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.choosing import (
+from dpframework_distance import auto_context, marginals
+from dpframework_distance.auto_context import (
     deviation_of,
     edges_or_contexts,
     edges_worth,
@@ -17,6 +16,7 @@ from dpframework_distance.choosing import (
     noise_of_marginals,
     share_of_marginals,
 )
+from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.queries import PairCounts
 
 import dpframework as dpf
@@ -62,7 +62,7 @@ def test_the_noise_of_marginals_is_that_of_what_is_planned_with_half_of_the_budg
     sizes: tuple[int, ...], budget: DistanceBudget
 ) -> None:
     found = []
-    for node in marginals.planned(attributes(*sizes), budget, Fraction(1, 2)).values():
+    for node in marginals.plan(attributes(*sizes), budget, Fraction(1, 2)).values():
         calibration = calibrated(node.mechanism, node.query)
         own = [sizes[int(name[1:])] for name in node.query.attributes]
         exact = isinstance(node.mechanism, KNorm)
@@ -159,10 +159,10 @@ def test_a_forest_has_as_many_edges_as_what_marginals_leave_is_worth(monkeypatch
     assert {0, 3, 4, 11} <= set(found.values())
     noise = noise_of_marginals((4,) * 12, 10_000, DistanceBudget(Fraction(1, 10), False, False))
     for bound, edges in ((noise, found[20]), (noise * 0.999, 0)):
-        monkeypatch.setattr(choosing, "NOISY_MARGINALS", bound)
+        monkeypatch.setattr(auto_context, "NOISY_MARGINALS", bound)
         assert edges_or_contexts(among, range(12), schema, DistanceBudget(Fraction(1, 10), False, False), 3) == edges
     monkeypatch.undo()
-    monkeypatch.setattr(choosing, "MOST_CELLS", 66 * 16)
+    monkeypatch.setattr(auto_context, "MOST_CELLS", 66 * 16)
     assert edges_or_contexts(among, range(12), schema, DistanceBudget(Fraction(1), False, False), 3) == 11
-    monkeypatch.setattr(choosing, "MOST_CELLS", 66 * 16 - 1)
+    monkeypatch.setattr(auto_context, "MOST_CELLS", 66 * 16 - 1)
     assert edges_or_contexts(among, range(12), schema, DistanceBudget(Fraction(1), False, False), 3) == 0

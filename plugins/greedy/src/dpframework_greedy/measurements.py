@@ -1,4 +1,4 @@
-"""Redescriptions as noisy counts: measured, averaged over two measurements, and compared with what they extend."""
+"""Measure redescriptions by noisy counts, average two measurements, and compare an extension with its origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY
 from dpframework_greedy.scores import Score
 
 
-def measured(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescription:
+def measure(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescription:
     """Release the cells of a redescription."""
     cells = table.release(step, redescribed=redescribed)
     variance = table.calibration(step).variance
@@ -27,11 +27,11 @@ def measured(table: PrivateTable, step: str, redescribed: Redescribed) -> Redesc
     )
 
 
-def averaged(one: Redescription, again: Redescription) -> Redescription:
+def average(one: Redescription, again: Redescription) -> Redescription:
     """Return a redescription that was counted twice, with equal noise."""
 
     def mean(first: Noisy | None, second: Noisy | None) -> Noisy:
-        assert first is not None  # all counts of `measured` are known
+        assert first is not None  # all counts of `measure` are known
         assert second is not None
         return Noisy((first.value + second.value) / 2, (first.variance + second.variance) / 4)
 
@@ -46,7 +46,7 @@ def averaged(one: Redescription, again: Redescription) -> Redescription:
 
 
 def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
-    """Tell whether noisy counts speak for an extension: a higher Jaccard index, and supports within their bounds."""
+    """Tell whether the noisy counts give an extension a higher Jaccard index, with supports within their bounds."""
     least, most = score.min_support, score.max_support
     supported = least is None or one.both.value >= min(least, than.both.value)
     bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)

@@ -1,4 +1,4 @@
-"""`context = "auto"`: which way of learning fits a table, from public facts alone.
+"""The rule behind `context = "auto"`, which chooses a way of learning from public facts alone.
 
 How much noise there is next to what is to be learned follows from the budget, the number of rows, and the attributes'
 sizes. The rule and its constants come from Adult, Cmc, Mushroom and made tables (docs/distances.md has results):
@@ -37,7 +37,7 @@ _LAPLACE = 2 * math.sqrt(2)  # standard deviation of a count, at epsilon 1, if a
 def edges_or_contexts(
     among: Sequence[Attribute], targets: Sequence[int], schema: Schema, budget: DistanceBudget, context_size: int
 ) -> int | None:
-    """Return how many edges a model is to have, 0 for marginals alone; None for contexts chosen from the rows.
+    """Return the number of edges of a model, 0 for marginals alone, or None for contexts chosen from the rows.
 
     Marginals alone where no bound on the rows is known.
     """
@@ -63,13 +63,13 @@ def edges_or_contexts(
 
 
 def deviation_of(tables: float, budget: DistanceBudget) -> float:
-    """Return the deviation of a count of so many joint histograms that share the budget, if a row is replaced."""
+    """Return the standard deviation of a count if `tables` joint histograms share the budget under replace-one."""
     amount = TABLES * float(budget.amount)
     return math.sqrt(tables / amount) if budget.zcdp else _LAPLACE * tables / amount
 
 
 def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
-    """Return the budget as epsilon: of a rho, that whose Laplace noise on a tree's tables is as large."""
+    """Return the budget as epsilon. For a rho, its Laplace noise on a tree's tables is as large as the Gaussian one."""
     amount = float(budget.amount)
     return math.sqrt(8 * (attributes - 1) * amount) if budget.zcdp else amount
 
@@ -81,7 +81,7 @@ def edges_worth(sizes: Sequence[int], rows: int, epsilon: float) -> int:
 
 
 def share_of_marginals(sizes: Sequence[int], rows: int | None, budget: DistanceBudget) -> Fraction:
-    """Return the share of a tree's budget that marginals need: the more, the noisier they are; in steps of a 20th."""
+    """Return the share of a tree's budget for its marginals, in steps of a 20th. Noisier marginals get more."""
     if rows is None:
         return Fraction(2, 5)
     needed = MARGINALS * noise_of_marginals(sizes, rows, budget) / 2
@@ -89,7 +89,7 @@ def share_of_marginals(sizes: Sequence[int], rows: int | None, budget: DistanceB
 
 
 def noise_of_marginals(sizes: Sequence[int], rows: int, budget: DistanceBudget) -> float:
-    """Return the noise of histograms at half of the budget, next to equal counts: size x deviation / rows, as a mean.
+    """Return the mean relative noise of histograms at half of the budget, size x deviation / rows.
 
     The variance of a cell is (D+1) (D+2) v_s / epsilon**2 in a group of attributes by size, see
     `dpframework.mechanisms.groups_by_size`; of Gaussian noise it is the number of attributes over rho.

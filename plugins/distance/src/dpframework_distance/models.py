@@ -1,4 +1,4 @@
-"""The contexts "none" and "tree": distances from marginals, and from a forest of a few two-way tables.
+"""Distances from marginals or from a forest of two-way tables, the contexts "none" and "tree".
 
 The whole budget is spent once, for all targets: on the marginals of all attributes; in a tree, also on selecting edges
 and on their joint histograms. Contexts, and distances, are read off the model that these make (see `forest`).
@@ -22,7 +22,7 @@ import attrs
 from dpframework.facts import Attribute, Schema
 from dpframework.plan import Node, post, sequential
 from dpframework.run import PrivateTable
-from dpframework_distance import choosing, doubt, edges, histograms, marginals
+from dpframework_distance import auto_context, doubt, edges, histograms, marginals
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
@@ -34,25 +34,25 @@ from dpframework_distance.estimates import (
     unsure,
 )
 from dpframework_distance.forest import Forest, telling
-from dpframework_distance.marginals import Known
+from dpframework_distance.marginals import EstimatedRows
 from dpframework_distance.queries import PairCounts
 
-EDGES_SHARE = 1 - choosing.TREE  # of the budget
+EDGES_SHARE = 1 - auto_context.TREE  # of the budget
 UNKNOWN = 0.005  # of what P(y|x) could vary by: how much of it each attribute adds that could be in a context
 MOST_UNKNOWN = 0.15
 
 
 @final
 @attrs.frozen(eq=False)
-class Modelled:
-    """How distances are learned from a model.
+class DistanceModel:
+    """A model from which distances are learned.
 
     Attributes
     ----------
     schema
         The public facts.
     among
-        The attributes that are looked at.
+        The attributes of the metric.
     targets
         The positions of those whose values' distances are learned.
     number
@@ -62,7 +62,7 @@ class Modelled:
     profiles
         Whether P(x|y) is compared.
     budget
-        What there is to spend.
+        The budget.
     """
 
     schema: Schema
@@ -76,47 +76,49 @@ class Modelled:
     def plan(self) -> Node:
         """Plan the marginals, then the edges and their joint histograms."""
         share = self._share if self.number else Fraction(1)
-        nodes = marginals.planned(self._looked_at, self.budget, share)
+        nodes = marginals.plan(self._attributes, self.budget, share)
         if not self.number:
             return sequential(*nodes.values(), post("distances", list(nodes)))
-        chosen = edges.planned(self.among, self.number, self.budget, EDGES_SHARE, list(nodes))
+        chosen = edges.plan(self.among, self.number, self.budget, EDGES_SHARE, list(nodes))
         left = 1 - share - EDGES_SHARE
-        counted = histograms.planned(PairCounts(self.among), [self.number], self.budget, left, [edges.STEP])
+        counted = histograms.plan(PairCounts(self.among), [self.number], self.budget, left, [edges.STEP])
         uses = [*nodes, histograms.step_of(self.number)]
         return sequential(*nodes.values(), chosen, counted, post("distances", uses))
 
     def mine(self, table: PrivateTable) -> LearnedDistances:
         """Make the releases, and read distances off the model."""
-        alone = marginals.released(table, self._looked_at, self.budget)
+        alone = marginals.release(table, self._attributes, self.budget)
         rows = marginals.number_of_rows(alone, self.schema.rows)
         pairs = {}
         if self.number:
-            means = [marginals.known_of(one, rows).mean for one in alone]
-            chosen = edges.released(table, self.among, self.number, means)
-            pairs = dict(zip(chosen, histograms.released(table, self.among, chosen, self.number), strict=True))
+            means = [marginals.estimate_rows(one, rows).mean for one in alone]
+            chosen = edges.release(table, self.among, self.number, means)
+            pairs = dict(zip(chosen, histograms.release(table, self.among, chosen, self.number), strict=True))
         for (a, b), pair in pairs.items():
             for k in (a, b):
                 alone[k] = alone[k].with_another(*pair.marginal(self.among[k].name))
-        known = [marginals.known_of(one, rows) for one in alone]
+        known = [marginals.estimate_rows(one, rows) for one in alone]
         forest = Forest.of([one.mean for one in known], pairs)
-        looked_at = self._looked_at
-        targets = self.targets if self.number else range(len(looked_at))
-        others = doubt.redrawn(forest, pairs) if pairs else []
-        learned = {looked_at[t].name: self._beyond_noise(t, forest, others, known[t]) for t in targets}
-        return LearnedDistances(self.schema.select([a.name for a in looked_at]), learned)
+        attributes = self._attributes
+        targets = self.targets if self.number else range(len(attributes))
+        others = doubt.redraw(forest, pairs) if pairs else []
+        learned = {attributes[t].name: self._beyond_noise(t, forest, others, known[t]) for t in targets}
+        return LearnedDistances(self.schema.select([a.name for a in attributes]), learned)
 
     @property
     def _share(self) -> Fraction:
         """The share of the budget that a tree's marginals get."""
         rows = self.schema.rows if self.schema.rows is not None else self.schema.max_rows
-        return choosing.share_of_marginals([attribute.size for attribute in self.among], rows, self.budget)
+        return auto_context.share_of_marginals([attribute.size for attribute in self.among], rows, self.budget)
 
     @property
-    def _looked_at(self) -> tuple[Attribute, ...]:
-        """All attributes; without a context, no more than the targets."""
+    def _attributes(self) -> tuple[Attribute, ...]:
+        """All attributes, or the targets alone without a context."""
         return self.among if self.number else tuple(self.among[t] for t in self.targets)
 
-    def _beyond_noise(self, target: int, forest: Forest, others: Sequence[Forest], known: Known) -> ValueDistances:
+    def _beyond_noise(
+        self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows
+    ) -> ValueDistances:
         """Return distances from the model, or from shares alone where those are no more than noise (see `doubt`)."""
         found = self._distances(target, forest, known)
         if not found.context or self.among[target].size < 3:
@@ -127,7 +129,7 @@ class Modelled:
         alone = self._distances(target, Forest(forest.marginals, {}), known)
         return alone if doubt.spread(alone.matrix**2) > doubt.spread(found.matrix**2) else found
 
-    def _distances(self, target: int, forest: Forest, known: Known) -> ValueDistances:
+    def _distances(self, target: int, forest: Forest, known: EstimatedRows) -> ValueDistances:
         tables = forest.tables_with(target)
         context = telling(tables, self.size)
         names = tuple(self.among[k].name for k in context)
@@ -136,15 +138,15 @@ class Modelled:
         else:
             found = [_shares(tables[k], 0 if forest.is_edge(target, k) else self._unknown / 2) for k in context]
             points = points_of([*found, *self._rest(known, len(context))])
-        return ValueDistances(self._looked_at[target], names, distances_between(points))
+        return ValueDistances(self._attributes[target], names, distances_between(points))
 
     @property
     def _unknown(self) -> float:
         """How much P(y|x) is thought to vary where nothing is known of it."""
         return min(UNKNOWN * len(self.among), MOST_UNKNOWN)
 
-    def _rest(self, known: Known, found: int) -> list[Conditional]:
-        """Return what is to be expected of the attributes that a context lacks, of average size."""
+    def _rest(self, known: EstimatedRows, found: int) -> list[Conditional]:
+        """Return expected conditionals for the attributes that a context lacks, of average size."""
         lacking = min(self.size, len(self.among) - 1) - found
         if lacking <= 0:
             return []
@@ -153,6 +155,6 @@ class Modelled:
 
 
 def _shares(table: Array, unknown: float = 0) -> Conditional:
-    """Return the shares of each column: P(y|x), values y in rows."""
+    """Return the shares P(y|x) of each column, values y in rows."""
     shares = table / table.sum(axis=0).clip(1e-300)
     return unsure(shares, 0 * shares, unknown)

@@ -1,4 +1,4 @@
-"""Classical scaling: values of an attribute as points whose Euclidean distances are the learned ones.
+"""Classical scaling, which turns values into points whose Euclidean distances are the learned ones.
 
 Source: Crippen and Havel 1978. The Gram matrix of points centred at their mean is -J D2 J / 2, with D2 the squared
 distances and J = I - 1/n; its eigenvectors, scaled by the roots of their eigenvalues, are the points. Learned distances
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def coordinates(distances: Array) -> Array:
-    """Return points with these distances, most telling coordinates first; shape (values, dimensions).
+    """Return points with these distances, shape (values, dimensions), the largest coordinates first.
 
     Examples
     --------
