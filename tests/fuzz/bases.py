@@ -177,6 +177,7 @@ class Bases:
     entries: list[tuple[str, Any]]
     results: dict[str, Any]
     verified: dict[str, Any]
+    pin: dict[str, Any]
     left: Fraction
 
 
@@ -214,6 +215,7 @@ def made(folder: Path) -> Bases:
     registry().observers.pop()
     few = ("--replays", "100", "--runs", "0", "--seconds", "1", "--record", "verified.json")
     assert command("verify", "histogram", *few) == 0
+    assert command("ledger", "verify", "used.ledger", "--pin", "pin.json") == 0
     with Chain("used.ledger").reading() as transaction:
         entries = [(entry.kind, dict(entry.content)) for entry in transaction.read()]
     return Bases(
@@ -225,5 +227,6 @@ def made(folder: Path) -> Bases:
         entries,
         json.loads(Path("ran/results.json").read_text()),
         json.loads(Path("verified.json").read_text()),
+        json.loads(Path("pin.json").read_text()),
         dpf.Ledger("begun.ledger").data_set("people").left,
     )

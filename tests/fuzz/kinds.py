@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,8 @@ from bases import STUDIES, Bases, csv_of, people
 from mutations import SECRET, Draw, broken, changed, changed_cells, json_of, text_of, toml_of
 
 from dpframework.ledger.chain import _OBJECTS, APPLICATION, FORMAT, START, chained
-from dpframework.ledger.journal import digest_of
+from dpframework.ledger.journal import seal
+from dpframework.ledger.key import key_place
 from dpframework.plan.plan import hash_of
 
 
@@ -55,7 +57,7 @@ def _drawing(draw: Draw, subject: str) -> Door:
 
 
 def _reporting(draw: Draw, subject: str) -> Door:
-    return door("report", subject, "--format", draw.choice(("terminal", "md", "html")))
+    return door("report", subject, "--format", draw.choice(("terminal", "md", "html", "csv", "json")))
 
 
 def study(draw: Draw, bases: Bases) -> list[Door]:
@@ -149,8 +151,19 @@ def ledger(draw: Draw, bases: Bases) -> list[Door]:
     if _now_and_then(draw):
         doors.append(door("run", "trees.toml", "--out", "new", "--ledger", *on))
     if _now_and_then(draw):
+        doors.append(door("ledger", "show", *on, "--out", draw.choice(("a.html", "a.csv", "a.json"))))
+    if _now_and_then(draw):
+        doors.append(door("ledger", "verify", "used.ledger", "--pin", "pin.json"))
+    if _now_and_then(draw):
         doors.append(door("ledger", "approve", "used.ledger", "trees.toml", *ON, "--by", "me"))
     return doors
+
+
+def sealed(connection: sqlite3.Connection, table: str, row: list[object]) -> str:
+    """Return the seal of a row as whoever can read the key would write it: what is behind the seal is tried too."""
+    key = bytes.fromhex(key_place(Path("begun.ledger")).read_text())
+    runs = () if table == "owner" else next(connection.execute("SELECT run FROM owner"))
+    return seal(key, table, *runs, *row)
 
 
 def journal(draw: Draw, bases: Bases) -> list[Door]:
@@ -172,7 +185,7 @@ def journal(draw: Draw, bases: Bases) -> list[Door]:
         else:
             row[column] = draw.scalar()
         if column + 1 < len(row) and draw.once_in(2):
-            row[-1] = digest_of(row[:-1]) if all(isinstance(value, str | int) for value in row[:-1]) else row[-1]
+            row[-1] = sealed(connection, table, row[:-1])
     elif how == "drop":
         del rows[at]
     else:
@@ -200,6 +213,29 @@ def verified(draw: Draw, bases: Bases) -> list[Door]:
     doors = [door("check", f"{draw.choice(('units', 'trees'))}.toml", "--verified", "verified.json")]
     if _now_and_then(draw):
         doors.append(door("ledger", "approve", "used.ledger", "trees.toml", *ON, "--by", "me", *doors[0].arguments[2:]))
+    return doors
+
+
+def pin(draw: Draw, bases: Bases) -> list[Door]:
+    Path("pin.json").write_bytes(_either(draw, Path("pin.json").read_bytes(), json_of, bases.pin))
+    doors = [door("ledger", "verify", "used.ledger", "--pin", "pin.json")]
+    if _now_and_then(draw):
+        doors.append(door("run", "trees.toml", "--out", "new", "--ledger", "used.ledger", *ON, "--pin", "pin.json"))
+    return doors
+
+
+def places(draw: Draw, bases: Bases) -> list[Door]:
+    """The owner's configuration, and a study that names its entries."""
+    form = {"data": {"mine": {"path": str(Path.cwd())}}, "engine": {"quick": {"engine": "threads"}}}
+    path = Path("places.toml").absolute()
+    path.write_bytes(_either(draw, toml_of(form), toml_of, form))
+    path.chmod(0o600)
+    os.environ["DPFRAMEWORK_PLACES"] = str(path)
+    text = Path("trees.toml").read_text().replace("[data]", '[data]\nplace = "mine"')
+    Path("study.toml").write_text(f'engine = "quick"\n{text}')
+    doors = [door("check", "study.toml"), _drawing(draw, "study.toml")]
+    if _now_and_then(draw):
+        doors.append(door("run", "study.toml", "--out", "new"))
     return doors
 
 
@@ -280,6 +316,8 @@ KINDS: dict[str, tuple[Callable[[Draw, Bases], list[Door]], int]] = {
     "journal": (journal, 1),
     "results": (results, 1),
     "verified": (verified, 1),
+    "pin": (pin, 1),
+    "places": (places, 1),
     "experiment": (experiment, 1),
     "data": (data, 2),
     "parquet": (parquet, 1),

@@ -4,12 +4,13 @@
     python tests/fuzz/run.py plan ledger --inputs 500     # 500 of two kinds
     python tests/fuzz/run.py data --seed 3 --keep found   # other inputs; what fails is kept in a folder
 
-An input is a study, schema, plan, ledger, journal, experiment, results or data file that Hypothesis changes in its tree
-or in its bytes. It passes if every command that is given it ends within 20 s with exit code 0, 1 or 2, without a
-traceback or a word of a bug, in one line on standard error if that is 2, and no cell of the data is seen in what it
-prints or writes; of a journal, if its run stays charged. The first input of each failure is kept, in a folder in which
-its commands can be given again. Ctrl-C ends it with what was counted so far. Batches run in processes that are forked
-from one that has imported everything.
+An input is a study, schema, plan, ledger, pin, journal, experiment, results, configuration or data file that Hypothesis
+changes in its tree or in its bytes. It passes if every command that is given it ends within 10 s of the processor, and
+1 GiB of memory more than the process had, with exit code 0, 1 or 2, without a traceback or a word of a bug, in one line
+on standard error if that is 2, without a character that is not seen, and no cell of the data is seen in what it prints
+or writes; of a journal, if its run stays charged. The first input of each failure is kept, in a folder in which its
+commands can be given again. Ctrl-C ends it with what was counted so far. Batches run in processes that are forked from
+one that has imported everything.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -44,9 +46,12 @@ from kinds import KINDS, Door
 from mutations import SECRET, Draw
 
 from dpframework.cli import main as dpframework
+from dpframework.facts.printable import printable_lines
 from dpframework.ledger import Ledger
 
-LIMIT = 20  # seconds, for one command
+LIMIT = 10  # seconds of the processor, for one command
+PATIENCE = 300  # seconds by the clock, since other processes may be busy too
+MOST_MEMORY = 1 << 30  # bytes, for one command
 BATCH = 250
 PREFIXES = ("error: ", "refused: ", "warning: ", "stopped after ", "run ", "failed: ", "NOT private: ")
 #: What an experiment says last, of cells that failed.
@@ -60,9 +65,11 @@ class Hung(BaseException):
 def given(arguments: tuple[str, ...]) -> tuple[int | str, str, str, float]:
     """Give a command; return its exit code, or what it raised, both streams, and the seconds that it took."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
-    began = time.monotonic()
-    faulthandler.dump_traceback_later(2 * LIMIT, exit=True)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    began, before = time.process_time(), _memory("VmRSS")
+    _forget_peak()
+    faulthandler.dump_traceback_later(2 * PATIENCE, exit=True)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
         with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
             code: int | str = dpframework(arguments)
@@ -72,9 +79,27 @@ def given(arguments: tuple[str, ...]) -> tuple[int | str, str, str, float]:
         code = f"raises {type(error).__name__} at {traceback.extract_tb(error.__traceback__)[-1].name}: {error}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
     out, err = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)
-    return code, out, err, time.monotonic() - began
+    if _memory("VmHWM") - before > MOST_MEMORY and code in (0, 1, 2):
+        code = f"takes {(_memory('VmHWM') - before) >> 20} MiB"
+    return code, out, err, time.process_time() - began
+
+
+def _memory(kind: str) -> int:
+    """Return a number of /proc/self/status in bytes; 0 where there is none."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(f"{kind}:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def _forget_peak() -> None:
+    """Let the system measure the most memory from now on."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def problem(door: Door, code: int | str, out: str, err: str) -> str | None:
@@ -93,6 +118,9 @@ def problem(door: Door, code: int | str, out: str, err: str) -> str | None:
             return f"steers the terminal: {line[:200]!r}"
         if len(line) > 2300:
             return f"says too much: {line[:80]}"
+    if printable_lines(out) != out:
+        unseen = next(line for line in out.split("\n") if printable_lines(line) != line)
+        return f"prints what is not seen: {unseen[:200]!a}"
     if door.private and SECRET in out + err:
         return f"shows a cell: {next(line for line in (out + err).splitlines() if SECRET in line)[:200]}"
     if door.private and "new" in door.arguments and Path("new").is_dir():
@@ -174,6 +202,9 @@ def forked(kind: str, inputs: int, seed: int, bases: Bases, known: set[str], kee
         status = 1
         try:
             signal.signal(signal.SIGALRM, _hung)
+            signal.signal(signal.SIGPROF, _hung)
+            limit = _memory("VmSize") + 4 * MOST_MEMORY  # it fails in place of the machine
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             told = batch(kind, inputs, seed, bases, known, keep)
             with os.fdopen(write, "w") as pipe:
                 pipe.write(json.dumps(told))
@@ -215,7 +246,7 @@ def warm() -> None:
     import rich.progress  # noqa: F401
     import scipy.stats  # noqa: F401
 
-    import dpframework.lab.experiment.running
+    import dpframework.lab.experiment.runner
     import dpframework.reports.html  # noqa: F401
 
     typer.main.get_command = functools.cache(typer.main.get_command)
@@ -277,7 +308,10 @@ def attempt(tallies: dict[str, Tally], seed: int, bases: Bases, known: set[str],
                 known.add(failure["mark"])
                 place = kept_at(keep, failure["mark"])
                 (place / "failure.txt").write_text("\n".join(failure.values()), encoding="utf-8")
-                print("\n  ".join((f"FAILED {failure['mark']}", failure["command"], failure["found"], str(place))))
+                print(
+                    "\n  ".join((f"FAILED {failure['mark']}", failure["command"], failure["found"], str(place))),
+                    flush=True,
+                )
             print(f"{kind}: {tally.inputs} of {tally.wanted}", file=sys.stderr, flush=True)
 
 
