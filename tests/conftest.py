@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,19 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data is not at {folder}; set DPFRAMEWORK_DATA to its folder")
     return folder
+
+
+@pytest.fixture
+def example_with_data(data_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that copies an example, and puts its real data set beside its study: returns the folder."""
+
+    def copied(name: str) -> Path:
+        examples = Path(__file__).resolve().parents[1] / "docs" / "examples"
+        folder = Path(shutil.copytree(examples / name, tmp_path / name))
+        shutil.copy(data_dir / name / f"{name}.csv", folder)
+        return folder
+
+    return copied
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, findings
-from dpframework.checks.explained import check_page
+from dpframework.checks.check_pages import check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Step, Verified
 from dpframework.plan.code import code_of
@@ -274,6 +274,19 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     "DP017": [
         ("warning", "the choice is nearly uniform", (best("0.001"), {}), (best(1), {})),
     ],
+    "DP024": [
+        ("warning", "worse than the best by .* on a table of at most 100 rows", (best("0.05"), {}), (best("0.5"), {})),
+        ("warning", "on a table of about 40 rows", (best("0.2"), {"about_rows": 40}), (best("0.5"), {})),
+        ("info", "the study allows 'noisy-selection'", (best("0.05"), {"allow": ["noisy-selection"]}),
+         (best("0.5"), {"allow": ["noisy-selection"]})),
+    ],
+    "DP025": [
+        ("warning", "off by 300 rows on a table of at most 100 rows, which is more than the whole table",
+         (count(epsilon="0.01"), {}), (count(), {})),
+        ("warning", "on a table of about 2 rows", (count(), {"about_rows": 2}), (count(), {})),
+        ("info", "the study allows 'noisy-result'",
+         (count(epsilon="0.01"), {"allow": ["noisy-result"]}), (count(), {})),
+    ],
     "DP018": [
         ("warning", "publishes the exact row count", (best(1), {"schema": COUNTED}),
          (best(1), {"schema": COUNTED, "relation": REPLACE})),
@@ -322,7 +335,8 @@ def found(plan_of: Callable[..., dpf.StudyPlan], node: Any, options: dict[str, A
     if options.pop("nested", False):
         node = dpf.sequential(node)
     verified = options.pop("verified", None)
-    plan = plan_of(node, schema, relation, **options)
+    about = options.pop("about_rows", None)
+    plan = plan_of(node, schema, relation, **options).with_rows(about)
     return findings(attrs.evolve(plan, code=code_of(plan.root, []), verified=verified))
 
 
@@ -339,7 +353,8 @@ def test_each_check_finds_its_fault_and_no_other_plan(
     assert [f for f in found(plan_of, *sound) if f.code == code] == []
 
 
-OF_THE_SCOPE = {"DP008", "DP013"}  # a step more is used by nobody, or is the release that lacks
+# a step more is used by nobody, or is the release that lacks, or its own noise is found
+OF_THE_SCOPE = {"DP008", "DP013", "DP025"}
 
 
 @pytest.mark.parametrize(
@@ -498,3 +513,21 @@ def test_codes_have_a_form(code: str) -> None:
 def test_noise_that_overflows_is_one_sentence(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     with pytest.raises(dpf.InputError, match="laplace on told: the noise would be too large"):
         found(plan_of, asked(told(1), Laplace("1e-40")), {})
+
+
+def test_noise_that_is_allowed_and_that_no_result_has_is_found(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    for name in ("noisy-selection", "noisy-result"):
+        plan = plan_of(dpf.sequential(best(1), count()), SCHEMA, ADD, allow=[name])
+        assert messages(findings(plan), "DP015") == [
+            f"the study allows '{name}', and no error that is known is that large"
+        ]
+        noisy = plan_of(dpf.sequential(best("0.05"), count(epsilon="0.01")), SCHEMA, ADD, allow=[name])
+        assert not messages(findings(noisy), "DP015")
+
+
+def test_results_that_are_alike_are_one_finding(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    study = dpf.Study(SCHEMA, epsilon=1)
+    for k in range(9):
+        study.add(f"part {k}", dpf.miner("histogram", attribute="c", epsilon="0.01"))
+    (told,) = messages(study.plan().check(), "DP025")
+    assert told.startswith("result 'part 0' and 8 more: counts of 'c': each may be off by 300 rows")

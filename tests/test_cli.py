@@ -14,7 +14,7 @@ from people import SCHEMA_FILE, tree_step
 
 import dpframework as dpf
 from dpframework.cli import app, main
-from dpframework.cli.shared import json_text
+from dpframework.cli.common import json_text
 from dpframework.facts.errors import InputError, ReleaseRefused
 
 STUDY = """
@@ -65,10 +65,10 @@ def is_one_sentence(text):
 
 
 def test_plan_does_not_open_the_data(capsys, study):
-    code, out, err = run(capsys, "plan", study(data="/nowhere/at/all.csv"))
+    code, out, err = run(capsys, "plan", study(data="nowhere/at/all.csv"))
     assert code == 0
     assert "ill-tree  [epsilon 0.75]" in out
-    assert out.endswith("(budget 1.0)\n")
+    assert "(budget 1.0)\n\nhow exact, in 95 % of releases: How many rows the table has is not known" in out
     assert err == ""
 
 
@@ -111,7 +111,7 @@ REFUSALS = [
     (1, {"epsilon": 0.5}, "the plan's total epsilon is 0.75"),
     (1, {"inferred": 'inferred = ["numeric bounds: observed"]'}, "the schema was inferred from private data"),
     (2, {}, "people.csv: there is no such file"),
-    (2, {"data": "$DPFRAMEWORK_TEST_UNSET/a.csv"}, "DPFRAMEWORK_TEST_UNSET, which is not set"),
+    (2, {"data": "$DPFRAMEWORK_TEST_UNSET/a.csv"}, "no variable expands in a study"),
 ]
 
 
@@ -295,7 +295,7 @@ def test_a_plan_that_cannot_be_reported_is_not_run(capsys, study, tmp_path, monk
         raise OSError(2, "No such file or directory", "report.html.jinja")
 
     (tmp_path / "people.csv").write_text("ill,age\ntrue,1\n")
-    monkeypatch.setattr("dpframework.reports.html.html_report", broken)
+    monkeypatch.setattr("dpframework.reports.html.require_reportable", broken)
     monkeypatch.setattr("dpframework.tables.read_table", lambda *_, **__: pytest.fail("opened"))
     code, out, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert (code, out, err) == (2, "", "error: report.html.jinja: No such file or directory\n")
@@ -317,7 +317,7 @@ def test_results_that_cannot_be_moved_are_kept(capsys, study, tmp_path, monkeypa
     code, _, err = run(capsys, "run", study(), "--out", tmp_path / "out")
     assert code == 2
     assert is_one_sentence(err)
-    (kept,) = tmp_path.glob(".out.*.part")
+    (kept,) = tmp_path.glob(".out.*.kept")
     assert str(kept) in err
     assert sorted(p.name for p in kept.iterdir()) == ["plan.json", "report.html", "results.json"]
     assert (tmp_path / "out" / "results.json").read_text() == "theirs"
@@ -671,7 +671,7 @@ def test_interrupted(capsys, monkeypatch, study):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpframework.cli.planning.open_plan", interrupt)
+    monkeypatch.setattr("dpframework.cli.plan.open_plan", interrupt)
     code, out, err = run(capsys, "plan", study())
     assert (code, out, err.strip()) == (130, "", "interrupted")
 

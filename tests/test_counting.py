@@ -10,11 +10,11 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.queries.counts import cell_counts, marginal_counts
-from dpframework.tables import blocks, counting
+from dpframework.tables import blocks, tallies
 from dpframework.tables.blocks import Block, cells_of
-from dpframework.tables.counting import counts_by_class, tally
 from dpframework.tables.encoding import code_dtype
 from dpframework.tables.engines import _parts
+from dpframework.tables.tallies import counts_by_class, tally
 
 
 @st.composite
@@ -53,7 +53,7 @@ def test_counts_by_tiles_are_the_plain_counts(block: Block, tile: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks.Block.tiles, "__defaults__", (tile,))
         patch.setattr("dpframework.queries.counts.TILE", tile)
-        patch.setattr(counting, "MANY", 2)
+        patch.setattr(tallies, "MANY", 2)
         for attribute in block.schema:
             assert marginal_counts(block, attribute).tolist() == plain(block, [attribute.name])
         if block.schema[names[0]].size * block.schema[names[-1]].size < 10**5:
@@ -110,7 +110,7 @@ def test_rows_are_dealt_out_to_four_tables_and_each_counts_once(rows: int, part:
 
 
 @pytest.mark.parametrize("number", [2, 255, 256])
-@pytest.mark.parametrize("rows", [counting.MANY - 1, counting.MANY, counting.MANY + 1])
+@pytest.mark.parametrize("rows", [tallies.MANY - 1, tallies.MANY, tallies.MANY + 1])
 def test_codes_are_counted_two_at_a_time(number: int, rows: int) -> None:
     codes = np.random.default_rng(rows).integers(0, number, rows).astype(np.uint8)
     twice = np.repeat(codes, 2)[::2]  # as many, but not side by side in memory

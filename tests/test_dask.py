@@ -18,10 +18,11 @@ import pytest
 from killing import KillsAWorker
 
 import dpframework as dpf
-from dpframework.plan.graph import label_of
+from dpframework.plan.kinds import label_of
 from dpframework.tables import dask_engine, holder
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.files import TableFiles
+from dpframework.tables.worker_answers import Absent, Failed, answer_of
 from dpframework.verify import EngineConformance
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
@@ -80,7 +81,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestDask(EngineConformance):
     @classmethod
     def made(cls) -> dpf.Engine:
-        return dpf.Dask(shared()._client.scheduler.address)
+        engine = dpf.Dask()
+        engine._client = shared()._client  # whose certificates are in memory only
+        return engine
 
 
 def study(*miners: tuple[str, dict[str, Any]], relation: str = "replace-one") -> dpf.Study:
@@ -112,6 +115,39 @@ def test_workers_of_this_machine_keep_memory_for_the_next_array(engine: dpf.Dask
     assert set(engine._client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_").values()) == {
         os.environ.get("MALLOC_TRIM_THRESHOLD_")
     }
+
+
+def certificates(folder: Path, security: Any) -> dict[str, str]:
+    """Write the certificates of a cluster as the files that an engine takes."""
+    folder.mkdir()
+    texts = {"ca": security.tls_ca_file, "certificate": security.tls_client_cert, "key": security.tls_client_key}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return {name: str(folder / name) for name in texts}
+
+
+def test_a_scheduler_elsewhere_is_reached_by_its_authority_s_certificates_only(
+    engine: dpf.Dask, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That also holds for the cluster that an engine starts: another user of the machine cannot speak to it."""
+    from distributed.security import Security
+
+    assert engine._client is not None
+    address, made, files = engine._client.scheduler.address, study(*MINERS[:3]), TableFiles(place, SCHEMA)
+    assert address.startswith("tls://127.0.0.1:")
+    expected = made.run(files, seed=5)
+    with dpf.Dask(address, **certificates(tmp_path / "own", engine._client.security)) as far:
+        found = made.run(files, seed=5, engine=far)
+        assert found.plan.engine == address
+    assert [str(found[name]) for name in found] == [str(expected[name]) for name in expected]
+    monkeypatch.setattr("dpframework.tables.dask_client.PATIENCE", 2.0)
+    strange = certificates(tmp_path / "strange", Security.temporary())
+    without = {"address": address.replace("tls", "tcp"), "trust_network": True}
+    for given in ({"address": address, **strange}, without):
+        with pytest.raises(
+            dpf.InputError, match=r"no Dask scheduler can be reached at .*: (OSError|.*Error); see that"
+        ):
+            dpf.Dask(**given)._connect()
 
 
 def test_a_study_has_the_results_that_it_has_in_memory(engine: dpf.Dask, place: Path) -> None:
@@ -208,12 +244,13 @@ def held_on_workers(engine: dpf.Dask, rows: Any) -> list[set[int]]:
     """Return the numbers of the rows that the present holders keep, piece by piece."""
 
     def numbers(table: int, dask_worker: Any) -> list[set[int]]:
-        (latest,) = list(dask_worker.state.actors.values())[-1:]
-        return [set(held) for (of, _), held in latest._pieces.items() if of == table]
+        latest = list(dask_worker.state.actors.values())[-1:]  # a worker that was started meanwhile has none
+        return [set(held) for one in latest for (of, _), held in one._pieces.items() if of == table]
 
     assert engine._client is not None
-    found = engine._client.run(numbers, rows.table.number)
-    return [held for one in found.values() for held in one]
+    found = [held for one in engine._client.run(numbers, rows.table.number).values() for held in one]
+    assert found
+    return found
 
 
 def quoting() -> dpf.Query:
@@ -294,14 +331,14 @@ def test_no_row_value_or_code_travels(engine: dpf.Dask, tmp_path: Path, monkeypa
 
 def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     worker, (piece, *_) = holder.Holder(), TableFiles(place, SCHEMA).pieces(1)
-    read = cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((piece, b"key", set()))))
+    read = answer_of(worker.read(1, 0, cloudpickle.dumps((piece, b"key", set()))))
     assert read.found.rows == 667
-    asked = (holder.Asked(1, (), (quoting().count,)),), ()
-    assert cloudpickle.loads(worker.counts(1, [0], cloudpickle.dumps(asked))) == holder.Failed("ValueError")
-    assert cloudpickle.loads(worker.counts(1, [1], cloudpickle.dumps(asked))) == holder.Absent()
-    assert cloudpickle.loads(worker.counts(1, [0], b"no pickle")) == holder.Failed("an error of its own")
+    asked = (holder.CountRequest(1, (), (quoting().count,)),), ()
+    assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == Failed("ValueError")
+    assert answer_of(worker.counts(1, [1], cloudpickle.dumps(asked))) == Absent()
+    assert answer_of(worker.counts(1, [0], b"no pickle")) == Failed("an error of its own")
     worker.drop(1)
-    assert cloudpickle.loads(worker.counts(1, [0], cloudpickle.dumps(asked))) == holder.Absent()
+    assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == Absent()
     assert "".join(capfd.readouterr()) == ""
 
 
@@ -367,6 +404,13 @@ def test_workers_of_other_code_are_refused_before_a_file_is_read(
         ({"address": "10.0.0.1"}, "the address of a scheduler"),
         ({"workers": 0}, "a positive number of workers"),
         ({"address": "tcp://10.0.0.1:1", "workers": 2}, "give the address only"),
+        ({"address": "tcp://10.0.0.1:1"}, "is not encrypted, and anybody on the network can take part in it"),
+        ({"address": "tls://10.0.0.1:1"}, "needs ca, certificate and key"),
+        ({"address": "tls://10.0.0.1:1", "trust_network": True}, "needs ca, certificate and key"),
+        ({"address": "tls://10.0.0.1:1", "ca": "ca.pem"}, "absolute paths of files, and one is 'ca.pem'"),
+        ({"address": "tcp://10.0.0.1:1", "trust_network": True, "ca": "/ca.pem"}, "is not encrypted"),
+        ({"address": "tcp://10.0.0.1:1", "trust_network": "false"}, "trust_network is true or false, not 'false'"),
+        ({"trust_network": True}, "makes its own certificates"),
     ],
 )
 def test_a_wrong_cluster_is_refused(given: dict[str, Any], why: str) -> None:

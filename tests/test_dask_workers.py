@@ -15,10 +15,11 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import connecting, dask_engine, holder
+from dpframework.tables import dask_client, dask_engine, holder
 from dpframework.tables.cluster_rows import ClusterRows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.holder import Holder, SampleOf
+from dpframework.tables.worker_answers import Absent, Failed, answer_of
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
 
@@ -129,7 +130,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 @pytest.fixture
 def engine(cluster: Cluster) -> dpf.Dask:
-    made = dpf.Dask("tcp://of.this.process:1")
+    made = dpf.Dask("tcp://of.this.process:1", trust_network=True)
     made._client = cluster
     return made
 
@@ -166,10 +167,10 @@ def lost_at(cluster: Cluster, method: str, only: str | None = None) -> None:
 def test_what_an_engine_on_a_cluster_is() -> None:
     engine = dpf.Dask()
     assert (engine.reads_files, engine.gathers, engine.sends_messages) == (True, False, True)
-    for given in ({"address": "tcp://a:1"}, {"workers": 3}):
+    for given in ({"address": "tcp://a:1", "trust_network": True}, {"workers": 3}):
         assert isinstance(dpf.Dask(**given), dpf.Engine)
     with pytest.raises(
-        dpf.InputError, match=r"^the address of a scheduler is a text such as 'tcp://10.0.0.1:8786', not"
+        dpf.InputError, match=r"^the address of a scheduler is a text such as 'tls://10.0.0.1:8786', not"
     ):
         dpf.Dask(7)  # type: ignore[arg-type]
 
@@ -243,7 +244,7 @@ def test_what_ends_worker_after_worker_is_not_asked_for_ever(
 
 def test_a_cluster_without_workers_is_waited_for(engine: dpf.Dask, cluster: Cluster, files: TableFiles) -> None:
     cluster.live.clear()
-    cluster.clock.watched = lambda now: cluster.live.append("late") if now == connecting.PATIENCE + 0.5 else None
+    cluster.clock.watched = lambda now: cluster.live.append("late") if now == dask_client.PATIENCE + 0.5 else None
     assert engine.open(files).table.places == dict.fromkeys(range(PIECES), "late")
     cluster.live.clear()
     with pytest.raises(
@@ -265,7 +266,7 @@ def test_a_worker_that_never_begins_is_given_up(engine: dpf.Dask, cluster: Clust
     cluster.starts_at = np.inf
     with pytest.raises(dpf.InputError, match="worker after worker was lost while it read"):
         engine.open(files)
-    patience = connecting.PATIENCE * dask_engine.MOST_LOSSES
+    patience = dask_client.PATIENCE * dask_engine.MOST_LOSSES
     assert patience < cluster.clock.now < patience + 1
 
 
@@ -380,21 +381,21 @@ def test_a_worker_of_other_code_is_refused(
 
 def test_a_failure_while_a_piece_is_read_tells_its_sentence_only_if_it_shows_no_row(files: TableFiles) -> None:
     worker = Holder()
-    assert cloudpickle.loads(worker.read(1, 0, b"no pickle")) == holder.Failed("an error of its own")
+    assert answer_of(worker.read(1, 0, b"no pickle")) == Failed("an error of its own")
     other = cloudpickle.dumps(("no piece", b"", ()))
-    assert cloudpickle.loads(worker.read(1, 0, other)) == holder.Failed("TypeError")
+    assert answer_of(worker.read(1, 0, other)) == Failed("TypeError")
 
 
 def test_a_worker_that_holds_some_of_the_pieces_only_says_so(files: TableFiles) -> None:
     worker, (first, *_) = Holder(), files.pieces(1)
-    assert cloudpickle.loads(worker.read(1, 0, cloudpickle.dumps((first, b"key", ())))).found.rows == ROWS
-    asked = cloudpickle.dumps(((holder.Asked(1, (), (JOINT.count,)),), ()))
-    assert cloudpickle.loads(worker.counts(1, [0], asked))[0].sum() == ROWS
-    assert cloudpickle.loads(worker.counts(1, [0, 1], asked)) == holder.Absent()
-    assert cloudpickle.loads(worker.counts(1, [1, 0], asked)) == holder.Absent()
-    sample = cloudpickle.dumps((holder.Asked(1, (), ()), 5, holder.Mask.of(np.ones(ROWS, dtype=bool))))
-    assert cloudpickle.loads(worker.sample(1, 1, sample)) == holder.Absent()
-    assert cloudpickle.loads(worker.sample(1, 0, sample)) == 5
+    assert answer_of(worker.read(1, 0, cloudpickle.dumps((first, b"key", ())))).found.rows == ROWS
+    asked = cloudpickle.dumps(((holder.CountRequest(1, (), (JOINT.count,)),), ()))
+    assert answer_of(worker.counts(1, [0], asked))[0].sum() == ROWS
+    assert answer_of(worker.counts(1, [0, 1], asked)) == Absent()
+    assert answer_of(worker.counts(1, [1, 0], asked)) == Absent()
+    sample = cloudpickle.dumps((holder.CountRequest(1, (), ()), 5, holder.Mask.of(np.ones(ROWS, dtype=bool))))
+    assert answer_of(worker.sample(1, 1, sample)) == Absent()
+    assert answer_of(worker.sample(1, 0, sample)) == 5
 
 
 def test_a_digest_is_of_every_code_and_value() -> None:

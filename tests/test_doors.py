@@ -14,7 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.cli.shared import say
+from dpframework.cli.common import say
 from dpframework.ledger import chain
 from dpframework.plan.plan import hash_of
 
@@ -63,10 +63,10 @@ DIGITS = "9" * 5000
 @pytest.mark.parametrize(
     ("study", "told"),
     [
-        ({"after": DEEP}, "nested too deep"),
+        ({"after": DEEP}, "nested deeper than"),
         ({"epsilon": DIGITS}, "a number in it has thousands of digits"),
         ({"epsilon": f'"{DIGITS}"'}, "epsilon"),
-        ({"data": '"people\\u0000.csv"'}, "NUL"),
+        ({"data": '"people\\u0000.csv"'}, "cannot be printed"),
         ({"after": f'allow = ["{"x" * 9000}"]'}, "study.toml"),
     ],
     ids=["deep", "digits", "digits in a text", "NUL", "long"],

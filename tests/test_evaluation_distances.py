@@ -9,7 +9,7 @@ import statistics
 import numpy as np
 import pytest
 from dpframework_distance import DPDilca, LearnedDistances, ValueDistances, dilca
-from dpframework_distance.evaluation import compared, distances
+from dpframework_distance.evaluation import compare, distances
 from scipy.stats import pearsonr
 
 import dpframework as dpf
@@ -107,11 +107,11 @@ def test_one_target_and_the_baseline(table):
 
 def test_the_truth_is_the_truth(table):
     plain = dilca(table, context="mean-su")
-    assert compared(plain, plain, any_size=True).to_dict() == pytest.approx(
+    assert compare(plain, plain, any_size=True).to_dict() == pytest.approx(
         {"f_score": 1, "adjusted_f_score": 1, "pearson": 1, "l1": 0}
     )
     assert distances(Trial(plain, table), context="mean-su")["l1"] == 0
-    assert str(compared(plain, plain)).endswith("Not private: measured on the rows themselves.")
+    assert str(compare(plain, plain)).endswith("Not private: measured on the rows themselves.")
 
 
 def test_a_random_context_is_worth_nothing_on_average(table):
@@ -121,7 +121,7 @@ def test_a_random_context_is_worth_nothing_on_average(table):
     for context in itertools.combinations(["x1", "x2", "x3", "x4"], 2):
         found = {"x0": ValueDistances(schema["x0"], context, random_distances(1, 4))}
         both = (LearnedDistances(schema, found), LearnedDistances(schema, true))
-        scores.append(compared(*both).adjusted_f_score)
+        scores.append(compare(*both).adjusted_f_score)
     assert statistics.fmean(scores) == pytest.approx(0)
 
 

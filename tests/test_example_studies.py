@@ -20,23 +20,21 @@ def name(request) -> str:
     return request.param
 
 
-def test_example_study_plans_and_checks_clean(name, monkeypatch):
-    monkeypatch.delenv("DPFRAMEWORK_DATA", raising=False)
+def test_example_study_plans_and_checks_clean(name):
     plan = load_study(EXAMPLES / f"{name}.toml").study.plan()
     assert plan.total() == dpf.PrivacyLoss(epsilon=1)
     assert {(finding.code, finding.severity) for finding in plan.check()} <= {("DP021", "info")}  # they bound the rows
     assert len(plan.root.children) == STUDIES[name]
 
 
-def test_example_study_without_data_says_what_to_set(name, monkeypatch):
-    monkeypatch.delenv("DPFRAMEWORK_DATA", raising=False)
-    with pytest.raises(dpf.InputError, match="the environment variable DPFRAMEWORK_DATA, which is not set"):
+def test_example_study_without_data_says_which_file_is_not_there(name):
+    with pytest.raises(dpf.InputError, match=r"(adult|mushroom)\.csv: there is no such file"):
         load_study(EXAMPLES / f"{name}.toml").read()
 
 
-def test_example_study_runs_on_real_data(name, data_dir, monkeypatch):
-    monkeypatch.setenv("DPFRAMEWORK_DATA", str(data_dir))
-    file = load_study(EXAMPLES / f"{name}.toml")
+def test_example_study_runs_on_real_data(name, example_with_data):
+    folder, _, page = name.partition("/")
+    file = load_study(example_with_data(folder) / f"{page}.toml")
     results = file.study.run(file.read, seed=0)
     assert len(results) == STUDIES[name]
     assert results.spent.epsilon <= Fraction(1)
@@ -47,22 +45,20 @@ def test_each_year_of_education_has_its_own_bin():
     assert years.interior_cuts == tuple(year + 0.5 for year in range(1, 16))
 
 
-def test_a_tree_on_adult_is_better_than_the_majority(data_dir, monkeypatch):
-    monkeypatch.setenv("DPFRAMEWORK_DATA", str(data_dir))
+def test_a_tree_on_adult_is_better_than_the_majority(example_with_data):
     import pandas as pd
 
-    file = load_study(EXAMPLES / "adult" / "study.toml")
-    rows = pd.read_csv(data_dir / "adult" / "adult.csv")
+    file = load_study(example_with_data("adult") / "study.toml")
+    rows = pd.read_csv(file.data.folder / "adult.csv")
     tree = file.study.run(file.read, seed=0)["income-tree"].tree
     accuracy = (pd.Series(tree.predict(rows), index=rows.index) == rows["income"]).mean()
     assert accuracy > 0.8  # the majority class is 0.76
 
 
-def test_an_analyst_s_first_page_of_ten_lines(data_dir, monkeypatch):
+def test_an_analyst_s_first_page_of_ten_lines(example_with_data):
     text = (EXAMPLES / "adult" / "first-page.toml").read_text()
     assert len(text.splitlines()) == 10
-    monkeypatch.setenv("DPFRAMEWORK_DATA", str(data_dir))
-    file = load_study(EXAMPLES / "adult" / "first-page.toml")
+    file = load_study(example_with_data("adult") / "first-page.toml")
     results = file.study.run(file.read, seed=0)
     assert results.spent.epsilon == 1
     assert abs(results["sex by income"].total.value - 48842) < 400  # 10 deviations of the noise of 4 cells

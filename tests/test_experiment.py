@@ -19,7 +19,7 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.lab.experiment import load_experiment, run_experiment
 from dpframework.lab.experiment.grid import Cell, Experiment
-from dpframework.lab.experiment.planning import jobs_of
+from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.spread import Spread, median_interval
 from dpframework.lab.experiment.tables import Fold
 

@@ -12,7 +12,7 @@ import dpframework as dpf
 from dpframework.lab.experiment import Experiment, load_experiment
 from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.job import Finished, compute
-from dpframework.lab.experiment.planning import jobs_of
+from dpframework.lab.experiment.job_list import jobs_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments"
 FILES = sorted(path for path in FOLDER.rglob("*.toml") if not path.name.endswith(".schema.toml"))

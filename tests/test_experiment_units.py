@@ -13,7 +13,7 @@ import pytest
 import dpframework as dpf
 from dpframework.lab.evaluation.rows import number_of_rows
 from dpframework.lab.experiment import load_experiment, run_experiment
-from dpframework.lab.experiment.planning import jobs_of
+from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.tables import Fold, rows_of
 
 PEOPLE, ROWS = 30, 2

@@ -15,7 +15,7 @@ import pytest
 from people import TREE_STUDY
 
 import dpframework as dpf
-from dpframework.cli import main, running
+from dpframework.cli import main, run as run_commands
 from dpframework.ledger import journal
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
@@ -49,7 +49,7 @@ def check_refused(said: str, out: Path, run: dpf.ledger.RecordedRun) -> None:
     assert said.startswith("error: ")
     assert said.count("\n") == 1
     assert "No space left on device" in said
-    assert any(f"{out / name}: " in said for name in running.FILES)
+    assert any(f"{out / name}: " in said for name in run_commands.FILES)
     assert f"the ledger holds run {run.id}, and once there is room the same command writes its results" in said
     assert list(out.parent.glob(f".{out.name}*")) == [out.parent / f".{out.name}.unfinished"]
 
@@ -57,11 +57,11 @@ def check_refused(said: str, out: Path, run: dpf.ledger.RecordedRun) -> None:
 def check_written(folder: Path, out: Path, run: dpf.ledger.RecordedRun) -> None:
     assert str(one_run(folder)) == str(run), "the second time it was charged again"
     assert json.loads((out / "results.json").read_text())["run"] == run.id
-    assert sorted(path.name for path in out.iterdir()) == sorted(running.FILES)
+    assert sorted(path.name for path in out.iterdir()) == sorted(run_commands.FILES)
     assert not list(out.parent.glob(f".{out.name}*"))
 
 
-@pytest.mark.parametrize("name", running.FILES)
+@pytest.mark.parametrize("name", run_commands.FILES)
 def test_results_that_find_no_room_are_written_by_the_same_command(folder, capsys, monkeypatch, name):
     """The disk is full when one of the three files is synchronised."""
     command = ["run", "study.toml", "--out", "out", *ON]
@@ -156,6 +156,6 @@ def test_a_journal_that_cannot_be_begun_holds_no_lock(tmp_path, monkeypatch):
             journal, "connect", lambda *_, **__: sqlite3.connect(path, isolation_level=None, factory=NoRoom)
         )
         with pytest.raises(dpf.InputError, match="disk is full") as kept:
-            journal.Journal(path)
+            journal.Journal(path, b"key")
     assert kept.value.__traceback__ is not None
-    journal.Journal(path).close()
+    journal.Journal(path, b"key").close()

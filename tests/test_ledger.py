@@ -20,9 +20,10 @@ from people import TREE_STUDY
 import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
 from dpframework.cli import main
-from dpframework.cli.running import write_outputs
+from dpframework.cli.run import write_outputs
 from dpframework.ledger import chain, sqlite
-from dpframework.ledger.journal import Journal, digest_of
+from dpframework.ledger.journal import Journal, seal
+from dpframework.ledger.key import journal_key, key_place
 from dpframework.ledger.values import fingerprint, from_json, to_json
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 
@@ -237,7 +238,7 @@ def test_what_may_not_be_run_reads_nothing_and_charges_nothing(ledger, journal):
 
 def test_a_journal_of_no_run_goes_when_a_plan_is_refused(ledger, journal):
     """A process that was killed before it charged anything leaves such a journal."""
-    Journal(journal).close()
+    Journal(journal, journal_key(ledger._chain, make=True)).close()
     with pytest.raises(dpf.PlanRefused, match="is not approved"):
         study_of().run(never, ledger=ledger.run("people", journal=journal))
     assert not journal.exists()
@@ -330,13 +331,13 @@ def test_a_table_that_cannot_be_read_charges_nothing(ledger, journal):
 
 def test_each_charge_is_recorded_before_its_release_is_drawn(ledger, monkeypatch):
     drawn = []
-    release = DiscreteLaplace.release
+    release = DiscreteLaplace.release_many
 
     def spied(self, *arguments):
         drawn.append(kinds(ledger).count("charge"))
         return release(self, *arguments)
 
-    monkeypatch.setattr(DiscreteLaplace, "release", spied)
+    monkeypatch.setattr(DiscreteLaplace, "release_many", spied)
     study = study_of(dpf.repeat(3, count("0.1")), lambda t: [t.release("n") for _ in range(3)])
     ledger.approve("people", study.plan(), by="b")
     study.run(TABLE, ledger=ledger.run("people"))
@@ -905,24 +906,29 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         assert "\n" not in str(caught.value)
         assert journal.exists()
 
+    key, (run,) = journal_key(ledger._chain, make=False), ledger.data_set("people").runs
     lacking = '{"attrs": "no.such:Thing", "fields": {}}'
     for statement, text in (
         ("DELETE FROM release WHERE number > 1", "one of the two is not as the run left it"),
         ("DELETE FROM release WHERE number = 1", "one of the two is not as the run left it"),
-        ("DELETE FROM owner", "is damaged; the run stays charged"),
-        ("UPDATE owner SET run = 'other'", "is damaged; the run stays charged"),
-        ("UPDATE release SET path = 'm/x' WHERE number = 1", "is damaged; the run stays charged"),
-        ("UPDATE release SET output = '7' WHERE number = 1", "is damaged; the run stays charged"),
-        ("UPDATE release SET number = 9 WHERE number = 1", "is damaged; the run stays charged"),
-        (f"UPDATE release SET output = '{lacking}', digest = digest(number, path, origin, '{lacking}')", "installed"),
+        ("DELETE FROM owner", "another user wrote it; the run stays charged"),
+        ("UPDATE owner SET run = 'other'", "another user wrote it; the run stays charged"),
+        ("UPDATE release SET path = 'm/x' WHERE number = 1", "another user wrote it; the run stays charged"),
+        ("UPDATE release SET output = '7' WHERE number = 1", "another user wrote it; the run stays charged"),
+        ("UPDATE release SET number = 9 WHERE number = 1", "another user wrote it; the run stays charged"),
         (
-            "UPDATE owner SET key = 'zz', digest = digest(ledger, data_set, plan, run, 'zz')",
-            "is damaged; the run stays",
+            f"UPDATE release SET output = '{lacking}', "
+            f"digest = digest('release', '{run}', number, path, origin, '{lacking}')",
+            "of 'no.such:Thing', which no mechanism of the plan puts out",
         ),
-        ("UPDATE owner SET key = '', digest = digest(ledger, data_set, plan, run, '')", "is damaged"),
+        (
+            "UPDATE owner SET key = 'zz', digest = digest('owner', ledger, data_set, plan, run, 'zz')",
+            "another user wrote it; the run stays",
+        ),
+        ("UPDATE owner SET key = '', digest = digest('owner', ledger, data_set, plan, run, '')", "is damaged"),
     ):
         connection = sqlite3.connect(journal, isolation_level=None)
-        connection.create_function("digest", -1, lambda *columns: digest_of(columns))
+        connection.create_function("digest", -1, lambda *columns: seal(key, *columns))
         connection.execute(statement)
         connection.close()
         refused(text)
@@ -937,10 +943,14 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     other = dpf.Ledger.create(ledger.path.with_name("other"))
     other.open("people", epsilon=9)
     other.approve("people", study_of().plan(), by="b")
-    refused("unfinished run in another ledger", of=other)
+    refused("of another ledger", of=other)
+    journal_key(other._chain, make=True)
+    refused("of another ledger", of=other)
     # A ledger from before the run, and one from the middle of it.
     older = ledger.path.with_name("older")
     older.write_bytes(copy)
+    key_place(older).write_bytes(key_place(ledger.path).read_bytes())
+    key_place(older).chmod(0o600)
     edited(dpf.Ledger(older), "DELETE FROM entry WHERE kind IN ('run', 'charge')")
     refused("it is an older copy", of=dpf.Ledger(older))
     older.write_bytes(copy)
@@ -994,10 +1004,11 @@ def test_a_ledger_that_was_put_back_is_found_from_the_results_alone(ledger, tmp_
     gone = study.run(TABLE, ledger=ledger.run("people"))
     files = []
     for number, results in enumerate((kept, gone)):
-        write_outputs(tmp_path, results, title="t")
-        files.append((tmp_path / "results.json").rename(tmp_path / f"results {number}.json"))
+        (tmp_path / str(number)).mkdir()
+        write_outputs(tmp_path / str(number), results, title="t")
+        files.append(tmp_path / str(number) / "results.json")
     assert json.loads(files[1].read_text())["head"] == gone.head
-    assert gone.head in (tmp_path / "report.html").read_text()
+    assert gone.head in (tmp_path / "1" / "report.html").read_text()
     verify = ["ledger", "verify", str(ledger.path), "--results", str(files[0])]
     assert main([*verify, "--results", str(files[1])]) == 0
     ledger.path.write_bytes(before)
@@ -1009,15 +1020,16 @@ def test_a_ledger_that_was_put_back_is_found_from_the_results_alone(ledger, tmp_
     study.run(TABLE, ledger=ledger.run("people"))  # another run takes its place
     assert main([*verify, "--results", str(files[1])]) == 1
     seeded = study.run(TABLE, seed=1)
-    write_outputs(tmp_path, seeded, title="t")
-    assert main([*verify, "--results", str(tmp_path)]) == 2
+    (tmp_path / "seeded").mkdir()
+    write_outputs(tmp_path / "seeded", seeded, title="t")
+    assert main([*verify, "--results", str(tmp_path / "seeded")]) == 2
 
 
 def test_a_run_is_resumed_by_one_process_only(ledger, journal, tmp_path):
     interrupted(ledger, journal)
     copy = tmp_path / "copy"
     copy.write_bytes(journal.read_bytes())
-    held = Journal(journal)
+    held = Journal(journal, journal_key(ledger._chain, make=False))
     with pytest.raises(dpf.InputError, match="another process is making this run"):
         study_of().run(never, ledger=ledger.run("people", journal=journal))
     held.close()
@@ -1151,7 +1163,7 @@ def test_what_a_data_set_tells_of_its_approvals_and_runs(ledger):
     assert approval.sentence == f"approved by the board on {approval.time}, unsigned (2 of 3 runs left)"
     assert approval.to_dict() | {"time": ""} == {
         "plan": study.plan().hash, "by": "the board", "time": "", "runs": 3, "note": "a pilot", "used": 1,
-        "revoked": None, "verified": None, "data": None, "signature": None, "left": 2,
+        "revoked": None, "verified": None, "data": None, "signature": None, "signed_by": None, "left": 2,
     }  # fmt: skip
     ledger.revoke("people", study.plan().hash, by="c")
     (approval,) = ledger.data_set("people").approvals
@@ -1198,6 +1210,8 @@ class Leaf:
     colour: Colour
 
 
+CLASSES = (Leaf, Colour, type(SCHEMA["town"]), dpf.Equals)
+
 DTYPES = st.sampled_from(["i8", "i4", "u1", "f8", "f4", "bool", ">i2", "U3"])
 ARRAYS = DTYPES.flatmap(lambda dtype: arrays.arrays(dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)))
 SCALARS = (
@@ -1231,7 +1245,7 @@ def test_outputs_are_kept_exactly(value):
 
 def test_objects_of_plugins_are_kept_and_others_are_refused():
     for value in (Leaf((1, 2.5), Colour.RED), {1, 2}, frozenset({"a"}), SCHEMA["town"], dpf.Equals("town", "A")):
-        read = from_json(json.loads(chain.canonical(to_json(value))))
+        read = from_json(json.loads(chain.canonical(to_json(value, CLASSES))), CLASSES)
         assert read == value
         assert type(read) is type(value)
     for value in (object(), np.array([object()]), [lambda: 1], b"bytes"):
@@ -1240,7 +1254,7 @@ def test_objects_of_plugins_are_kept_and_others_are_refused():
         fingerprint(value)
     assert fingerprint(dpf.Equals("town", "A")) != fingerprint(dpf.Equals("town", "B"))
     for text in ("os:system", "builtins:eval", "dpframework:miner"):
-        with pytest.raises(dpf.InputError, match="no attrs class"):
+        with pytest.raises(dpf.InputError, match="which no mechanism of the plan puts out"):
             from_json({"attrs": text, "fields": {}})
 
 
@@ -1269,7 +1283,9 @@ ON = "--data-set people"
 def test_the_path_of_an_auditor(command, tmp_path):
     code, out, _ = command(f"ledger open l {ON} --epsilon 2 --schema people.schema.toml")
     assert code == 0
-    assert out.startswith("people: epsilon 2.0 under add-or-remove-one, 0.0 spent, 2.0 left\nhead: ")
+    assert out.startswith(
+        "people: epsilon 2.0 under add-or-remove-one, 0.0 spent, 2.0 left\nthis ledger has no signers: "
+    )
     code, out, err = command(f"run study.toml --out out --ledger l {ON}")
     assert (code, out) == (1, "")
     assert "is not approved" in err
@@ -1291,10 +1307,11 @@ def test_the_path_of_an_auditor(command, tmp_path):
     assert all(text in out for text in ("board", "fine", "finished", results["run"], results["plan"][:12]))
     assert f"head: {shown['head']} ({shown['entries']} entries)" in out
     code, out, _ = command(f"ledger verify l --head {shown['head']}")
-    *approvals, last = out.splitlines()
+    *approvals, signers, last = out.splitlines()
+    assert signers.startswith("this ledger has no signers")
     assert (code, last) == (0, f"every entry is as it was written; head: {shown['head']} ({shown['entries']} entries)")
     assert [line.endswith(": unsigned") for line in approvals] == [True]
-    verified = {"entries": shown["entries"], "head": shown["head"], "approvals": approvals}
+    verified = {"entries": shown["entries"], "head": shown["head"], "approvals": approvals, "signers": None}
     assert json.loads(command("ledger verify l --json")[1]) == verified
     edited(dpf.Ledger("l"), "UPDATE entry SET content = replace(content, 'board', 'bored')")
     for line in ("verify l", "show l", f"approve l study.toml {ON} --by b"):
@@ -1342,7 +1359,7 @@ def test_errors_are_one_sentence(command, tmp_path, line, code, says):
 def test_an_interrupted_command_goes_on(command, tmp_path, monkeypatch):
     command(f"ledger open l {ON} --epsilon 2")
     command(f"ledger approve l study.toml {ON} --by board")
-    release, calls = DiscreteLaplace.release, []
+    release, calls = DiscreteLaplace.release_many, []
 
     def interrupted_once(self, *arguments):
         calls.append(1)
@@ -1350,7 +1367,7 @@ def test_an_interrupted_command_goes_on(command, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return release(self, *arguments)
 
-    monkeypatch.setattr(DiscreteLaplace, "release", interrupted_once)
+    monkeypatch.setattr(DiscreteLaplace, "release_many", interrupted_once)
     line = f"run study.toml --out out --ledger l {ON}"
     code, out, err = command(line)
     assert (code, out) == (130, "")

@@ -21,8 +21,9 @@ from people import study_file, tree_step
 
 import dpframework as dpf
 from dpframework import cli
-from dpframework.cli.running import write_outputs
+from dpframework.cli.run import write_outputs
 from dpframework.ledger.journal import Journal
+from dpframework.ledger.key import journal_key
 from dpframework.run.gate import Gate
 from dpframework.study.registry import registry
 
@@ -93,8 +94,9 @@ def check_killed(folder: Path, outputs: list[list[object]]) -> str:
         assert run.end == "finished"
         assert json.loads((folder / "out" / "results.json").read_text())["run"] == run.id
         return "written"
-    journal = Journal(folder / ".out.unfinished")
-    kept = [[release.path, np.asarray(release.output).tolist()] for release in journal.releases().values()]
+    key = journal_key(dpf.Ledger(folder / "people.ledger")._chain, make=False)
+    journal = Journal(folder / ".out.unfinished", key)
+    kept = [[release.path, np.asarray(release.output).tolist()] for release in journal.releases(run.id).values()]
     journal.close()
     assert kept[: len(outputs)] == outputs
     assert len(kept) <= len(run.charges) <= len(kept) + 1

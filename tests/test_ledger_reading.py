@@ -97,7 +97,7 @@ def test_rows_that_end_a_run_use_up_its_approval(study, ledger, journal, tmp_pat
 def test_more_rows_than_any_table_may_have_end_a_run_as_a_broken_max_rows(
     ledger, journal, tmp_path, monkeypatch, source
 ):
-    monkeypatch.setattr("dpframework.tables.building.MOST_ROWS", 8)
+    monkeypatch.setattr("dpframework.tables.table_builder.MOST_ROWS", 8)
     study = dpf.Study(BARE.schema, epsilon=1)
     study.add("m", Counts())
     path = tmp_path / "people.csv"

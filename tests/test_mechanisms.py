@@ -918,7 +918,27 @@ def test_a_choice_is_expected_within_the_scale_times_the_logarithm_of_the_number
         facts = QueryFacts("s", "s", (), True, size, [Sensitivity(Norm.LINF, 1, fall=0, source="a test")])
         preview = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE).preview
         assert preview.expected == pytest.approx(2 * math.log(max(size, 2)))
-        assert preview.within == pytest.approx(2 * math.log(20 * size))
+        assert preview.within == pytest.approx(2 * mechanism.gap(size))
+
+
+@pytest.mark.parametrize("mechanism", [Exponential("0.5"), PermuteAndFlip("0.5")])
+@pytest.mark.parametrize("size", [2, 3, 50, 4097])
+def test_a_choice_is_worse_than_stated_in_5_percent_at_most_and_of_the_worst_scores_in_5_percent(
+    mechanism: Any, size: int
+) -> None:
+    """Of the scores that make a gap likeliest: one best, all others as far below. Any others make it less likely."""
+    gap = mechanism.gap(size)
+    worst = np.full(size, -gap)
+    worst[0] = 0.0
+    assert 1 - math.exp(mechanism.log_probability(worst, 0)) == pytest.approx(0.05, rel=1e-6)
+    rng = np.random.default_rng(size)
+    for _ in range(20):
+        scores = -gap * rng.uniform(0, 2, size)
+        scores[0] = 0.0
+        below = [k for k in range(size) if scores[k] <= -gap][:50]
+        chosen = sum(math.exp(mechanism.log_probability(scores, k)) for k in below)
+        assert chosen <= 0.05 + 1e-9
+    assert mechanism.gap(1) == 0
 
 
 # --- what readers are told -----------------------------------------------------------------------------------------
@@ -953,7 +973,7 @@ def test_previews_of_real_noise_are_those_of_continuous_noise() -> None:
 
 def test_previews_of_choices_are_in_units_of_the_score() -> None:
     chosen = calibrated(PermuteAndFlip("0.5"), attrs.evolve(VOTES, answer_length=8))
-    assert chosen.preview.text == "a score within 10.2 of the best of 8 (95 %)"  # 2 ln(160)
+    assert chosen.preview.text == "a score within 8.44 of the best of 8 (95 %)"  # 2 `gap(8)`
     unknown = calibrated(Exponential("0.5"), attrs.evolve(VOTES, answer_length=None))
     assert unknown.preview.text == "noise of scale 2 on scores; the number of candidates is not known"
     assert math.isnan(unknown.preview.expected)

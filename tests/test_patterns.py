@@ -21,7 +21,7 @@ from dpframework.facts.descriptions import (
     description_from_dict,
     first_overlap,
 )
-from dpframework.facts.shortening import Shortener, otherwise, shortened
+from dpframework.facts.shortener import Shortener, otherwise, shortened
 
 SCHEMA = dpf.Schema(
     [

@@ -22,8 +22,9 @@ from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk
 from dpframework.plan.code import component_digest
-from dpframework.plan.graph import label_of
-from dpframework.plan.nodes import distinct, samples, uses, uses_of
+from dpframework.plan.index import PlanIndex
+from dpframework.plan.kinds import kind_of, label_of
+from dpframework.plan.nodes import distinct
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 
@@ -475,23 +476,21 @@ def test_scopes_are_the_rows_that_releases_are_made_from() -> None:
     assert named(dpf.plan.within_scope(NESTED)) == named(next(dpf.plan.scopes(NESTED))[1])
 
 
-def test_uses_lead_from_a_release_to_what_is_given_it() -> None:
-    pairs = [(str(one.name), str(getattr(user, "name", ""))) for one, user in uses(NESTED)]  # type: ignore[attr-defined]
-    assert pairs == [
-        ("rows", "two"),
-        ("rows", "cells"),
-        *(("rows", "end"), ("inner", "end"), ("rows", "end")),
-    ]
-    assert list(uses(dpf.sequential(count("n", uses=["n"])))) == []
-    assert [uses_of(node) for node in NESTED.children] == [
+def test_uses_lead_from_a_release_to_the_nodes_that_are_given_it() -> None:
+    nodes = PlanIndex(NESTED).nodes
+    assert [(nodes[source].name, user.name) for user in nodes for source in user.uses] == [
+        ("rows", "two"), ("rows", "cells"), ("rows", "end"), ("inner", "end"),
+    ]  # fmt: skip
+    assert [user.uses for user in PlanIndex(dpf.sequential(count("n", uses=["n"]))).nodes] == [(), ()]
+    assert [kind_of(node).uses(node) for node in NESTED.children] == [
         (), (), ("rows",), (), (), ("rows", "inner", "rows", "nobody"),
     ]  # fmt: skip
 
 
-def test_only_what_draws_a_sample_samples() -> None:
-    assert samples(NESTED)
-    assert samples(dpf.repeat(2, dpf.sample("0.5", count("n"))))
-    assert not samples(dpf.sequential(count("n"), dpf.parallel(count("m"), by=SCHEMA["a"])))
+def test_only_plans_that_draw_a_sample_sample() -> None:
+    assert PlanIndex(NESTED).samples
+    assert PlanIndex(dpf.repeat(2, dpf.sample("0.5", count("n")))).samples
+    assert not PlanIndex(dpf.sequential(count("n"), dpf.parallel(count("m"), by=SCHEMA["a"]))).samples
 
 
 def test_each_place_of_a_shared_step_is_a_step_of_its_own() -> None:

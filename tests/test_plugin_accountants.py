@@ -64,7 +64,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Registry]:
         vars(module).update(dpframework_accountants=dpframework_accountants)
         monkeypatch.setitem(sys.modules, module.__name__, module)
         found = Registry([EntryPoint("acme", module.__name__, GROUP)])
-        for reader in ("dpframework.study.study_plan", "dpframework.study.study"):
+        for reader in ("dpframework.study.study_plan", "dpframework.study.study_run"):
             monkeypatch.setattr(f"{reader}.registry", lambda: found)
         return found
 

@@ -623,7 +623,7 @@ def test_a_charge_that_cannot_be_recorded_is_not_followed_by_its_release(opened:
 
 def test_the_gate_can_be_replaced_step_by_step() -> None:
     """Replay depends on these: the exact answer and the draw are methods of their own."""
-    assert {"answer", "draw", "release"} <= set(dir(Gate))
+    assert {"answer", "draw", "release_many"} <= set(dir(Gate))
 
 
 # --- places, parameters, witnesses ----------------------------------------------------------------------------------

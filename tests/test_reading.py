@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.canonical import label_of, numbers_of, of_id, of_number, of_text
+from dpframework.facts.canonical import label_of, numbers_of, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.columns import as_column, as_numbers
 from dpframework.tables.encoding import Unfit, _bins, cells_of, encode_column, unfit
-from dpframework.tables.ids import ids_of
 from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
 
 HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)
@@ -295,33 +294,11 @@ def test_ways_in_which_cells_do_not_fit(missing):
         assert unfit(attribute, cells_of(attribute, as_column(cells, "t"))) == ways
 
 
-def test_ids_keep_their_digits_up_to_sixty():
-    texts = {
-        "1e60": "1" + "0" * 60,
-        "1e61": "1e61",
-        "-1e-60": "-0." + "0" * 59 + "1",
-        "1e-61": "1e-61",
-        "1." + "0" * 58: "1",
-        "1." + "0" * 59: "1." + "0" * 59,
-        "-0.0": "0",
-        "-2.50": "-2.5",
-        "inf": "inf",
-        "1_0": "1_0",
-    }
-    assert {text: of_id(text) for text in texts} == texts
-    series = pl.Series([" 1.0 ", "", "007", "a-b", "1e2", None, "-3"])
-    assert ids_of(as_column(series, "t")).to_list() == ["1", None, "007", "a-b", "100", None, "-3"]
-    floats = ids_of(as_column([1.0, 0.5, math.nan, None, math.inf, 2.0**53, -0.0], "t"))
-    assert floats.to_list() == ["1", "0.5", None, None, "inf", "9007199254740992", "0"]
-    assert ids_of(as_column(pl.Series([3, None, -2]), "t")).to_list() == ["3", None, "-2"]
-
-
 def test_texts_that_are_no_numbers():
     for text in ("007", "+1", "1_000", "0x10", "1.", ".5", "one", "1 2", "--1", "NaN", "٣"):
         assert of_text(f" {text} ") == text
     assert [of_text(text) for text in ("", " \t", "\x1f")] == [None] * 3
     assert [of_text(text) for text in ("inf", "-INF", "1e999")] == [math.inf, -math.inf, math.inf]
-    assert of_id("1e99999999") == "1e99999999"
 
 
 @pytest.mark.parametrize(

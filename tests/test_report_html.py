@@ -28,13 +28,13 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.plan import Node, repeat
 from dpframework.plan.graph import plan_graph
 from dpframework.queries import Histogram
-from dpframework.reports import Ran, markdown_report, node_tree, step_rows
+from dpframework.reports import RunSummary, markdown_report, node_tree, step_rows
 from dpframework.reports.boxes import ROOMY
 from dpframework.reports.difference import Mark, difference
 from dpframework.reports.facts import part_rows, public_facts
 from dpframework.reports.html import html_difference, html_report
 
-ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג \u202eolleh 🦔"
+ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג olleh 🦔"
 SCHEMA = dpf.Schema([dpf.Boolean(ODD), dpf.Numeric("age", 0, 100, bins=4)])
 
 
@@ -252,7 +252,7 @@ def test_names_that_change_the_direction_are_isolated(study, table):
     root = read(html_report(study.plan(), study.run(table), title=ODD))
     block = {"bdi", "td", "th", "h1", "title", "p", "pre", "dd", "li"}
     for element in root.all():
-        if any(isinstance(child, str) and "\u202e" in child for child in element.children):
+        if any(isinstance(child, str) and "אבג" in child for child in element.children):
             assert element.tag in block
 
 
@@ -311,7 +311,7 @@ def test_every_step_is_in_the_table_with_each_fact(study, large, made):
 
 def test_it_says_what_the_other_reports_say(study, table):
     results = study.run(table)
-    plan, ran = results.plan, Ran.of(results)
+    plan, ran = results.plan, RunSummary.of(results)
     text, markdown = read(html_report(plan, ran)).text, markdown_report(plan, ran).replace("\\", "")
     told = [*public_facts(plan), *((name, loss) for name, losses in part_rows(plan) for loss in losses.values())]
     for name, value in [*told, ("spent", ran.spent), *((f.code, f.message) for f in plan.check())]:
@@ -370,10 +370,10 @@ def test_after_a_run_the_charges_stand_beside_the_plan(study, table):
     rows = [[cell.line for cell in row.all("th", "td")] for row in table_of_charges.all("tr")[1:]]
     assert rows[0][0] == "both"
     assert rows[0][2] == "3"
-    assert rows[-1] == ["the whole plan", rows[0][1], "3", Ran.of(results).spent]
+    assert rows[-1] == ["the whole plan", rows[0][1], "3", RunSummary.of(results).spent]
     (pre,) = root.all("pre")
     assert pre.text.startswith(f"</pre><h1>{ODD}")
-    assert "\ufffd[31m\ufffd" in pre.text
+    assert r"\x00\x1b[31m\ud800" in pre.text
     assert [gauge.line.split()[0] for gauge in root.with_class("gauge")] == ["budget", "planned", "spent"]
 
 
@@ -395,11 +395,9 @@ def test_a_large_graph_begins_folded_and_a_small_one_does_not(study, large):
 
 
 def test_the_run_and_the_head_of_its_ledger_are_named(study, table):
-    ran = attrs.evolve(Ran.of(study.run(table)), run="run-7", head="f00")
-    assert "Recorded in a ledger as run run-7; the ledger's head after it is f00." in " ".join(
-        read(html_report(study.plan(), ran)).text.split()
-    )
-    assert "| run in the ledger | run-7 |" in markdown_report(study.plan(), ran)
+    ran = attrs.evolve(RunSummary.of(study.run(table)), run="run-7", head="f00")
+    for text in (read(html_report(study.plan(), ran)).text, markdown_report(study.plan(), ran).replace("\\", "")):
+        assert "Recorded in a ledger as run run-7; the ledger's head after it is f00." in " ".join(text.split())
 
 
 # --- the difference of two plans ------------------------------------------------------------------------------------
@@ -491,8 +489,8 @@ def test_the_name_of_the_file_says_the_format(capsys, file, tmp_path):
         "a.pdf: its name does not say in which format to write it; end it in .html, .htm, .md, .csv or .json\n"
     )
     for form, start in [("html", "<!doctype"), ("md", "# study"), ("terminal", "study\n")]:
-        assert run(capsys, "report", file, "--out", tmp_path / "a.txt", "--format", form)[0] == 0
-        assert (tmp_path / "a.txt").read_text(encoding="utf-8").startswith(start)
+        assert run(capsys, "report", file, "--out", tmp_path / f"{form}.txt", "--format", form)[0] == 0
+        assert (tmp_path / f"{form}.txt").read_text(encoding="utf-8").startswith(start)
 
 
 def test_plans_and_differences_as_pages(capsys, file, tmp_path):

@@ -1,6 +1,7 @@
 """Reports: all that an auditor asks of a plan, and what a run did, in Markdown and on a terminal."""
 
 import io
+import re
 
 import attrs
 import pytest
@@ -8,7 +9,7 @@ from reported import Twice, forty_rows, studied
 from rich.console import Console
 
 import dpframework as dpf
-from dpframework.reports import Ran, markdown_report, step_rows, terminal_report
+from dpframework.reports import RunSummary, markdown_report, step_rows, terminal_report
 from dpframework.reports.markdown import cell
 from dpframework.tables.table import Table
 
@@ -62,7 +63,7 @@ def test_markdown_before_a_run(study):
     assert text.startswith("# A \\| B\n")
     for part in ("pure accounting", "zcdp accounting", "pld accounting", "| mcmc-converged | inner | yes |"):
         assert part in text
-    assert "## Run" not in text
+    assert "## Charges of the run" not in text
     assert "DP012" in text
     assert "└─ both  [epsilon 1.0]" in text
     assert "**Checks passed; not yet approved.**" in text
@@ -82,7 +83,7 @@ def test_markdown_after_a_private_run(study, table):
     text = markdown_report(results.plan, results)
     assert "**private: drawn from the operating system's cryptographic generator.**" in text
     assert "NOT PRIVATE" not in text
-    assert "| releases | 3 |" in text
+    assert re.search(r"\| the whole plan \| .* \| 3 \| ", text)
     assert [line.rsplit("|", 2)[1].strip() for line in text.splitlines() if line.startswith("| both/")] == ["1", "2"]
     assert "````text\n```\nhandmade | fence\n```\n````" in text
 
@@ -95,7 +96,7 @@ def test_a_seeded_run_is_marked(study, table):
 
 def test_a_run_that_stopped_is_marked(study, table):
     results = study.run(table)
-    ran = attrs.evolve(Ran.of(results), stopped="step 'both': a|b")
+    ran = attrs.evolve(RunSummary.of(results), stopped="step 'both': a|b")
     assert markdown_report(results.plan, ran).splitlines()[2] == "**STOPPED before its end: step 'both': a\\|b.**"
     assert "STOPPED before its end: step 'both': a|b\n" in shown(terminal_report(results.plan, ran))
 
@@ -111,8 +112,17 @@ def test_an_inferred_schema_is_marked(table):
 def test_the_terminal_shows_the_same(study, table):
     results = study.run(table)
     text = shown(terminal_report(results.plan, results, title="[bold]A study[/bold]"))
-    for part in ("[bold]A study[/bold]", "Plan\n", "Steps\n", "Assumptions\n", "Findings\n", "Run\n", "Result: both"):
+    for part in (
+        "[bold]A study[/bold]",
+        "Plan\n",
+        "Steps\n",
+        "Assumptions\n",
+        "Findings\n",
+        "Charges of the run\n",
+        "Result: both",
+    ):
         assert part in text
+    assert "Result: both" in text
     assert "both/parts/inner: histogram of age, by discrete-laplace, epsilon 0.5, releases made: 2" in text
 
 

@@ -17,7 +17,7 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 from dpframework.queries import Count, Histogram, Supports
 from dpframework.reports import (
     About,
-    Ran,
+    RunSummary,
     learned,
     losses_by_attribute,
     markdown_report,
@@ -26,8 +26,7 @@ from dpframework.reports import (
     result_rows,
 )
 from dpframework.reports.html import html_report
-from dpframework.reports.meaning import PRIORS, posterior
-from dpframework.reports.reads import reads_of_steps
+from dpframework.reports.odds import PRIORS, posterior
 from dpframework.study.registry import registry
 
 A, B, C = dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])
@@ -79,7 +78,7 @@ def test_a_step_reads_what_its_query_names_and_what_its_rows_were_cut_by():
         dpf.step("any", Anything(), DiscreteLaplace(1)),
         dpf.step("derived", Histogram(dpf.Boolean("made of any")), DiscreteLaplace(1)),
     )
-    reads = {path.split("/")[-1]: reads_of_steps(plan)[id(step)] for path, step in plan.placed_steps()}
+    reads = {placed.name: plan.index.reads[placed.number] for placed in plan.index.steps}
     assert reads == {
         "in parts": ("a", "b", "c"),
         "chosen": ("b",),
@@ -103,7 +102,7 @@ def _miners():
 def test_every_miner_says_what_it_may_read(example):
     study = dpf.Study(example.schema, epsilon=1000, delta=example.delta, relation=_relation(example))
     study.add("it", example.miner)
-    for read in reads_of_steps(study.plan()).values():
+    for read in study.plan().index.reads:
         assert read is not None
         assert set(read) <= set(example.schema.names)
 
@@ -233,22 +232,31 @@ def test_a_value_of_somebody_in_the_table_takes_two_steps_where_their_presence_t
 def kinds(node: dpf.Node, **schema) -> list[tuple[str, str]]:
     of = attrs.evolve(SCHEMA, **{"max_rows": None, **schema})
     (row,) = result_rows(planned(node, schema=of))
-    return [(kind.error, kind.warning) for kind in row.published]
+    return [(bound.text, bound.warning) for bound in row.published]
 
 
 def test_errors_have_a_scale_in_rows():
     node = dpf.step("s", Histogram(C), DiscreteLaplace("0.1"))
-    assert kinds(node, max_rows=1000) == [("each within ±30 rows, 3 % of the 1,000 allowed", "")]
-    assert kinds(node, rows=2000) == [("each within ±30 rows, 1.5 % of the 2,000", "")]
-    assert kinds(node) == [("each within ±30 rows, 1 % of a table of 3,000", "")]
+    assert kinds(node, rows=2000) == [("each within ±30 rows, 1.5 % of the 2,000 rows", "")]
+    assert kinds(node, about_rows=2000) == [("each within ±30 rows, 1.5 % of about 2,000 rows", "")]
+    assert kinds(node, about_rows=2000, max_rows=10**6) == kinds(node, about_rows=2000)
+    for unknown in ({}, {"max_rows": 1000}):  # a bound is no size: noise would look as small as the bound is large
+        assert kinds(node, **unknown) == [("each within ±30 rows, 1 % of a table of 3,000", "")]
+        plan = planned(node, schema=attrs.evolve(SCHEMA, **{"max_rows": None, **unknown}))
+        for text in (markdown_report(plan).replace("\\", ""), html_report(plan)):
+            assert "How many rows the table has is not known" in text
+            assert "--rows N" in text
+        assert "Errors are for about 500 rows." in markdown_report(plan.with_rows(500))
+        assert plan.with_rows(500).hash == plan.hash
 
 
 def test_useless_and_weak_steps_are_told():
     node = dpf.step("s", Histogram(C), DiscreteLaplace("0.1"))
-    assert kinds(node, max_rows=80)[0][1] == "weak: the noise is larger than the average of the 3 counts"
+    for few in ({"max_rows": 80}, {"about_rows": 80}, {"about_rows": 80, "max_rows": 10**6}):
+        assert kinds(node, **few)[0][1] == "weak: the noise is larger than the average of the 3 counts"
     assert kinds(node, max_rows=30)[0][1] == "useless: the noise is larger than the whole table"
     chosen = dpf.step("s", Supports([dpf.Equals("a", "true"), dpf.Equals("b", "true")]), PermuteAndFlip("0.1"))
-    ((error, warning),) = kinds(chosen, max_rows=100)
+    ((error, warning),) = kinds(chosen, max_rows=90)
     assert error.startswith("worse than the best by at most ")
     assert warning.startswith("weak: the choice may be worse than the best by a quarter")
     page = html_report(planned(node, schema=attrs.evolve(SCHEMA, max_rows=30)))
@@ -259,7 +267,7 @@ def test_a_real_answer_is_told_in_what_rows_can_add():
     study = dpf.Study(dpf.Schema([dpf.Numeric("age", 0, 100, bins=4)], max_rows=1000), epsilon=5)
     study.add("it", dpf.miner("sum", attribute="age", epsilon=1))
     (row,) = result_rows(study.plan())
-    assert any("rows can add" in kind.error for kind in row.published)
+    assert any("rows can add" in kind.text for kind in row.published)
 
 
 # --- pages and lists --------------------------------------------------------------------------------------------------
@@ -291,7 +299,7 @@ def test_results_come_before_the_plan(plan):
     results = study.run(dpf.Table.from_codes(SCHEMA, np.zeros((3, 50), dtype=np.int64)))
     page, text = html_report(results.plan, results), markdown_report(results.plan, results)
     assert page.index('id="result-1"') < page.index("Graph of the plan")
-    assert text.index("## Result: table") < text.index("## Plan")
+    assert text.index("### Result: table") < text.index("## Plan")
 
 
 def test_the_list_of_releases_has_every_step_in_both_formats(plan):
@@ -331,7 +339,7 @@ def test_matrices_are_heat_maps():
     study.add("distances", dpf.miner("dp-dilca", target="c", attributes=["a", "c"], epsilon=100))
     rng = np.random.default_rng(1)
     results = study.run(dpf.Table.from_codes(SCHEMA, np.stack([rng.integers(0, a.size, 500) for a in SCHEMA])), seed=1)
-    ran = Ran.of(results)
+    ran = RunSummary.of(results)
     assert [(m.rows, m.columns) for m in ran.matrices["table"]] == [(A.labels, C.labels)]
     (found,) = ran.matrices["distances"]
     assert found.values[0][0] == 0

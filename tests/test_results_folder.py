@@ -8,14 +8,14 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.choosing import ChosenTree
 from dpframework_trees.default import ChosenModel
+from dpframework_trees.tree_choice import ChosenTree
 
 import dpframework as dpf
 from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Kept, Noisy
-from dpframework.study.placing import places
 from dpframework.study.registry import registry
+from dpframework.study.step_places import places
 
 SCHEMA = dpf.Schema(
     [
@@ -148,7 +148,7 @@ def test_a_folder_that_holds_something_is_refused(results, folder):
         ),
         (
             {"matrices": {"n": [{"title": "t", "rows": ["a"], "columns": ["b"], "values": [[math.nan]]}]}},
-            "not a matrix",
+            "holds NaN, which is no JSON",
         ),
         ({"about": {"data": "x", "time": "t"}}, "field about must contain"),
         ({"about": {"schema": None, "data": [1], "time": "t", "version": "1"}}, "field about.data"),

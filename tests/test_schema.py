@@ -18,6 +18,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.canonical import of_text
 from dpframework.facts.errors import InputError
+from dpframework.facts.printable import is_printable
 from dpframework.facts.schema import Schema
 
 ADULT = """
@@ -46,6 +47,7 @@ missing = true
 texts = st.text(min_size=1, max_size=12).filter(
     lambda t: t.strip() and t != "missing" and not any(0xD800 <= ord(c) <= 0xDFFF for c in t)
 )
+names_of_columns = texts.filter(is_printable)
 numbers = st.floats(-1e9, 1e9, allow_nan=False)
 
 
@@ -67,10 +69,10 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
-    names = draw(st.lists(texts, min_size=1, max_size=5, unique=True))
+    names = draw(st.lists(names_of_columns, min_size=1, max_size=5, unique=True))
     rows = draw(st.none() | st.integers(1, 10**6))
     bound = draw(st.none() | st.integers(10**6, 10**9))
-    return Schema([draw(attributes(name)) for name in names], rows, bound, draw(st.lists(texts, max_size=3)))
+    return Schema([draw(attributes(name)) for name in names], rows, bound, draw(st.lists(names_of_columns, max_size=3)))
 
 
 @given(schemas())

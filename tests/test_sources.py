@@ -16,12 +16,12 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import MOST_ROWS
 from dpframework.tables import csv_file, parquet_files
-from dpframework.tables.building import Found, TableBuilder, everywhere, require_found, require_public_counts
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.places import files_of, name_of
 from dpframework.tables.sources import Source, open_source
+from dpframework.tables.table_builder import RowFindings, TableBuilder, everywhere, require_found, require_public_counts
 
 ILL = dpf.Boolean("ill")
 
@@ -237,34 +237,37 @@ def test_a_builder_counts_and_keeps_what_it_is_given() -> None:
     schema = dpf.Schema([ILL, dpf.Numeric("age", 0, 9, bins=3), dpf.Numeric("size", 0, 9, bins=3)])
     sources = dict.fromkeys(schema.names, "t")
     builder = TableBuilder(schema, sources, OutOfDomain.ERROR, values=["age", "ill"])
-    assert builder.found == Found(0, (frozenset(),) * 3)
+    assert builder.found == RowFindings(0, (frozenset(),) * 3)
     builder.add({"ill": [1, 0], "age": [2, 9], "size": [0, 10]})
     builder.add({"ill": [None], "age": [3], "size": ["x"]})
-    assert builder.found == Found(3, ({Unfit.MISSING}, set(), {Unfit.BEYOND, Unfit.OUTSIDE}))  # type: ignore[arg-type]
+    assert builder.found == RowFindings(3, ({Unfit.MISSING}, set(), {Unfit.BEYOND, Unfit.OUTSIDE}))  # type: ignore[arg-type]
     table = builder.part(dpf.PrivacyUnit("person", 2), b"key")
     assert (table.codes.tolist(), set(table.values)) == ([[1, 0, 0], [0, 2, 1], [0, 2, 0]], {"age"})
     assert (table.unit, table.key) == (dpf.PrivacyUnit("person", 2), b"key")
     assert builder.part().codes.shape == (3, 0)
     lenient = TableBuilder(schema, sources, OutOfDomain.CLAMP)
     lenient.add({"ill": [None], "age": ["x"], "size": [99]})
-    assert lenient.found == Found(1, (frozenset(),) * 3)
+    assert lenient.found == RowFindings(1, (frozenset(),) * 3)
     assert set(lenient.table().values) == {"age", "size"}
 
 
 def test_what_is_found_of_parts_is_found_of_all() -> None:
     schema = dpf.Schema([ILL, dpf.Numeric("age", 0, 9, bins=3)], rows=7)
-    one = Found(3, (frozenset({Unfit.MISSING}), frozenset()))
-    other = Found(4, (frozenset(), frozenset({Unfit.BEYOND})))
+    one = RowFindings(3, (frozenset({Unfit.MISSING}), frozenset()))
+    other = RowFindings(4, (frozenset(), frozenset({Unfit.BEYOND})))
     both = one + other
-    assert both == Found(7, (frozenset({Unfit.MISSING}), frozenset({Unfit.BEYOND})))
+    assert both == RowFindings(7, (frozenset({Unfit.MISSING}), frozenset({Unfit.BEYOND})))
     sources = {"ill": "l.csv", "age": "r.csv"}
     assert everywhere(schema, sources) == "l.csv and r.csv"
     assert everywhere(schema, dict.fromkeys(sources, "t.csv")) == "t.csv"
-    require_found(schema, Found(7, (frozenset(), frozenset())), sources)
+    require_found(schema, RowFindings(7, (frozenset(), frozenset())), sources)
     for found, sentence in (
         (both, "l.csv: attribute 'ill' has missing values, which the schema does not allow"),
-        (Found(7, other.unfit), r"r.csv: attribute 'age' holds values outside its public range \[0, 9\]; correct"),
-        (Found(8, both.unfit), "l.csv and r.csv: the number of rows is not the schema's public rows = 7"),
+        (
+            RowFindings(7, other.unfit),
+            r"r.csv: attribute 'age' holds values outside its public range \[0, 9\]; correct",
+        ),
+        (RowFindings(8, both.unfit), "l.csv and r.csv: the number of rows is not the schema's public rows = 7"),
     ):
         with pytest.raises(DoesNotFit, match=f"^{sentence}"):
             require_found(schema, found, sources)

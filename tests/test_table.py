@@ -570,7 +570,7 @@ def test_the_public_row_count_must_hold() -> None:
 
 
 def test_there_are_no_more_rows_than_can_be_numbered(monkeypatch) -> None:
-    monkeypatch.setattr("dpframework.tables.building.MOST_ROWS", 5)
+    monkeypatch.setattr("dpframework.tables.table_builder.MOST_ROWS", 5)
     frame = pl.DataFrame(ROWS)
     assert table_from_frame(frame, SCHEMA).codes.shape == (3, 5)
     more = pl.concat([frame, frame[:1]])
@@ -648,7 +648,7 @@ def test_ids_that_name_no_row_join_nothing(tmp_path) -> None:
     assert read_two_views(*paths, VIEWS, id="id").codes.shape == (2, 0)
     left = tmp_path / "left.parquet"
     pl.DataFrame({"id": [[1]], "puma": [1]}).write_parquet(left)
-    assert read_two_views(left, paths[1], VIEWS, id="id").codes.shape == (2, 0)
+    refused(lambda: read_two_views(left, paths[1], VIEWS, id="id"), "column 'id' has the type List; ids are numbers")
 
 
 def test_long_ids_keep_their_digits(tmp_path) -> None:

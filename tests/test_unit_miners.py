@@ -18,7 +18,7 @@ from dpframework.verify import audit
 from dpframework.verify.behaviour import Behaviour
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Sizes, Universe
-from dpframework.verify.witnessing import witnessed
+from dpframework.verify.witness_replay import witnessed
 
 EXAMPLES = {
     f"{name}, {label}": example

@@ -13,7 +13,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import Verified, VerifiedCode, judged
-from dpframework.plan.verified import Judged
+from dpframework.plan.verification_records import Judged
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.registry import Registered, registry
@@ -144,7 +144,7 @@ def test_a_file_reads_back_and_a_later_record_replaces_an_older_one(tmp_path, re
     ("text", "says"),
     [
         ("{", "is not JSON"),
-        ("[" * 5000, "is not JSON"),
+        ("[" * 5000, "is nested deeper"),
         ("[]", "is no file that 'dpframework verify --record' writes"),
         ('{"verified_version": 2}', "has version 2; this dpframework reads version 1"),
         ('{"verified_version": 1}', "must contain"),

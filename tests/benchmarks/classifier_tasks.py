@@ -14,7 +14,9 @@ import dpframework as dpf
 BINARY = ("adult", "mushroom", "nursery-urgent", "nltcs", "teeth")
 #: Several classes, and further ones of two, for which nothing was chosen.
 FURTHER = ("nursery", "cmc", "nltcs-money", "mushroom-odour", "adult-sex", "teeth-lophs")
-TASKS = (*BINARY, *FURTHER)
+#: A made-up one, whose class follows from pairs of attributes.
+MADE = ("interactions",)
+TASKS = (*BINARY, *FURTHER, *MADE)
 CLIMATE = {
     "TMeanY": (-25, 35),
     "TMeanRngD": (0, 25),
@@ -47,7 +49,8 @@ def read_task(data: Path, name: str) -> tuple[dpf.Table, str]:
     if name.startswith(("adult", "mushroom")):
         task = Task.read(data, name.split("-")[0])
         return _other_class(task.table, task.target, name)
-    return {"nursery": _nursery, "nltcs": _nltcs, "cmc": _cmc, "teeth": _teeth}[name.split("-")[0]](data, name)
+    read = {"nursery": _nursery, "nltcs": _nltcs, "cmc": _cmc, "teeth": _teeth, "interactions": _interactions}
+    return read[name.split("-")[0]](data, name)
 
 
 def _other_class(table: dpf.Table, target: str, name: str) -> tuple[dpf.Table, str]:
@@ -118,6 +121,21 @@ def _teeth(data: Path, name: str) -> tuple[dpf.Table, str]:
     attributes = [dpf.Numeric(short, *CLIMATE[short], bins=16) for short in given.values()]
     schema = dpf.Schema([*attributes, dpf.Boolean("most")], max_rows=100_000)
     return dpf.table_from_frame(frame, schema, out_of_domain="clamp"), "most"
+
+
+def _interactions(data: Path, name: str) -> tuple[dpf.Table, str]:
+    """Return 38,000 rows of 13 attributes, three of whose pairs tell most of the class, and two by themselves a little.
+
+    Nothing is read.
+    """
+    rng, rows = np.random.default_rng(0), 38_000
+    x, b = rng.integers(0, 6, (9, rows)), rng.integers(0, 2, (4, rows))
+    score = 0.3 * (x[0] - 2.5) + 2.5 * ((x[1] >= 3) == b[0]) - 2 * ((x[2] < 2) & (x[3] >= 3)) + 0.8 * b[1]
+    score += 0.4 * (x[4] - 2.5) * (2 * b[2] - 1) - 1.5
+    codes = np.vstack([x, b, rng.random(rows) < 1 / (1 + np.exp(-1.5 * score))])
+    numbers = [dpf.Numeric(f"x{k}", 0, 6, bins=6) for k in range(9)]
+    schema = dpf.Schema([*numbers, *(dpf.Boolean(f"b{k}") for k in range(4)), dpf.Boolean("y")], max_rows=100_000)
+    return dpf.Table.from_codes(schema, codes, {f"x{k}": x[k] + 0.5 for k in range(9)}), "y"
 
 
 def part(table: dpf.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> dpf.Table:

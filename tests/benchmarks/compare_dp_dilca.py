@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, ValueDistances, dilca
-from dpframework_distance.evaluation import compared
+from dpframework_distance.evaluation import compare
 from numpy.typing import NDArray
 
 import dpframework as dpf
@@ -193,7 +193,7 @@ def contexts(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             settings["default"] = DPDilca(whole, context=context)
         for label, miner in settings.items():
             runs = [
-                compared(learned(data.table, miner, s), true, any_size=context in ("mean-su", "baseline")).to_dict()
+                compare(learned(data.table, miner, s), true, any_size=context in ("mean-su", "baseline")).to_dict()
                 for s in range(args.repeats)
             ]
             yield {"data": data.name, "context": context, "method": label, "epsilon": epsilon, **averaged(runs)}
@@ -223,7 +223,7 @@ def whole(data: Data, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             settings |= {way: DPDilca(epsilon, context=way) for way in ("none", "tree", "auto")}
             settings["common context"] = DPDilca(epsilon, context="common", context_share="0.1")
         for label, miner in settings.items():
-            runs = [compared(learned(data.table, miner, s), true).to_dict() for s in range(args.repeats)]
+            runs = [compare(learned(data.table, miner, s), true).to_dict() for s in range(args.repeats)]
             yield {"data": data.name, "context": context, "method": label, "epsilon": epsilon, **averaged(runs)}
 
 

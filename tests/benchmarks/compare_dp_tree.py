@@ -25,8 +25,9 @@ from sklearn.tree import DecisionTreeClassifier
 from dpframework import InMemory
 
 METHODS: dict[str, tuple[type[Any], dict[str, Any]]] = {
-    "dp-tree, exact, depth 2": (DPTree, {"max_depth": 2}),
-    "dp-tree, exact, depth 3": (DPTree, {"max_depth": 3}),
+    "dp-tree, exact, depth 2": (DPTree, {"max_depth": 2, "sampler": "exact"}),
+    "dp-tree, exact, depth 3": (DPTree, {"max_depth": 3, "sampler": "exact"}),
+    "dp-tree, lookahead, depth 3": (DPTree, {"max_depth": 3, "sampler": "lookahead"}),
     "dp-tree, mcmc, depth 3": (DPTree, {"max_depth": 3, "sampler": "mcmc"}),
     "dp-tree, mcmc, depth 4": (DPTree, {"max_depth": 4, "sampler": "mcmc"}),
     "dp-tree, mcmc, depth 5": (DPTree, {"max_depth": 5, "sampler": "mcmc"}),

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from compare_dp_dilca import CLASSES, DELTA, REPOSITORY, Data, by_overlap, by_shares, learned, neighbours_accuracy
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, dilca
-from dpframework_distance.evaluation import compared
+from dpframework_distance.evaluation import compare
 
 import dpframework as dpf
 
@@ -61,14 +61,14 @@ def near(folder: Path, names: list[str], repeats: int) -> Iterator[dict[str, Any
     for name in names:
         table = made(*MADE[name]) if name in MADE else Data(folder, name).table
         true = dilca(table, context="max-dependency")
-        yield {"data": name, "method": "shares, no noise", "pearson": compared(by_shares(table), true).pearson}
+        yield {"data": name, "method": "shares, no noise", "pearson": compare(by_shares(table), true).pearson}
         for epsilon in EPSILONS:
             for context in CONTEXTS:
                 miners = {"pure": DPDilca(epsilon, context=context)}
                 if context in ("auto", "none"):
                     miners["zcdp"] = DPDilca.zcdp(epsilon, DELTA, context=context)
                 for notion, miner in miners.items():
-                    found = [compared(learned(table, miner, seed), true).pearson for seed in range(repeats)]
+                    found = [compare(learned(table, miner, seed), true).pearson for seed in range(repeats)]
                     error = float(np.std(found) / len(found) ** 0.5)
                     row = {"data": name, "epsilon": epsilon, "context": context, "notion": notion}
                     yield {**row, "pearson": round(float(np.mean(found)), 4), "se": round(error, 4)}

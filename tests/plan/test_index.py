@@ -1,0 +1,129 @@
+"""The index of a plan says of each node the same as a walk of the tree does that knows nothing of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx as nx
+from hypothesis import given, strategies as st
+from random_plans import compositions
+
+import dpframework as dpf
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.plan import Node, Parallel, Post, Sample, Sequential, Step, walk
+
+SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])
+
+names = st.sampled_from(["one", "two", "three", "four"])
+leaves = st.one_of(
+    st.builds(
+        lambda name, uses: dpf.step(name, dpf.queries.Histogram(SCHEMA["a"]), DiscreteLaplace(1), uses=uses),
+        names,
+        st.lists(names, max_size=2),
+    ),
+    st.builds(dpf.post, names, st.lists(names, max_size=2)),
+)
+cuts = st.sampled_from([None, SCHEMA["a"], dpf.FromRelease("one"), dpf.FromRelease("two", attributes=["c"])])
+some = compositions(leaves, cuts=cuts, names=names, most_leaves=12, most_times=3)
+nodes = st.one_of(some, st.builds(lambda part, name: dpf.sample("0.5", part, name=name), some, st.none() | names))
+
+
+# --- the same, found by walking: slow, and plain ----------------------------------------------------------------------
+
+
+def walked_scope(node: Node) -> Iterator[Node]:
+    yield node
+    if isinstance(node, Parallel | Sample):
+        return
+    for child in node.children:
+        if isinstance(child, Parallel | Sample) or (isinstance(child, Sequential) and child.name is not None):
+            yield child
+        else:
+            yield from walked_scope(child)
+
+
+def walked_scopes(node: Node, path: str = "") -> Iterator[tuple[str, list[Node]]]:
+    own = list(walked_scope(node))
+    yield path, own
+    for inner in own if isinstance(node, Parallel | Sample) else own[1:]:
+        if isinstance(inner, Parallel | Sample):
+            for k, child in enumerate(inner.children):
+                name = inner.name or ("parts" if isinstance(inner, Parallel) else "sample")
+                number = f" {k + 1}" if len(inner.children) > 1 else ""
+                yield from walked_scopes(child, f"{path}/{name}{number}".lstrip("/"))
+        elif isinstance(inner, Sequential) and inner.name is not None:
+            yield from walked_scopes(inner, f"{path}/{inner.name}".lstrip("/"))
+
+
+def walked_uses(root: Node) -> set[tuple[int, int]]:
+    found = set()
+    for top in walk(root):
+        if not isinstance(top, Sequential):
+            continue
+        inside = list(walked_scope(top))
+        named = {getattr(node, "name", None): node for node in inside}
+        for user in inside:
+            wanted: tuple[str, ...] = user.uses if isinstance(user, Step | Post) else ()
+            if isinstance(user, Parallel) and isinstance(user.by, dpf.FromRelease):
+                wanted = (user.by.step,)
+            found |= {(id(named[w]), id(user)) for w in wanted if w in named and named[w] is not user}
+    return found
+
+
+@given(node=nodes)
+def test_an_index_says_what_walking_says(plan_of: Callable[..., dpf.StudyPlan], node: Node) -> None:
+    plan = plan_of(node, SCHEMA)  # in which each node occurs once
+    index, walked = plan.index, list(walk(plan.root))
+    assert [placed.node for placed in index.nodes] == walked
+    assert [placed.number for placed in index.nodes] == list(range(len(walked)))
+    assert [(s.path, [id(p.node) for p in s.nodes]) for s in index.scopes] == [
+        (path, [id(n) for n in own]) for path, own in walked_scopes(plan.root)
+    ]
+    ids = [id(n) for n in walked]
+    assert {(ids[source], ids[user.number]) for user in index.nodes for source in user.uses} == walked_uses(plan.root)
+    for placed in index.nodes:
+        assert index.place(placed.node) is placed
+        assert [one.node for one in index.below(placed)] == list(walk(placed.node))[1:]
+        assert [id(one.node) for one in index.children(placed)] == [id(n) for n in placed.node.children]
+        for position, child in enumerate(index.children(placed)):
+            assert (child.parent, child.position) == (placed.number, position)
+    first_scopes: dict[int, str] = {}
+    for path, own in walked_scopes(plan.root):
+        for n in own:
+            first_scopes.setdefault(id(n), path)
+    assert [placed.scope for placed in index.nodes] == [first_scopes[id(n)] for n in walked]
+
+
+@given(node=nodes)
+def test_steps_under_cuts_and_samples_are_known(plan_of: Callable[..., dpf.StudyPlan], node: Node) -> None:
+    plan = plan_of(node, SCHEMA)
+    for kind, flag in ((Parallel, "in_parts"), (Sample, "on_sample")):
+        below = {id(n) for top in walk(plan.root) if isinstance(top, kind) for n in list(walk(top))[1:]}
+        assert {id(p.node) for p in plan.index.nodes if getattr(p, flag)} == below
+
+
+@given(node=nodes)
+def test_the_graph_shows_the_index(plan_of: Callable[..., dpf.StudyPlan], node: Node) -> None:
+    plan = plan_of(node, SCHEMA)
+    graph: Any = plan.graph()
+    assert [graph.nodes[n]["label"] for n in sorted(graph)] == [placed.label for placed in plan.index.nodes]
+    assert [graph.nodes[n]["path"] for n in sorted(graph)] == [placed.path for placed in plan.index.nodes]
+    assert [graph.nodes[n]["reads"] for n in sorted(graph)] == list(plan.index.reads)
+    parts = nx.DiGraph([(s, t) for s, t, kind in graph.edges(data="kind") if kind == "part"])
+    assert len(plan.index.nodes) == 1 or nx.is_arborescence(parts)
+
+
+def test_a_query_is_asked_for_its_facts_once_a_plan(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    asked = []
+
+    class Watched(dpf.queries.Count):
+        def facts(self) -> Any:
+            asked.append(self)
+            return super().facts()
+
+    plan = plan_of(dpf.sequential(dpf.step("n", Watched(), DiscreteLaplace(1)), name="s"), SCHEMA)
+    plan.check()
+    assert plan.to_json()
+    assert plan.total()
+    assert len(asked) == 1

@@ -1,0 +1,105 @@
+"""A report is one list of sections: each format shows all of them, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import dpframework as dpf
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.reports import blocks, markdown_report, sections
+from dpframework.reports.about import About
+from dpframework.reports.formats import ReportFormat
+from dpframework.reports.html import html_report, require_reportable
+from dpframework.reports.run_summary import RunSummary
+from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
+from dpframework.reports.terminal import terminal_text
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")], max_rows=900)
+FORMATS: dict[ReportFormat, Callable[..., str]] = {
+    ReportFormat.HTML: html_report,
+    ReportFormat.MARKDOWN: markdown_report,
+    ReportFormat.TERMINAL: lambda *given: terminal_text(*given, title="it"),
+}
+
+
+@pytest.fixture(scope="module")
+def study() -> dpf.Study:
+    made = dpf.Study(SCHEMA, epsilon=3, delta="1e-6")
+    made.add("first", dpf.miner("histogram", attribute="ill", epsilon=1))
+    made.add_plan("second", dpf.step("n", dpf.queries.Count(), DiscreteLaplace(1), assumptions=["mcmc-converged"]))
+    return made
+
+
+@pytest.fixture(scope="module")
+def results(study: dpf.Study) -> dpf.Results:
+    study.budget = dpf.plan.Budget(3, "1e-6", ["mcmc-converged"])
+    return study.run(dpf.Table.from_codes(SCHEMA, [[0, 1], [1, 1]]), seed=1)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_section_is_in_every_format_in_order(results: dpf.Results, form: ReportFormat) -> None:
+    shown = FORMATS[form](results.plan, results)
+    summary = RunSummary.of(results)
+    titles = [s.title for s in report_sections(ReportSubject(PlanFacts(results.plan), summary, About.of(results)))]
+    assert len(titles) == 12
+    before = {ReportFormat.HTML: ">", ReportFormat.MARKDOWN: "## ", ReportFormat.TERMINAL: "\n"}[form]
+    after = {ReportFormat.HTML: "</h2>"}.get(form, "\n")
+    places = [shown.index(f"{before}{title}{after}") for title in titles]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_shows_losses_by_attribute_and_totals(results: dpf.Results, form: ReportFormat) -> None:
+    shown = FORMATS[form](results.plan, results).replace("\\", "")
+    for text in ("smokes", "nothing", "the whole plan", "zcdp", "pld", "at most 900 rows", "mcmc-converged"):
+        assert text in shown
+    for loss in results.plan.totals().values():
+        assert loss.text in shown
+
+
+def _weather(subject: ReportSubject) -> Section:
+    """Return a section that a plugin author might want."""
+    table = blocks.TableBlock(("day", "sun"), [("Monday", "7 hours <b>|")], "How the sun shone.")
+    plain = [blocks.Paragraph("It was fine."), blocks.Facts([("wind", "none")]), table, blocks.Text("a\n  b", "Hours")]
+    return Section("weather", f"Weather of {len(subject.plan.index.steps)} steps", plain)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_new_section_appears_in_every_format(
+    results: dpf.Results, form: ReportFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sections, "SECTIONS", (*sections.SECTIONS, _weather))
+    for given in ((results.plan,), (results.plan, results)):
+        shown = FORMATS[form](*given).replace("\\", "").replace("&lt;", "<").replace("&gt;", ">")
+        for text in (
+            "Weather of 2 steps",
+            "It was fine.",
+            "wind",
+            "Monday",
+            "7 hours <b>|",
+            "How the sun shone.",
+            "a\n  b",
+            "Hours",
+        ):
+            assert text in shown
+        assert ('href="#weather"' in shown) == (form is ReportFormat.HTML)
+
+
+def test_the_facts_of_a_plan_serve_its_report_after_the_run(results: dpf.Results) -> None:
+    plan = results.plan
+    facts = require_reportable(plan)
+    about = About.of(results)
+    assert html_report(plan, results, about=about, facts=facts) == html_report(plan, results, about=about)
+
+
+def test_a_plan_that_cannot_be_shown_is_known_before_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mumbling(DiscreteLaplace):
+        def preview(self, calibration: dpf.Calibration) -> dpf.mechanisms.Preview:
+            raise ArithmeticError("no preview")
+
+    study = dpf.Study(SCHEMA, epsilon=1)
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Mumbling(1)))
+    with pytest.raises(ArithmeticError):
+        require_reportable(study.plan())
