@@ -8,6 +8,7 @@
 - The docstring of an attribute or property is a sentence: a colon in it does not mark a type.
 - The value of a constant is shown if it is short.
 - Attributes described together (`one, other`) are described one by one, as napoleon does with parameters.
+- A type that ends in an underscore, such as `np.bool_`, is a type: docutils would take it for a link.
 """
 
 import importlib
@@ -100,6 +101,10 @@ def _part_attributes(app: Any, kind: str, name: str, thing: Any, options: Any, l
     lines[:] = TOGETHER.sub(_one_by_one, "\n".join(lines)).split("\n")
 
 
+def _escape_types(app: Any, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = [re.sub(r"_\b", r"\\_", line) if line.startswith(":vartype ") else line for line in lines]
+
+
 def _one_by_one(together: re.Match[str]) -> str:
     described = together.group(2).rstrip("\n") + "\n"
     return "".join(f":ivar {name}:{described}" for name in together.group(1).split(", "))
@@ -120,6 +125,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _follow_with_modules)
     app.connect("autodoc-process-docstring", _keep_sentence, priority=400)  # before napoleon's 500
     app.connect("autodoc-process-docstring", _part_attributes, priority=600)  # after it
+    app.connect("autodoc-process-docstring", _escape_types, priority=600)
     app.connect("doctree-read", _drop_long_values)
     app.connect("missing-reference", _lead_to_alias)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
