@@ -196,14 +196,7 @@ class DataSet:
             As `approval_of`.
         """
         if not any(approval.plan == plan.hash for approval in self.approvals):
-            claims = _without_code(plan.content())
-            same = [approved for approved in self.plans.values() if _without_code(approved) == claims]
-            if same:
-                told = "; ".join(changes(same[-1]["code"], plan.code)) or "it names other code"
-                raise PlanRefused(
-                    f"data set '{self.name}': plan {same[-1]['hash'][:12]} is approved, but not with this code: "
-                    f"{told}; run it with the code that was approved, or have this plan approved"
-                )
+            self._refuse_other_code_or_place(plan)
         left = [approval for approval in self.approvals if approval.plan == plan.hash and approval.left]
         for approval in left:
             if approval.data is None or approval.data.holds(files):
@@ -216,6 +209,28 @@ class DataSet:
                 f"data set '{self.name}': plan {plan.hash[:12]} is approved, but for other data: {remedy}"
             )
         return self.approval_of(plan.hash)
+
+    def _refuse_other_code_or_place(self, plan: Plan) -> None:
+        """Say what differs if a plan of the same claims is approved: its code, or the places of its data and engine."""
+        content = plan.content()
+
+        def approved(*ignored: str) -> Mapping[str, Any] | None:
+            claims = _without(content, ignored)
+            return next((old for old in reversed(self.plans.values()) if _without(old, ignored) == claims), None)
+
+        if (old := approved("code")) is not None:
+            told = changes(old["code"], plan.code) or ["it names other code"]
+            what, remedy = "with this code", "run it with the code that was approved"
+        elif (old := approved("code", "data", "engine")) is not None:
+            places = [(key, _place_text(old.get(key)), _place_text(content.get(key))) for key in ("data", "engine")]
+            told = [f"{key} was {before}, is {after}" for key, before, after in places if before != after]
+            what, remedy = "for this place", "run it on the place that was approved"
+        else:
+            return
+        raise PlanRefused(
+            f"data set '{self.name}': plan {old['hash'][:12]} is approved, but not {what}: {'; '.join(told)}; {remedy}, "
+            "or have this plan approved"
+        )
 
     def binds(self, plan: str) -> bool:
         """Tell whether an approval of a plan is for some data only."""
@@ -263,5 +278,10 @@ class DataSet:
         }
 
 
-def _without_code(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in content.items() if key not in ("code", "hash")}
+def _without(content: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key != "hash" and key not in keys}
+
+
+def _place_text(place: Any) -> str:
+    """Return what a plan says of a place, which is a list for its data."""
+    return "not named" if not place else ", ".join(place) if isinstance(place, list) else str(place)

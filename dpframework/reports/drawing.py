@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dpframework.accountant import AccountedPlan
@@ -46,12 +46,12 @@ def place_lines(plan: AccountedPlan) -> list[str]:
 
 def mermaid(plan: AccountedPlan) -> str:
     """Return the plan as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
-    return _mermaid(drawn_plan(plan))
+    return _mermaid(drawn_plan(plan), place_lines(plan))
 
 
 def dot(plan: AccountedPlan) -> str:
     """Return the plan in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
-    return _dot(drawn_plan(plan), "plan")
+    return _dot(drawn_plan(plan), "plan", place_lines(plan))
 
 
 def difference_tree(difference: Difference) -> str:
@@ -108,10 +108,12 @@ def _caption(node: NodeDrawing) -> str:
     return printable(f"{node.label} ({node.loss})" if costs else node.label)
 
 
-def _mermaid(root: NodeDrawing) -> str:
+def _mermaid(root: NodeDrawing, places: Sequence[str] = ()) -> str:
     lines = ["flowchart TD"]
+    for k, place in enumerate(places):
+        lines += [f'    place{k}[("{_mermaid_text(place)}")]', f"    place{k} --- n{root.number}"]
     for node in root.walk():
-        text = _MERMAID_SPECIAL.sub(lambda found: f"#{ord(found.group())};", _caption(node).replace('"', "'"))
+        text = _mermaid_text(_caption(node))
         shape = f'["{text}"]' if node.kind.name == "step" else f'("{text}")'
         lines.append(f"    n{node.number}{shape}" + (f":::{node.mark}" if node.mark in _MERMAID else ""))
     for source, target, mark in _parts(root):
@@ -123,12 +125,25 @@ def _mermaid(root: NodeDrawing) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _dot(root: NodeDrawing, name: str) -> str:
+def _mermaid_text(text: str) -> str:
+    return _MERMAID_SPECIAL.sub(lambda found: f"#{ord(found.group())};", printable(text).replace('"', "'"))
+
+
+def _dot_text(text: str) -> str:
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _dot(root: NodeDrawing, name: str, places: Sequence[str] = ()) -> str:
     lines = [f"digraph {name} {{", "    node [fontname=sans];"]
     if root.mark is not None:
         lines.append("    edge [fontname=sans];")
+    for k, place in enumerate(places):
+        lines += [
+            f'    place{k} [shape=cylinder, label="{_dot_text(place)}"];',
+            f"    place{k} -> n{root.number} [dir=none];",
+        ]
     for node in root.walk():
-        text = _caption(node).replace("\\", "\\\\").replace('"', '\\"')
+        text = _dot_text(_caption(node))
         shape = "box" if node.kind.name == "step" else "ellipse"
         lines.append(f'    n{node.number} [shape={shape}, label="{text}"{_DOT.get(node.mark, "")}];')
     for source, target, mark in _parts(root):

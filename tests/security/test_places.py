@@ -290,11 +290,13 @@ def test_an_approved_plan_does_not_run_with_another_place(
         write(folder, other)
         code, err = run()
         assert code == 1, other
-        assert "is not approved" in err
+        assert f"is approved, but not for this place: data was {here / 'people.csv'} (place 'here'), is " in err
     write(folder, 'place = "here"\npath = "people.csv"')
     for moved in (f'path = "{there}"', f'url = "http://127.0.0.1:{listener.port}"'):
         configure(folder, f"[data.here]\n{moved}\n")
-        assert run()[0] == 1
+        code, err = run()
+        assert code == 1
+        assert "is approved, but not for this place: " in err
     assert book.data_set("people").spent.epsilon == 0
     configure(folder, entries)
     assert run()[0] == 0
@@ -309,6 +311,8 @@ def test_the_address_of_an_engine_is_in_the_plan_and_its_hash(folder: Path, caps
         assert plan["engine"] == f"tcp://{host}:8786"
         assert f"engine: counts are evaluated at tcp://{host}:8786\n" in said(capsys, "plan", study)[1]
         assert f"counts are evaluated at tcp://{host}:8786" in said(capsys, "report", study, "--format", "md")[1]
+        for form, line in (("mermaid", '[("engine: counts are evaluated at tcp'), ("dot", 'label="engine: counts are')):
+            assert line in said(capsys, "plan", study, "--format", form)[1]
         hashes.add(plan["hash"])
     assert len(hashes) == 2
     assert load_study(write(folder)).study.plan().engine is None
