@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from dpframework.cli.common import console
 from dpframework.run.observers import Observer, Release
 from dpframework.tables.progress import watched
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class _ProgressBar(Observer):
@@ -41,7 +47,7 @@ def progress() -> Iterator[Observer]:
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=screen, transient=True) as bar:
+    with _of_its_own(screen), Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
         def told(done: float, files: int) -> None:
@@ -51,6 +57,15 @@ def progress() -> Iterator[Observer]:
             yield _ProgressBar(
                 lambda release: bar.update(task, advance=1, description=release.charge.path.split("/")[0])
             )
+
+
+@contextlib.contextmanager
+def _of_its_own(screen: Console) -> Iterator[None]:
+    """Give a console a file descriptor of its own: reading sends what others write to standard error to nowhere."""
+    with contextlib.ExitStack() as ending:
+        with contextlib.suppress(OSError):  # not a file, but a stream of Python's
+            screen.file = ending.enter_context(open(os.dup(sys.stderr.fileno()), "w", encoding="utf-8"))
+        yield
 
 
 def reading_text(done: float, files: int) -> str:

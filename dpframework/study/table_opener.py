@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from dpframework.study.run_ends import ended_by, told
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
+from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import require_public_counts
 
@@ -43,12 +45,14 @@ def opened(
         The attributes whose raw values are kept; None for all.
     """
     try:
-        loaded = given() if callable(given) else given
+        with _silence(randomness):
+            loaded = given() if callable(given) else given
         if isinstance(loaded, TableFiles):
             _require_for(plan, loaded)
             loaded = attrs.evolve(loaded, values=values)
             if engine.reads_files:
-                return engine.open(loaded)
+                with _silence(randomness, streams=not engine.sends_messages):  # else its workers read, in silence
+                    return engine.open(loaded)
             loaded = loaded.read(mapped=engine.mapped)
         elif engine.reads_files:
             raise NotOpened(f"engine '{engine.name}' reads files itself; give the study dpf.TableFiles(path, schema)")
@@ -73,6 +77,10 @@ def opened(
         own = grouped(loaded, plan.unit) if plan.index.samples else loaded.with_units(None)
         return own.with_values(values)
     raise InputError(says)
+
+
+def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.AbstractContextManager[None]:
+    return silenced(streams=streams) if randomness.private else contextlib.nullcontext()
 
 
 def _require_for(plan: StudyPlan, files: TableFiles) -> None:

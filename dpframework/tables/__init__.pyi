@@ -30,6 +30,7 @@ from .reading import (
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
 )
+from .silence import silenced as silenced
 from .table import Table as Table
 from .tallies import (
     counts_by_class as counts_by_class,

@@ -20,6 +20,7 @@ import numpy as np
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.ids import ids_of
+from dpframework.tables.silence import silenced
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 
 
+@silenced(streams=True)
 def kept_rows(
     ids: Any, unit: PrivacyUnit, *, policy: OutOfDomain = OutOfDomain.CLAMP, source: str = "table", key: bytes
 ) -> pl.Series:

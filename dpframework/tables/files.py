@@ -14,6 +14,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.places import files_of, is_url, name_of
 from dpframework.tables.reading import read_table
+from dpframework.tables.silence import silenced
 from dpframework.tables.sources import open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, TableBuilder
@@ -137,6 +138,7 @@ class Piece:
     part: tuple[int, int]
     how: TableFiles
 
+    @silenced(streams=True)
     def read(self) -> tuple[Table, RowFindings]:
         """Return its rows and the findings about them, before anything is refused.
 

@@ -20,6 +20,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in
+from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import sides_of
 
@@ -59,6 +60,7 @@ class Misfit:
         return attrs.asdict(self)
 
 
+@silenced(streams=True)
 @typechecked
 def check_fit(
     data: Any,

@@ -6,9 +6,7 @@ and an error's text may quote a row. Results are sums, in integers, and sent as 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import io
 import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -264,7 +262,7 @@ def _guarded(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
     Nothing that it prints, warns or raises is shown. With `telling`, the sentence of an error of reading is kept.
     """
     try:
-        with silenced(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with silenced(streams=True):
             return packed_answer(function())
     except BaseException as error:  # one that escaped would be shown in the worker's log
         return packed_answer(Failed(_kind(error), error if telling and isinstance(error, InputError) else None))

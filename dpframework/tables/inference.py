@@ -24,6 +24,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
 from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
+from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.views import joined
 
@@ -56,6 +57,7 @@ class _Choices:
     categorical: Collection[str]
 
 
+@silenced(streams=True)
 @typechecked
 def infer_schema(
     data: Any,
@@ -119,6 +121,7 @@ def infer_schema(
     return _schema(columns, {n: _where(source, n) for n in names}, sides, choices)
 
 
+@silenced(streams=True)
 @typechecked
 def infer_two_view_schema(
     left: Any,

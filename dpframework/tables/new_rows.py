@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -23,10 +23,12 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.columns import as_column
 from dpframework.tables.encoding import cells_of, outside, require_fit, settled, unfit
 from dpframework.tables.engines import InMemory
+from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
 from dpframework.tables.table import Table
 
 SHOWN = 4  # attributes in a warning
+Encoded: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
 
 
 class UnknownCellWarning(UserWarning):
@@ -96,9 +98,7 @@ class NewRows:
         if isinstance(rows, cls):
             _require_attributes(rows.block.schema, schema)
             return rows
-        columns = _columns(rows, schema, source)
-        policy = OutOfDomain.parse(out_of_domain)
-        read = [_read(attribute, columns[attribute.name], policy, source) for attribute in schema]
+        read = _encoded(rows, schema, OutOfDomain.parse(out_of_domain), source)
         unknown = {a.name: own for a, (_, _, own) in zip(schema, read, strict=True) if own is not None}
         _warn(unknown)
         raw = {a.name: values for a, (_, values, _) in zip(schema, read, strict=True) if values is not None}
@@ -111,14 +111,14 @@ def _require_attributes(known: Schema, schema: Schema) -> None:
             raise InputError(f"attribute '{attribute.name}' is not the one of the model; use the model's schema")
 
 
-def _columns(rows: Any, schema: Schema, source: str) -> dict[str, Any]:
+@silenced(streams=True)
+def _encoded(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list[Encoded]:
     given = columns_as_source(rows, tuple(rows), source) if isinstance(rows, Mapping) else open_source(rows)
-    return given.take(schema.names)
+    columns = given.take(schema.names)
+    return [_read(attribute, columns[attribute.name], policy, source) for attribute in schema]
 
 
-def _read(
-    attribute: Attribute, column: Any, policy: OutOfDomain, source: str
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]:
+def _read(attribute: Attribute, column: Any, policy: OutOfDomain, source: str) -> Encoded:
     """Return codes, values, and the unknown cells, None if there are none."""
     where = f"{source}: attribute '{attribute.name}'"
     cells = cells_of(attribute, as_column(column, where))

@@ -17,6 +17,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import as_column
 from dpframework.tables.contributions import KEY_BYTES, kept_rows, unit_codes
 from dpframework.tables.ids import ids_in
+from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
@@ -69,6 +70,7 @@ def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     return schema.names if unit.id is None else (*schema.names, unit.id)
 
 
+@silenced(streams=True)
 @typechecked
 def table_from_columns(
     columns: Mapping[str, Any],
@@ -113,6 +115,7 @@ def table_from_columns(
     return bounded(schema, whole, OutOfDomain.parse(out_of_domain), unit, key)
 
 
+@silenced(streams=True)
 @typechecked
 def read_table(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -172,6 +175,7 @@ def read_table(
     return bounded(schema, open_source(path, options), OutOfDomain.parse(out_of_domain), unit, key, values, mapped)
 
 
+@silenced(streams=True)
 @typechecked
 def table_from_frame(
     frame: Any,

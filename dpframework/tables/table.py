@@ -19,6 +19,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import quietly
 from dpframework.tables.encoding import code_dtype, encode_column
+from dpframework.tables.silence import silenced
 
 
 def _locked(array: NDArray[Any]) -> NDArray[Any]:
@@ -114,6 +115,7 @@ class Table:
         return Table, (self.schema, self.columns, dict(self.values), self.unit, self.key, self.unit_codes)
 
     @classmethod
+    @silenced(streams=True)
     @typechecked
     def from_codes(
         cls,

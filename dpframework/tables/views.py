@@ -14,6 +14,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
+from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@silenced(streams=True)
 @typechecked
 def read_two_views(
     left_path: str | os.PathLike[str],

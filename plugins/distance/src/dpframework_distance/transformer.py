@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.study import Study
-from dpframework.tables import Table, kept_rows, table_from_columns, table_from_frame
+from dpframework.tables import Table, kept_rows, silenced, table_from_columns, table_from_frame
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.metric import CategoricalMetric, whole_numbers
 from dpframework_distance.miner import DPDilca
@@ -113,6 +113,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         learned: LearnedDistances = study.run(table, seed=self.random_state)["embedding"]
         return learned
 
+    @silenced(streams=True)
     def _table(self, schema: Schema, rows: Any, groups: Any) -> Table:
         """Return the rows of a fit as a table, bounded by their groups."""
         if isinstance(rows, Table):

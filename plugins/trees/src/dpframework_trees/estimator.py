@@ -17,7 +17,7 @@ from dpframework.accountant import Accountant
 from dpframework.facts import GROUPS, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.run import Miner
 from dpframework.study import Study
-from dpframework.tables import NewRows, table_from_columns
+from dpframework.tables import NewRows, silenced, table_from_columns
 from dpframework_trees.columns import InputColumns, in_labels, ordered_classes, texts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.families import Family
@@ -111,7 +111,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         if self.accountant is not None:
             self.accountant.require_process()  # before the rows are touched: a fork may hang in what reads them
         chosen = self._family.chosen_by_scores(self)
-        columns = self._columns(X, reset=True)
+        with silenced(streams=True):
+            columns = self._columns(X, reset=True)
         classes = self._classes(y)
         if len(classes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(classes)}; they must have as many")
@@ -140,6 +141,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
         self.schema_ = schema
         return self
 
+    @silenced(streams=True)
     def _unit(self, groups: Any, rows: int) -> tuple[PrivacyUnit, dict[str, Any]]:
         """Return whom a fit protects, and the column of their ids if there is one."""
         unit = unit_of_groups(groups, self.rows_per_unit)
@@ -215,9 +217,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator, abc.ABC):  # type: ignor
     def _classes(self, y: Any) -> NDArray[Any]:
         if y is None:
             raise InputError("requires y to be passed, but the target y is None")
-        classes = np.asarray(column_or_1d(y, warn=True))
+        with silenced(streams=True):
+            given = np.asarray(y)
+        classes = np.asarray(column_or_1d(given, warn=True))  # of y's shape, which is public
         if classes.dtype.kind in "fc":  # only these may be continuous; sorting texts to find out is slow
-            check_classification_targets(classes)
+            with silenced(streams=True):  # it may warn of how many classes there are
+                check_classification_targets(classes)
         return classes
 
     def _miner(self, target: str) -> Miner:
