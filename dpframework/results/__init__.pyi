@@ -1,4 +1,9 @@
-from .error_bounds import BoundKind as BoundKind, ErrorBound as ErrorBound, TableSize as TableSize
+from .error_bounds import (
+    BoundKind as BoundKind,
+    ErrorBound as ErrorBound,
+    TableSize as TableSize,
+    bound_of_supports as bound_of_supports,
+)
 from .estimates import (
     Estimate as Estimate,
     QuantileEstimate as QuantileEstimate,
@@ -10,7 +15,6 @@ from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
 from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
-from .supports import bound_of_supports as bound_of_supports
 from .unions import (
     CellTable as CellTable,
     Wanted as Wanted,

@@ -16,6 +16,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.values import as_texts
 from dpframework.results.noisy import CONFIDENCE
 
+SUPPORTS = "supports of redescriptions"
+CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"
 QUARTER = 1 / 4  # of a table: a choice that may be worse than the best by more says little
 GROUPS = (10, 100, 1_000, 10_000)  # rows: NIST SP 800-226 shows relative errors by the size of a group
 
@@ -145,15 +147,12 @@ class ErrorBound:
             BoundKind.NUMBER: f"within ±{amount}",
             BoundKind.CHOICE: f"worse than the best by at most {amount}",
         }[self.kind]
-        return ", ".join(part for part in (words, self.note, self._share_text) if part)
-
-    @property
-    def _share_text(self) -> str:
+        share = ""
         if self.share is not None:
-            return f"{percent_text(self.share)} of {self.whole_text}"
-        if self.amount and math.isfinite(self.amount) and self.unit == "rows":
-            return f"1 % of a table of {rows_text(100 * self.amount)}"
-        return ""
+            share = f"{percent_text(self.share)} of {self.whole_text}"
+        elif self.amount and known and self.unit == "rows":
+            share = f"1 % of a table of {rows_text(100 * self.amount)}"
+        return ", ".join(part for part in (words, self.note, share) if part)
 
     @property
     def sentence(self) -> str:
@@ -250,3 +249,29 @@ def percent_text(share: float) -> str:
         return "under 0.01 %"
     percent = 100 * share
     return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def bound_of_supports(bound: ErrorBound, cells: int, most: int | None = None) -> ErrorBound:
+    """Return the error bound of the supports of redescriptions, which are sums of the cells of a noisy table.
+
+    It holds for any two descriptions that are fixed beforehand. Noise of a quarter of the table hides a support, since
+    two independent sides that each hold for half of the rows share a quarter of them by chance.
+
+    Parameters
+    ----------
+    bound
+        The error bound of a sum of `cells` cells.
+    cells
+        The most cells that a support can add up.
+    most
+        The largest support that is shown; None if the caller set no limit.
+    """
+    rows = bound.size.largest
+    likely = None if rows is None else QUARTER * rows
+    text = "a quarter of the table"
+    if most is not None and (likely is None or most < likely):
+        likely, text = float(most), f"the largest support that is shown, {most:,} rows"
+    biases = [CHOSEN]
+    if cells > 1:
+        biases.insert(0, f"a support adds up to {cells:,} noisy cells, and fewer cells have less noise than is said")
+    return attrs.evolve(bound, what=SUPPORTS, likely=likely, likely_text=text, biases=biases)

@@ -60,7 +60,6 @@ class Estimate(Drawn):
     high: float = attrs.field(converter=float, validator=_finite)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse an interval that does not hold the value."""
         if not self.low <= self.value <= self.high:
             raise InputError(f"the interval of '{self.what}' does not hold its value")
 
@@ -86,25 +85,14 @@ class Estimate(Drawn):
         axes.set_yticks([0], [self.what])
 
     def __str__(self) -> str:
-        """Draw a table of one row, with as many digits as the interval supports."""
-        places = _places(self.high - self.low)
-        value, low, high = (f"{_towards_0(round(x, places)):.{places}f}" for x in self._outwards(places))
+        width = self.high - self.low
+        # As many decimals as show a hundredth of the width. The ends are rounded outwards, so that nothing is cut off.
+        places = 6 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 0), 12)
+        unit = 10.0**-places
+        numbers = self.value, math.floor(self.low / unit) * unit, math.ceil(self.high / unit) * unit
+        value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # adding 0.0 makes 0.0 of -0.0
         rows = aligned([("what", "value", "95 %"), (self.what, value, f"[{low}, {high}]")])
         return "\n".join([*rows, "Brackets: the 95 % interval, from the noise alone."])
-
-    def _outwards(self, places: int) -> tuple[float, float, float]:
-        """Return the value, and the ends of the interval rounded outwards."""
-        unit = 10.0**-places
-        return self.value, math.floor(self.low / unit) * unit, math.ceil(self.high / unit) * unit
-
-
-def _places(width: float) -> int:
-    """Return how many decimals tell a hundredth of an interval's width."""
-    return 6 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 0), 12)
-
-
-def _towards_0(number: float) -> float:
-    return number + 0.0  # -0.0 becomes 0.0
 
 
 def _share(value: Any) -> Fraction:
@@ -172,7 +160,6 @@ class QuantileEstimate(Drawn):
         axes.set(xlabel=self.attribute)
 
     def __str__(self) -> str:
-        """Draw a table of one row."""
         off = math.ceil(self.rows)
         row = (self.attribute, decimal_text(self.quantile), f"{self.value:.10g}", f"{off} row{'s' * (off != 1)}")
         return "\n".join(

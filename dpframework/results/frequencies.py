@@ -78,7 +78,6 @@ class Frequencies(Drawn):
     exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse counts that are no numbers, or not one a cell."""
         shape = tuple(map(len, self.labels))
         if len(self.names) != len(shape) or self.counts.shape != shape:
             raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")

@@ -44,7 +44,6 @@ class Matrix:
     values: tuple[tuple[float, ...], ...] = attrs.field(converter=_numbers)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse numbers that are not one a row and column."""
         if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
             raise InputError(f"the matrix '{self.title}' has not one number for each row and column")
 

@@ -36,5 +36,4 @@ class Pattern:
     weight: float = attrs.field(default=1.0, converter=float, validator=finite_from_0("the weight of a pattern"))
 
     def __str__(self) -> str:
-        """Write X -> y."""
         return f"{self.description}  ->  {self.label}"

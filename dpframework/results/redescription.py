@@ -158,9 +158,9 @@ class Redescription(Kept):
     def starred(self, candidates: int = 1, min_support: float = 0, max_share: float = MOST_SHARE) -> bool:
         """Tell whether, in spite of the noise, this is known to be worth reading.
 
-        That is so if it is trusted, and, whatever counts within their intervals are the exact ones, its p-value is up
-        to 0.01, both sides hold for `min_support` rows at least, and neither for more than `max_share` of all: for more
-        it would be nearly a tautology. Of all that were looked at, none is starred wrongly with probability 0.95.
+        It must be trusted. And for all exact counts within the intervals, its p-value must be at most 0.01, both sides
+        must hold together for at least `min_support` rows, and neither side for more than `max_share` of all rows: it
+        would be nearly a tautology. With probability 0.95, none of the candidates is starred wrongly.
 
         Parameters
         ----------
@@ -186,8 +186,9 @@ class Redescription(Kept):
     def trusted(self, candidates: int = 1) -> bool:
         """Tell whether, in spite of the noise, the exact Jaccard index is known to be at least half of the one shown.
 
-        That is so if the lower end of its interval is, at the level 1 - 0.05 / candidates: that of all that were looked
-        at, whichever is shown (without `shown_from`). Of these none is then trusted wrongly with probability 0.95.
+        That is so if the lower end of its interval (without `shown_from`) is, at the level 1 - 0.05 / candidates. At
+        this level all candidates' intervals hold together, whichever is shown: with probability 0.95 none is trusted
+        wrongly.
 
         Parameters
         ----------
@@ -197,9 +198,9 @@ class Redescription(Kept):
         return self.clearance() >= quantile(ERROR / candidates)
 
     def clearance(self) -> float:
-        """Return the largest quantile of noise at which the Jaccard index is known to be at least half of that shown.
+        """Return the largest quantile of noise at which `trusted` holds.
 
-        At half the index shown, the difference of `jaccard_interval` is half of both.
+        At half of the Jaccard index shown, the difference that `jaccard_interval` looks at is half of both.
         """
         if self.both.value <= 0:
             return -math.inf
@@ -231,7 +232,6 @@ class Redescription(Kept):
         return cls(description_from_dict(form["left"]), description_from_dict(form["right"]), **counts, **chosen)
 
     def __str__(self) -> str:
-        """Write both descriptions, the Jaccard index with its interval, and the support."""
         low, high = self.jaccard_interval()
         return (
             f"{self.left}  ~  {self.right}  (Jaccard {self.jaccard:.2f} [{low:.2f}, {high:.2f}], support {self.both})"

@@ -1,4 +1,4 @@
-"""Views of redescriptions, a table of text, lines of CSV and a plot."""
+"""Views of redescriptions: a table of text, lines of CSV, a plot of points, and a plot of bars."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from dpframework.facts.output_text import csv_text
 from dpframework.facts.outputs import FileKind
 from dpframework.results.redescription import Redescription
 
+#: Options of a new figure of bars.
+FIGURE = {"figsize": (11, 6), "layout": "constrained"}
+
 _SHOWN = 50  # rows of a printed table
 _WIDTH = 100  # of the table: descriptions share what numbers leave, and are wrapped
 _NARROW = 16  # of a description, at least
+_BARS = 12  # redescriptions
+_BAR_LABEL = 56  # characters of a description
+_BAR_HEIGHT = 0.36  # of a bar, where a pair takes 1
+_LIGHT, _DARK = ("#9fc5e8", "#f9cb9c"), ("#0b5394", "#b45f06")  # left, right: told apart by lightness too
 _OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0.8", "label": "not trusted"}
 _FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
 _HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", "")
@@ -36,10 +43,22 @@ CSV_FILE = FileKind.of_pattern("a list of redescriptions", r'^"left","right","ja
 def table(items: Sequence[Redescription], trusted: Sequence[bool], candidates: int) -> str:
     """Draw a table with long descriptions wrapped, of the first redescriptions only if there are many."""
     shown = [_cells(item, mark) for item, mark in zip(items, trusted, strict=True)][:_SHOWN]
-    lines = _aligned([_HEADINGS, *shown])
+    # The descriptions are wrapped to the width that the numbers leave. A cell of numbers may have two lines.
+    rows = [_HEADINGS, *shown]
+    numbers = [[cell.splitlines() or [""] for cell in row[2:]] for row in rows]
+    taken = sum(2 + max(len(line) for row in numbers for line in row[k]) for k in range(len(_HEADINGS) - 2))
+    width = max((_WIDTH - taken - 2) // 2, _NARROW)
+    descriptions = [[textwrap.wrap(cell, width) for cell in row[:2]] for row in rows]
+    wrapped = [first + rest for first, rest in zip(descriptions, numbers, strict=True)]
+    widths = [max(len(line) for row in wrapped for line in row[k]) for k in range(len(_HEADINGS))]
+    printed = [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for row in wrapped
+        for line in itertools.zip_longest(*row, fillvalue="")
+    ]
     if len(items) > _SHOWN:
-        lines.append(f"and {len(items) - _SHOWN} more, in to_csv and to_json")
-    return "\n".join([*lines, _LEGEND.format(candidates=candidates)])
+        printed.append(f"and {len(items) - _SHOWN} more, in to_csv and to_json")
+    return "\n".join([*printed, _LEGEND.format(candidates=candidates)])
 
 
 def lines(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
@@ -69,48 +88,62 @@ def draw(items: Sequence[Redescription], trusted: Sequence[bool], least: float, 
     axes.set(xlabel="noisy support (rows)", ylabel="noisy Jaccard index", ylim=(-0.03, 1.03))
 
 
+def draw_bars(items: Sequence[Redescription], trusted: Sequence[bool], axes: Any) -> None:
+    """Draw a pair of bars for each redescription (see `Redescriptions.draw`), the first on top."""
+    shown = items[:_BARS]
+    ends = [_pair(item, place, axes) for place, item in enumerate(shown)]
+    most = max(ends, default=0.0) or 1.0
+    for place, (item, mark, end) in enumerate(zip(shown, trusted, ends, strict=False)):
+        axes.text(end + 0.01 * most, place, f"{item.jaccard:.2f}{' *' if mark else ''}", va="center", fontsize=9)
+    places = [place + side * _BAR_HEIGHT / 2 for place in range(len(shown)) for side in (-1, 1)]
+    descriptions = [str(side) for item in shown for side in (item.left, item.right)]
+    shortened = [textwrap.shorten(text, _BAR_LABEL, placeholder=" …") for text in descriptions]
+    # matplotlib would set the text between two dollar signs as a formula
+    axes.set_yticks(places, [text.replace("$", r"\$") for text in shortened], fontsize=8)
+    for label, of_left in zip(axes.get_yticklabels(), [True, False] * len(shown), strict=True):
+        label.set_color(_DARK[0 if of_left else 1])
+    axes.set_xlim(0, 1.15 * most)
+    axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    more = f"; the first {_BARS} of {len(items)}" if len(items) > _BARS else ""
+    axes.set_xlabel(f"rows, of the noisy counts (dark: both descriptions hold){more}")
+    axes.set_title("noisy Jaccard index beside the bars; *: trusted", fontsize=9, loc="right")
+
+
+def _pair(item: Redescription, place: int, axes: Any) -> float:
+    """Draw one pair of bars, and return where it ends."""
+    both = max(item.both.value, 0.0)
+    low, high = item.support_interval()
+    ends = [max(high, both)]
+    for k, support in enumerate((item.left_support, item.right_support)):
+        height = place + (k - 0.5) * _BAR_HEIGHT
+        if support is not None:
+            ends.append(max(support.value, both))
+            axes.barh(height, ends[-1], _BAR_HEIGHT, color=_LIGHT[k])
+        axes.barh(height, both, _BAR_HEIGHT, color=_DARK[k])
+    arms = [[max(both - low, 0.0)], [max(high - both, 0.0)]]
+    axes.errorbar([both], [place], xerr=arms, color="0.2", elinewidth=1, capsize=3)
+    return float(max(ends))
+
+
 def _cells(item: Redescription, trusted: bool) -> tuple[str, ...]:
     low, high = item.jaccard_interval()
     least, most = item.support_interval()
+    p, sides = item.p_value, "-"
+    if item.left_support is not None and item.right_support is not None:
+        # the left one above; as shown, no support is negative, and none below the support of both sides
+        both = max(item.both.value, 0.0)
+        sides = f"{max(item.left_support.value, both):.0f}\n{max(item.right_support.value, both):.0f}"
     return (
         str(item.left),
         str(item.right),
         f"{item.jaccard:.2f}\n[{low:.2f}, {high:.2f}]",
         f"{max(item.both.value, 0):.0f}\n[{math.floor(least)}, {math.ceil(most)}]",
-        _sides_text(item),
+        sides,
         "-" if item.lift is None else f"{item.lift:.1f}",
-        _p_text(item.p_value),
+        "-" if p is None else f"{p:.1e}" if p >= 1e-99 else "<1e-99",  # an underflow is not 0
         "*" if trusted else "",
     )
-
-
-def _sides_text(item: Redescription) -> str:
-    """Write the supports of either side, the left one above, never negative and never below the support of both."""
-    if item.left_support is None or item.right_support is None:
-        return "-"
-    both = max(item.both.value, 0.0)
-    return f"{max(item.left_support.value, both):.0f}\n{max(item.right_support.value, both):.0f}"
-
-
-def _p_text(p: float | None) -> str:
-    if p is None:
-        return "-"
-    return f"{p:.1e}" if p >= 1e-99 else "<1e-99"  # an underflow is not 0
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns. The cells of the first two are wrapped, the others may have two lines."""
-    numbers = [[cell.splitlines() or [""] for cell in row[2:]] for row in rows]
-    taken = sum(2 + max(len(line) for row in numbers for line in row[k]) for k in range(len(_HEADINGS) - 2))
-    width = max((_WIDTH - taken - 2) // 2, _NARROW)
-    descriptions = [[textwrap.wrap(cell, width) for cell in row[:2]] for row in rows]
-    wrapped = [first + rest for first, rest in zip(descriptions, numbers, strict=True)]
-    widths = [max(len(line) for row in wrapped for line in row[k]) for k in range(len(_HEADINGS))]
-    return [
-        "  ".join(line.ljust(width) for line, width in zip(lines, widths, strict=True)).rstrip()
-        for row in wrapped
-        for lines in itertools.zip_longest(*row, fillvalue="")
-    ]
 
 
 def _fields(item: Redescription, trusted: bool) -> tuple[object, ...]:

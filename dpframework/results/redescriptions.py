@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.results import redescription_bars as bars, redescription_views as views
+from dpframework.results import redescription_views as views
 from dpframework.results.noisy import CONFIDENCE, error_of, quantile
 from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.result import Drawn, axes_or_new, without_math
@@ -32,7 +32,7 @@ def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...
     return tuple(ranked)
 
 
-def _in_order_of_arrival(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
+def _as_tuple(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
     return tuple(redescriptions)
 
 
@@ -41,30 +41,22 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
         raise InputError(f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count them in")
 
 
-def _starred_first(found: Any) -> None:
-    """Give each the number of candidates, rank them, and put starred ones first."""
-    told = [attrs.evolve(item, among=found.candidates) if item.shown_from > 0 else item for item in found.items]
-    object.__setattr__(found, "items", _ranked(told))
-    marked = sorted(zip(found.trusted, found.items, strict=True), key=lambda pair: not pair[0])
-    object.__setattr__(found, "items", tuple(item for _, item in marked))
-
-
 @final
 @attrs.frozen(repr=False)
 class Redescriptions(Sequence[Redescription], Drawn):
-    """The findings of a redescription miner, starred ones first, then by the Jaccard interval's lower end.
+    """The redescriptions that a miner found, starred ones first, then by the lower end of the Jaccard interval.
 
     Attributes
     ----------
     items
         The redescriptions.
     candidates
-        How many redescriptions were looked at on their noisy counts, these included: the more, the more of them
-        noise alone lets shine. Without it, the number of items.
+        How many redescriptions were looked at on their noisy counts, these included. The more there were, the more of
+        them look good by noise alone. By default the number of items.
     min_support, max_share
-        The fewest rows that both sides of a starred one hold for, and the largest share of all that either does.
+        Both sides of a starred one hold for at least this many rows, and neither side for a larger share of all rows.
     reason
-        Why nothing was found, where that is so.
+        Why nothing was found; empty if something was.
 
     Examples
     --------
@@ -91,8 +83,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
     """
 
     called = "a list of redescriptions"
-    figure = bars.FIGURE
-    items: tuple[Redescription, ...] = attrs.field(converter=_in_order_of_arrival)
+    figure = views.FIGURE
+    items: tuple[Redescription, ...] = attrs.field(converter=_as_tuple)
     candidates: int = attrs.field(
         default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
     )
@@ -101,15 +93,17 @@ class Redescriptions(Sequence[Redescription], Drawn):
     reason: str = attrs.field(default="", kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Rank by evidence first."""
-        _starred_first(self)
+        # Rank first: whether a redescription is starred depends on the number of candidates that it is told here.
+        told = [attrs.evolve(item, among=self.candidates) if item.shown_from > 0 else item for item in self.items]
+        object.__setattr__(self, "items", _ranked(told))
+        marked = sorted(zip(self.trusted, self.items, strict=True), key=lambda pair: not pair[0])
+        object.__setattr__(self, "items", tuple(item for _, item in marked))
 
     @overload
     def __getitem__(self, index: int) -> Redescription: ...
     @overload
     def __getitem__(self, index: slice) -> Redescriptions: ...
     def __getitem__(self, index: int | slice) -> Redescription | Redescriptions:
-        """Return one redescription, or a slice of them."""
         return attrs.evolve(self, items=self.items[index]) if isinstance(index, slice) else self.items[index]
 
     def __len__(self) -> int:
@@ -142,7 +136,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return least
 
     def pruned(self, min_support: float | None = None) -> Redescriptions:
-        """Return those of at least this noisy support, by default `min_support_from_scatter`."""
+        """Return the redescriptions of at least this noisy support, by default `min_support_from_scatter`."""
         least = self.min_support_from_scatter() if min_support is None else min_support
         return attrs.evolve(self, items=[item for item in self.items if item.both.value >= least])
 
@@ -156,7 +150,6 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return views.table(self.items, self.trusted, self.candidates)
 
     def __repr__(self) -> str:
-        """Tell how many."""
         return f"<{len(self.items)} redescriptions of {self.candidates} candidates>"
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,7 +184,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         The dark part of both bars is the rows that both hold for, with its 95 % interval. Beside the bars stands the
         noisy Jaccard index, with a star where the redescription is trusted.
         """
-        bars.draw(self.items, self.trusted, axes)
+        views.draw_bars(self.items, self.trusted, axes)
 
     def plot_supports(self, ax: Any | None = None) -> Any:
         """Draw noisy Jaccard index against noisy support, with intervals, and return the matplotlib axes.

@@ -78,7 +78,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return a redescription whose sides hold in these cells and nowhere else, `reported` if above an index."""
+        """Return a redescription whose sides hold in exactly these cells; `reported` shows it if above an index."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -139,7 +139,7 @@ class CellTable:
 
 
 def nothing_above(target: Fraction) -> str:
-    """Return why nothing is reported of a table of which all that was counted is below the index aimed at."""
+    """Return the sentence for a table in which no redescription is clearly above the index aimed at."""
     return (
         f"None was clearly above a Jaccard index of {float(target):g} within the bounds on the supports: "
         "lower target_jaccard to look for weaker ties."
@@ -147,7 +147,7 @@ def nothing_above(target: Fraction) -> str:
 
 
 def distinct(found: Sequence[Redescription]) -> list[Redescription]:
-    """Return each pair of descriptions once, as counted with the least noise."""
+    """Return each pair of descriptions once, with the counts that have the least noise."""
     best: dict[tuple[Description, Description], Redescription] = {}
     for one in found:
         sides = one.left, one.right
