@@ -4,10 +4,7 @@ from .error_bounds import (
     TableSize as TableSize,
     bound_of_supports as bound_of_supports,
 )
-from .estimates import (
-    Estimate as Estimate,
-    QuantileEstimate as QuantileEstimate,
-)
+from .estimates import Estimate as Estimate, QuantileEstimate as QuantileEstimate
 from .frequencies import Frequencies as Frequencies
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy import Noisy as Noisy
@@ -15,9 +12,4 @@ from .patterns import Pattern as Pattern
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
 from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
-from .unions import (
-    CellTable as CellTable,
-    Wanted as Wanted,
-    distinct as distinct,
-    nothing_above as nothing_above,
-)
+from .unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
