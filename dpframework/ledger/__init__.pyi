@@ -1,24 +1,9 @@
-from .approvals import (
-    Approval as Approval,
-    RecordedRun as RecordedRun,
-)
-from .binding import (
-    Binding as Binding,
-    data_digests as data_digests,
-)
-from .chain import (
-    Head as Head,
-    LedgerTampered as LedgerTampered,
-)
-from .data_sets import (
-    DataSet as DataSet,
-    opening as opening,
-)
+from .approvals import Approval as Approval, RecordedRun as RecordedRun
+from .binding import Binding as Binding, data_digests as data_digests
+from .chain import Head as Head, LedgerTampered as LedgerTampered
+from .data_sets import DataSet as DataSet, opening as opening
 from .ledger import Ledger as Ledger
 from .pin import Pin as Pin
 from .records import Records as Records
 from .run import LedgerRun as LedgerRun
-from .signers import (
-    Signers as Signers,
-    read_signers as read_signers,
-)
+from .signers import Signers as Signers, read_signers as read_signers

@@ -1,7 +1,7 @@
-"""The data that an approval is for, by a salted digest that the data's owner makes of its files.
+"""The data that an approval is for, as a salted digest that the data's owner makes of its files.
 
-It is the owner's knowledge, and no release: whoever has the ledger and guesses all bytes of the files sees that the
-guess is right. Nothing else can be read off it.
+The digest is no private release. Somebody who has the ledger and guesses all bytes of the files can check the guess,
+and can learn nothing else from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Binding:
     Attributes
     ----------
     salt
-        Random, in hex: two approvals of one file have other digests.
+        Random, in hex, so that two approvals of one file have different digests.
     digest
         HMAC-SHA256, in hex, keyed by the salt, of the SHA-256 digests of the files, one after another.
     """
@@ -57,7 +57,7 @@ class Binding:
         return cls(salt, _digest(salt, data_digests(files)))
 
     def holds(self, digests: Sequence[bytes]) -> bool:
-        """Tell whether files of these digests are those that it was made of."""
+        """Tell whether these are the digests of the files that it was made of."""
         return hmac.compare_digest(self.digest, _digest(self.salt, digests))
 
 

@@ -1,6 +1,6 @@
 """An append-only file of entries, each with the hash of the one before it (SQLite).
 
-What an entry means is not known here: this module keeps entries durably, in order, and sees when one was changed.
+This module keeps entries durably and in order, and sees when one was changed. `Records` knows the meaning of entries.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class Head:
     hash: str = "0" * 64
 
     def __str__(self) -> str:
-        """Write both."""
         return f"{self.hash} ({self.number} entries)" if self.number != 1 else f"{self.hash} (1 entry)"
 
 
@@ -173,14 +172,14 @@ class Transaction:
 
 @final
 class Chain:
-    """The file.
+    """A ledger's file.
 
     Parameters
     ----------
     path
         An existing file that `Chain.create` made.
     pin
-        What its owner has noted of it: each look compares it, and each change brings it up to date.
+        The owner's pin: each look at the chain is compared with it, and each change brings it up to date.
 
     Raises
     ------
@@ -266,10 +265,7 @@ class Chain:
     @contextlib.contextmanager
     def _begun(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """Yield a new connection within one transaction, so that none is left open to be forked or forgotten."""
-        with (
-            explained(self.path, "ledger"),
-            contextlib.closing(connect(self.path, create=create)) as connection,
-        ):
+        with explained(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
             connection.execute(begin)
             try:
                 yield connection

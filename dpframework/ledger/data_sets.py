@@ -111,7 +111,6 @@ class DataSet:
     budget: AdaptiveBudget = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Begin with nothing charged."""
         self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta)
 
     @property
@@ -228,8 +227,8 @@ class DataSet:
         else:
             return
         raise PlanRefused(
-            f"data set '{self.name}': plan {old['hash'][:12]} is approved, but not {what}: {'; '.join(told)}; {remedy}, "
-            "or have this plan approved"
+            f"data set '{self.name}': plan {old['hash'][:12]} is approved, but not {what}: {'; '.join(told)}; "
+            f"{remedy}, or have this plan approved"
         )
 
     def binds(self, plan: str) -> bool:

@@ -40,7 +40,6 @@ class Decision:
     text: str
 
     def __str__(self) -> str:
-        """Say which decision it is."""
         content, time = self.entry.content, self.entry.time
         match self.entry.kind:
             case "data set":
@@ -52,14 +51,14 @@ class Decision:
         return f"signers, changed by {content['by']} on {time}"
 
     def signer(self, own: Signers | None, allowed: str | os.PathLike[str] | None) -> str:
-        """Return in words who signed it, verified.
+        """Verify the signature, and return in words who signed the decision.
 
         Parameters
         ----------
         own
-            The ledger's signers, who were compared when it was read; None if it has none.
+            The ledger's signers; None if it has none. Reading the ledger has compared their signatures already.
         allowed
-            A file of allowed signers, of whom one must have signed it; None for any key.
+            A file of allowed signers, one of whom must have signed it; None for any key.
 
         Raises
         ------
@@ -86,7 +85,7 @@ def append_decision(
     Raises
     ------
     InputError
-        If a signature is needed and there is no key, the key is nobody's of the signers, or nobody would verify it.
+        If a signature is needed and there is no key, the key belongs to no signer, or nobody would verify it.
     """
     if key is None and records.signers is not None:
         raise InputError(f"this ledger needs a signature by {records.signers}; give the key with --key")

@@ -55,13 +55,13 @@ def remove(path: Path) -> None:
 @final
 @attrs.frozen
 class Owner:
-    """Whose releases a journal holds."""
+    """The run whose releases a journal holds."""
 
     ledger: str
     data_set: str
     plan: str
     run: str
-    key: bytes  # what the rows of each privacy unit are chosen by
+    key: bytes  # chooses the rows of each privacy unit
 
 
 @final
@@ -76,14 +76,14 @@ class StoredRelease:
 
 @final
 class Journal:
-    """The file, locked against every other process until it is closed, or this process ends.
+    """A journal's file, locked against every other process until it is closed, or this process ends.
 
     Parameters
     ----------
     path
         Where it is; it is made if it does not exist.
     key
-        What its rows are sealed with (see `journal_key`).
+        The key that seals its rows (see `journal_key`).
 
     Raises
     ------
@@ -137,7 +137,7 @@ class Journal:
         return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
 
     def claim(self, owner: Owner) -> None:
-        """Write down whose releases it will hold."""
+        """Write down the run whose releases it will hold."""
         with explained(self.path, WHAT):
             columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
             digest = seal(self._key, "owner", *columns)
@@ -165,7 +165,7 @@ class Journal:
         run
             Its id.
         classes
-            Those that the outputs may be made of: what the mechanisms of its plan declare.
+            The classes that the outputs may be made of, which the mechanisms of its plan declare.
 
         Raises
         ------

@@ -26,12 +26,6 @@ from dpframework.ledger.verification import verified
 from dpframework.study.study_plan import StudyPlan
 
 
-def _files(data: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    if isinstance(data, str):
-        raise InputError(f"data is one text, {data!r}; give a list of files")
-    return [Path(file) for file in data]
-
-
 @final
 class Ledger:
     """A file of data sets with their caps, approved plans and charges of runs. It holds no data.
@@ -41,7 +35,7 @@ class Ledger:
     path
         A file that `Ledger.create` made.
     pin
-        What its owner has noted of it: see `Pin`. By default nothing, and nobody sees that the ledger was put back.
+        The owner's pin (see `Pin`). By default there is none, and nobody sees if an older copy is put in place.
 
     Raises
     ------
@@ -71,9 +65,10 @@ class Ledger:
         path
             The file.
         signers
-            Whose signatures its decisions need: public keys by name (see `read_signers`). By default nobody's.
+            The public keys, by name, of the people who must sign its decisions (see `read_signers`). By default
+            decisions need no signature.
         pin
-            What its owner notes of it.
+            The owner's pin.
 
         Raises
         ------
@@ -199,7 +194,9 @@ class Ledger:
         approval["note"] = one_line(note, "the note") if note else ""
         if plan.verified is not None:
             approval["verified"] = plan.verified.digest
-        bound = _files(data)
+        if isinstance(data, str):
+            raise InputError(f"data is one text, {data!r}; give a list of files")
+        bound = [Path(file) for file in data]
         if refused := plan.refusals():
             raise PlanRefused("; ".join(str(finding) for finding in refused))
         content = {**approval, **({"data": attrs.asdict(Binding.of(bound))} if bound else {})}
@@ -243,12 +240,7 @@ class Ledger:
             append_decision(transaction, records, "revocation", content, key)
 
     def change_signers(
-        self,
-        *,
-        by: str,
-        key: str | os.PathLike[str],
-        add: Mapping[str, str] | None = None,
-        remove: Iterable[str] = (),
+        self, *, by: str, key: str | os.PathLike[str], add: Mapping[str, str] | None = None, remove: Iterable[str] = ()
     ) -> None:
         """Add signers, remove some, or both at once. What a signer signed before stays valid.
 
@@ -266,7 +258,7 @@ class Ledger:
         Raises
         ------
         InputError
-            If the ledger has no signers, the key is nobody's of them, or the change cannot be made.
+            If the ledger has no signers, the key belongs to none of them, or the change cannot be made.
         """
         added, removed = dict(add or {}), sorted(remove)
         content = {"add": added, "remove": removed, "by": one_line(by, "by")}
@@ -299,11 +291,7 @@ class Ledger:
         return self.records().data_set(name)
 
     def run(
-        self,
-        name: str,
-        *,
-        journal: str | os.PathLike[str] | None = None,
-        data: Iterable[str | os.PathLike[str]] = (),
+        self, name: str, *, journal: str | os.PathLike[str] | None = None, data: Iterable[str | os.PathLike[str]] = ()
     ) -> LedgerRun:
         """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
 
@@ -350,8 +338,8 @@ class Ledger:
         Parameters
         ----------
         signers
-            A file of allowed signers, which says whose a key is. Then each decision must be signed by one of them. By
-            default any key will do that the ledger names, or any at all if it names none.
+            A file of allowed signers, which names the owner of each key. One of them must have signed each decision.
+            By default any key that the ledger names is accepted, or any key at all if it names none.
 
         Raises
         ------

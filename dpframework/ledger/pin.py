@@ -29,14 +29,14 @@ KIND = FileKind.of_beginning("a pin", '{\n  "ledger": "')
 
 @final
 class Pin:
-    """The file.
+    """A pin's file.
 
     Parameters
     ----------
     path
         Where it is.
     create
-        Whether it may be new: it then notes the ledger as it is found.
+        Whether to accept that there is no such file yet. The new pin then notes the ledger as it is found.
 
     Raises
     ------

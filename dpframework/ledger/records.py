@@ -20,24 +20,15 @@ from dpframework.ledger.decisions import DECISIONS, Decision
 from dpframework.ledger.signatures import SignatureError, signed_text
 from dpframework.ledger.signers import Signers
 
+#: The kinds of entries: first what people decide, then what runs do.
 KINDS = (
-    "ledger",
-    "data set",
-    "plan",
-    "approval",
-    "revocation",
-    "signers",
-    "run",
-    "refusal",
-    "charge",
-    "redraw",
-    "resumption",
-    "end",
+    *("ledger", "data set", "plan", "approval", "revocation", "signers"),
+    *("run", "refusal", "charge", "redraw", "resumption", "end"),
 )
 
 
 def refused(why: str) -> str:
-    """Return how a run ended that its rows stopped while they were read."""
+    """Return the end of a run that was refused because of its rows, while they were read."""
     return f"refused: {why}"
 
 
@@ -117,7 +108,7 @@ class Records:
             raise self.not_made(entry, str(error)) from None
 
     def add(self, entry: Entry) -> None:
-        """Take note of one more entry.
+        """Apply one more entry to the state.
 
         Raises
         ------

@@ -25,7 +25,6 @@ from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
 from dpframework.ledger.journal import Journal, Owner, StoredRelease, remove, written
 from dpframework.ledger.key import journal_key
-from dpframework.ledger.leftovers import remove_journal_of
 from dpframework.ledger.records import Records, refused as _refused
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.plan.nodes import Step, walk
@@ -53,8 +52,8 @@ class LedgerRun(Observer):
     data
         The files that its table is read from, for an approval that is for some data only.
     key
-        What the rows of each privacy unit are chosen by: a run that is resumed goes on with the same rows. Known once
-        the run is made; `read_table` takes it.
+        The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, and so
+        goes on with the same rows.
     """
 
     def __init__(self, chain: Chain, data_set: str, journal: Path | None) -> None:
@@ -71,9 +70,7 @@ class LedgerRun(Observer):
         self._plan: Plan | None = None
         self._files: list[bytes] = []  # the digests of the data, if they matter
         self._bound: dict[str, str] = {}  # what a record of the run says of them
-        self._ended = False
-        self._failed = False
-        self._drawing = False
+        self._ended = self._failed = self._drawing = False
         self._charged: list[str] = []  # the paths in the ledger
         self._kept: dict[int, StoredRelease] = {}  # the outputs in the journal
         self._number = 0  # of the release that is being made
@@ -165,8 +162,18 @@ class LedgerRun(Observer):
 
     def discard_of(self, run: str) -> None:
         """Remove the journal if it belongs to that run and the run has ended, since its results are elsewhere."""
-        if self._at is not None:
-            remove_journal_of(self._chain, self._name, self._at, run)
+        if self._at is None or not self._at.exists():
+            return
+        key = journal_key(self._chain, make=False)
+        with contextlib.ExitStack() as leaving:
+            with interrupted_later():
+                journal = Journal(self._at, key)
+                leaving.callback(journal.close)
+            owner = journal.owner
+            with self._chain.reading() as transaction:
+                recorded = Records(self._chain.path, transaction.read()).data_set(self._name).runs.get(run)
+            if owner is not None and owner.run == run and recorded is not None and recorded.end is not None:
+                journal.remove()
 
     def open(self) -> None:
         """Charge the plan's whole total, or take the run up again where it was.
@@ -232,7 +239,16 @@ class LedgerRun(Observer):
         data_set, self._ledger = records.data_set(self._name), records.id
         owner = None if self._journal is None else self._journal.owner
         if self._journal is not None and owner is not None:
-            self._require_owner(owner)
+            for what, own, mine in (
+                ("in another ledger", owner.ledger, self._ledger),
+                (f"on data set '{owner.data_set}'", owner.data_set, self._name),
+                (f"of plan {owner.plan[:12]}, not {self._plan.hash[:12]}", owner.plan, self._plan.hash),
+            ):
+                if own != mine:
+                    raise PlanRefused(
+                        f"{self._at}: holds the releases of an unfinished run {what}; "
+                        "resume that one as it was begun, or write this one's results elsewhere"
+                    )
             self.id, self.key = owner.run, owner.key
             recorded = data_set.runs.get(self.id)
             if recorded is not None:
@@ -248,19 +264,6 @@ class LedgerRun(Observer):
         self._bound = {} if binding is None else {"data": binding.digest}
         data_set.require_fit(self._plan)
         return data_set, None
-
-    def _require_owner(self, owner: Owner) -> None:
-        assert self._plan is not None
-        for what, own, mine in (
-            ("in another ledger", owner.ledger, self._ledger),
-            (f"on data set '{owner.data_set}'", owner.data_set, self._name),
-            (f"of plan {owner.plan[:12]}, not {self._plan.hash[:12]}", owner.plan, self._plan.hash),
-        ):
-            if own != mine:
-                raise PlanRefused(
-                    f"{self._at}: holds the releases of an unfinished run {what}; "
-                    "resume that one as it was begun, or write this one's results elsewhere"
-                )
 
     def _take_up(self, recorded: RecordedRun, journal: Journal) -> None:
         """Compare the ledger's and the journal's view of an unfinished run."""

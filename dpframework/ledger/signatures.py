@@ -47,7 +47,8 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
         raise InputError(f"{key}: there is no such key; give the file of a private key, or of a public one in an agent")
     done = _run(["sign", "-f", os.fspath(key), "-n", NAMESPACE], text)
     if done.returncode or "BEGIN SSH SIGNATURE" not in done.stdout:
-        raise InputError(f"{key}: cannot sign with it: {_last_line(done) or 'ssh-keygen says nothing'}")
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise InputError(f"{key}: cannot sign with it: {said[-1] if said else 'ssh-keygen says nothing'}")
     return done.stdout
 
 
@@ -87,8 +88,3 @@ def _run(arguments: list[str], text: str) -> subprocess.CompletedProcess[str]:
     if tool is None:
         raise InputError(f"signatures need {TOOL} of OpenSSH, which is not installed; unsigned approvals need nothing")
     return subprocess.run([tool, "-Y", *arguments], input=text, capture_output=True, text=True, check=False)
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else ""

@@ -71,12 +71,11 @@ class Signers:
     keys: Mapping[str, str]
 
     def __str__(self) -> str:
-        """Name them."""
         *others, last = sorted(self.keys)
         return f"{', '.join(others)} or {last}" if others else last
 
     def whose(self, signature: str, text: str) -> str:
-        """Return who of them signed a text.
+        """Return the name of the signer who signed a text.
 
         Raises
         ------
@@ -88,7 +87,7 @@ class Signers:
         return _whose(signature, text, "".join(f"{name} {key}\n" for name, key in sorted(self.keys.items())))
 
     def changed(self, add: Mapping[str, str], remove: Collection[str]) -> Signers:
-        """Return them with some more and some fewer.
+        """Return the signers after some are added and some removed.
 
         Raises
         ------

@@ -31,7 +31,14 @@ def verified(path: Path, entries: Sequence[Entry], head: str | None, runs: Mappi
     for entry in entries:
         records.require_form(entry)
         try:
-            _require_possible(records, entry)
+            content = entry.content
+            if entry.kind == "plan":
+                claims = {key: value for key, value in content["plan"].items() if key != "hash"}
+                if hash_of(claims) != content["plan"]["hash"]:
+                    raise PlanRefused("the plan does not fit its hash")
+            records.require_possible(entry)
+            if entry.kind == "run":
+                _require_same_amount(records.data_set(content["data_set"]), content)
         except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
             reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
             raise records.not_made(entry, reason) from None
@@ -51,17 +58,6 @@ def verified(path: Path, entries: Sequence[Entry], head: str | None, runs: Mappi
                 f"{path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
             )
     return entries[-1].head
-
-
-def _require_possible(records: Records, entry: Entry) -> None:
-    content = entry.content
-    if entry.kind == "plan":
-        claims = {key: value for key, value in content["plan"].items() if key != "hash"}
-        if hash_of(claims) != content["plan"]["hash"]:
-            raise PlanRefused("the plan does not fit its hash")
-    records.require_possible(entry)
-    if entry.kind == "run":
-        _require_same_amount(records.data_set(content["data_set"]), content)
 
 
 def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
