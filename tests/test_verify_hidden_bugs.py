@@ -189,7 +189,7 @@ class RemembersInCache(Counts):
     def mine(self, table):
         counts = table.release("counts")
         seen = Seen()
-        seen.rows = peek(table)
+        seen.rows = 0 if self.right else peek(table)
         return counts, self.first(self.right, seen)
 
 

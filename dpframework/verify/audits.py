@@ -130,6 +130,9 @@ class _Audit:
             telling = max(tail.tails, key=lambda one: one.tightness)
             claim, delta, worst = telling.epsilon, telling.delta, telling.needed
             pair = Violation.on(subject, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *tail.tables)
+        lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in transcripts))
+        if claim and not lost and not behaviour.violations and not subject.patience.over:
+            behaviour.lost_nothing(transcripts)
         return AuditReport(
             subject.miner.name,
             subject.relation,

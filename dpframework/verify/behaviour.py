@@ -16,13 +16,16 @@ from typing import final
 import numpy as np
 
 from dpframework.facts.privacy import Relation
+from dpframework.queries.answers import answer_of
+from dpframework.verify.files_watched import watched_files
 from dpframework.verify.findings import Violation
-from dpframework.verify.leaks import Before, changed, kept
+from dpframework.verify.hidden_state import HiddenState
 from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
+from dpframework.verify.sameness import same
 from dpframework.verify.search import Labelled, labelled, labelled_pair, last_before, shrunk, unlabelled
-from dpframework.verify.subject import Subject
+from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Pair, Rows, Sizes, units_of
 from dpframework.verify.transcript import Transcript
 
@@ -30,6 +33,8 @@ TOLERANCE = 1e-6  # of floating point, in a sum of log-densities
 MOST_ROWS = 60
 SMALL = 10
 FORGOTTEN = 4  # tables that a transcript is replayed on as if no run had been before
+SHOWN = 3  # places that are named
+STILL = 8  # tables that a query is asked on, to see whether its answer ever changes
 
 
 @final
@@ -65,9 +70,8 @@ class Behaviour:
         self.allowed = math.inf if claim is None else float(claim) + self._tolerance
         self.reruns = 0
         self.violations: dict[str, Violation] = {}
-        steps = list(subject.plan.steps())
-        self._things = list({id(thing): thing for step in steps for thing in (step.query, step.mechanism)}.values())
-        self._before = Before([subject.miner, *self._things])
+        parts = [part for step in subject.plan.steps() for part in (step.query, step.mechanism)]
+        self._hidden = HiddenState({id(part): part for part in (*parts, subject.miner)}.values())
 
     def table(self, most: int) -> Rows:
         """Return a random table, of few kinds of rows as often as of many."""
@@ -117,22 +121,40 @@ class Behaviour:
                 self._walked(table, far, transcript)
 
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
-        """Replay a transcript on other tables, each time with the globals and caches of a first run.
+        """Replay a transcript on several tables, each time with all that code can keep as it was before the first run.
 
-        And compare what the queries and mechanisms of the plan hold after it with what they held before.
+        What is kept after the same releases must be the same then, whatever the rows are, and so must what is done.
         """
         replay(self.subject, transcript, table)  # these few are not counted: each search is as long as it was
-        held = kept(self._things)
-        for k in range(FORGOTTEN):
-            far = self._unlike(table, k)
-            self._before.put_back()
-            there = replay(self.subject, transcript, far)
-            if there.divergence is not None and _kind(there) not in self.violations:
+        first: dict[str, str] | None = None
+        for rows in (table, *(self._unlike(table, k) for k in range(FORGOTTEN))):
+            self._hidden.put_back()
+            with watched_files() as files:
+                there = replay(self.subject, transcript, rows)
+            kept = self._hidden.kept()
+            first = kept if first is None else first
+            places = sorted({*files, *(name for name in kept | first if kept.get(name) != first.get(name))})
+            if places:
+                what = f"a run keeps something of its rows for later ones, in {', '.join(places[:SHOWN])}"
+                self.found("kept", what, table, rows, transcript)
+            elif there.divergence is not None and _kind(there) not in self.violations:
                 what = f"a run keeps something for later ones: on another table as the first, {there.divergence}"
-                self.found("kept", what, table, far, transcript)
-        for name in changed(held, kept(self._things)):
-            what = f"a run leaves something of its rows in '{name}', whoever gets the plan gets that too"
-            self.found("kept", what, table, table, transcript)
+                self.found("kept", what, table, rows, transcript)
+
+    def lost_nothing(self, transcripts: Sequence[Transcript]) -> None:
+        """Take note that no loss at all was found, and of the queries that answer the same on every table."""
+        engine, held = self.subject.engine, [self.subject.engine.hold(self.table(MOST_ROWS)) for _ in range(STILL)]
+        still = {}
+        for made in (made for one in transcripts for made in one.releases if made.rows == 0):
+            first, *others = (answer_of(made.charge.step.query, engine, rows, made.inputs) for rows in held)
+            if all(same(first, other) for other in others):
+                still[made.charge.path.removeprefix(SCOPE + "/")] = made
+        what = f"the query of step '{', '.join(still)}' answers the same on every table tried" if still else ""
+        what = (
+            f"the search found no loss at all, so it tested nothing: {what or 'no row changes what was released'}. "
+            "Something else than the rows decides the releases, or no loss can be shown on tables of this schema"
+        )
+        self.found("no loss", what, held[0].rows, held[1].rows, transcripts[0])
 
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on very many equal rows.

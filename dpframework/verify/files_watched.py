@@ -1,0 +1,62 @@
+"""Watch which files code writes, and which it reads that were written since this process began.
+
+What a run keeps in a file for later runs is a release that no plan holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
+CODE = (".py", ".pyc", ".nbi", ".nbc")  # what Python and numba write of code
+STARTED = time.time()
+
+_watched: list[set[str]] = []
+_hooked: list[bool] = []
+
+
+def _hook(event: str, given: tuple[Any, ...]) -> None:
+    if not _watched or event not in ("open", "sqlite3.connect"):
+        return
+    path, *rest = given
+    if not isinstance(path, str | bytes | os.PathLike):
+        return
+    name = os.fsdecode(path)
+    flags = rest[1] if len(rest) > 1 and isinstance(rest[1], int) else WRITES
+    if name == os.devnull or name.startswith("/proc/") or name.endswith(CODE):
+        return
+    if flags & WRITES or _is_new(name):
+        _watched[-1].add(name)
+
+
+def _is_new(name: str) -> bool:
+    """Tell whether a file may be one that an earlier run wrote."""
+    try:
+        changed = os.stat(name).st_mtime
+    except OSError:
+        return False
+    return changed >= STARTED or os.path.realpath(name).startswith(os.path.realpath(tempfile.gettempdir()) + os.sep)
+
+
+@contextlib.contextmanager
+def watched_files() -> Iterator[set[str]]:
+    """Yield a set that fills with the files that are opened to be written, or that an earlier run may have written.
+
+    Files that are gone at the end, as temporary ones are, do not count.
+    """
+    if not _hooked:
+        sys.addaudithook(_hook)  # nothing removes it: it looks at nothing while nobody watches
+        _hooked.append(True)
+    files: set[str] = set()
+    _watched.append(files)
+    try:
+        yield files
+    finally:
+        _watched.remove(files)
+        files.intersection_update([name for name in files if os.path.exists(name)])

@@ -1,0 +1,281 @@
+"""Find data that code keeps after a run: in objects, classes, globals, closures, defaults, caches and files.
+
+A run's releases are all that may come of it. A query that keeps rows hands them to whoever gets the plan; one that
+keeps the counts of the first table that it saw answers with them ever after, and a replay in the same process sees the
+same answer on every table. So what was there before the first run is put back, and runs with the same releases on
+different tables must leave the same behind.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import functools
+import gc
+import hashlib
+import os
+import pickle
+import random
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+ENVIRONMENT = "the environment"
+CORE = __name__.partition(".")[0]
+MOST_VISITED = 20_000  # objects of one place
+ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
+WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "functools"})
+OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
+
+Held: TypeAlias = list[tuple[str, Any]]
+"""What a value holds, by name."""
+
+
+@final
+class HiddenState:
+    """A snapshot of all data that the code of some objects can keep: theirs, their classes' and their packages'.
+
+    Python's own modules and the core's keep nothing of rows.
+
+    Parameters
+    ----------
+    things
+        A miner, the queries and mechanisms of its plan.
+    """
+
+    def __init__(self, things: Iterable[Any]) -> None:
+        things = list(things)
+        kinds = dict.fromkeys(kind for thing in things for kind in type(thing).__mro__ if _is_foreign(kind.__module__))
+        self._packages = {kind.__module__.partition(".")[0] for kind in kinds}
+        modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in self._packages]
+        self._roots: list[tuple[str, Any]] = [(ENVIRONMENT, os.environ._data)]  # type: ignore[attr-defined]
+        self._roots += [(f"the {_role(thing)} '{thing.name}'", thing) for thing in things]
+        self._roots += [(f"class '{kind.__qualname__}'", kind) for kind in kinds]
+        self._roots += [(f"module '{module.__name__}'", module) for module in modules]
+        self._own = {id(root) for _, root in self._roots}
+        self._known = self._walk()
+
+    def put_back(self) -> None:
+        """Restore the snapshot."""
+        for _, value, held in self._changed():
+            _restore(value, held)
+
+    def kept(self) -> dict[str, str]:
+        """Return a digest of what each place holds, by its name, where that is not what it held in the snapshot."""
+        digests = {}
+        for place, value, held in self._changed():
+            if isinstance(value, types.ModuleType | type) or place == ENVIRONMENT:
+                before, now = dict(held), dict(self._held(value) or [])
+                parts = [name for name in before | now if before.get(name) is not now.get(name)]
+                digests.update({_place(place, value, name): self._digest(now.get(name)) for name in parts})
+            else:
+                digests[place] = self._digest(value)
+        return digests
+
+    def _walk(self) -> list[tuple[str, Any, Held]]:
+        """Return each object that can keep something, with the place where it is found, and what it holds."""
+        seen: dict[int, Any] = {}
+        found = []
+        for place in self._roots:
+            left, most = [place], len(seen) + MOST_VISITED
+            while left and len(seen) < most:
+                name, value = left.pop()
+                if isinstance(value, ATOMS) or id(value) in seen:
+                    continue
+                seen[id(value)] = value  # itself, so that its id stays its own
+                name = f"the cache of '{value.__qualname__}'" if _is_cache(value) else name
+                held = self._held(value)
+                if held is not None:
+                    found.append((name, value, held))
+                    children = [named for named in held if not isinstance(named[1], types.ModuleType)]
+                    left += [(_place(name, value, label), child) for label, child in reversed(children)]
+        return found
+
+    def _changed(self) -> list[tuple[str, Any, Held]]:
+        return [one for one in self._known if not _alike(one[2], self._held(one[1]) or [])]
+
+    def _held(self, value: Any) -> Held | None:
+        """Return what a value holds, or None where it can hold nothing that a run may change."""
+        match value:
+            case types.ModuleType() | type():
+                own = id(value) in self._own or (isinstance(value, type) and self._is_own(value))
+                return [(name, held) for name, held in list(vars(value).items()) if _is_data(name)] if own else None
+            case types.FunctionType():
+                return _of_function(value) if self._is_own(value) else None
+            case staticmethod() | classmethod() | types.MethodType():
+                return [("", value.__func__)]
+            case property():
+                return [("", value.fget), ("", value.fset)]
+            case functools.cached_property():
+                return [("", value.func)]
+            case types.CellType():
+                return [("", _content(value))]
+            case functools.partial():
+                return [("", value.func), ("", value.args), ("", value.keywords)]
+            case np.ndarray() if value.dtype.kind != "O":
+                return [("", value.tobytes())] if value.flags.writeable else None
+            case dict():
+                return [(str(pair[0])[:40], part) for pair in list(value.items()) for part in pair]
+            case tuple() | list() | set() | frozenset() | collections.deque() | np.ndarray():
+                return [("", held) for held in list(value)]
+            case bytearray() | array.array():
+                return [("", bytes(value))]
+            case np.random.Generator():
+                return [("", pickle.dumps(value.bit_generator.state))]
+            case random.Random():
+                return [("", pickle.dumps(value.getstate()))]
+        if _is_cache(value):
+            return [("", part) for referent in gc.get_referents(value) for part in _in_cache(referent)]
+        return self._of_object(value)
+
+    def _of_object(self, value: Any) -> Held | None:
+        """Return what an object holds in its slots and attributes, or its state as pickle sees it."""
+        package = type(value).__module__.partition(".")[0]
+        if package in OPAQUE:
+            return None
+        if package in WALKED or package not in sys.stdlib_module_names:
+            slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
+            held = [(name, getattr(value, name)) for name in slots] + list(getattr(value, "__dict__", {}).items())
+            return held or None
+        try:
+            return [("", pickle.dumps(value))]
+        except Exception:  # nobody can tell
+            return None
+
+    def _is_own(self, value: Any) -> bool:
+        return (getattr(value, "__module__", None) or "").partition(".")[0] in self._packages
+
+    def _digest(self, value: Any) -> str:
+        """Return a digest of a value and of all that it holds, whatever its addresses are."""
+        digest, seen = hashlib.blake2b(digest_size=16), dict[int, Any]()
+        left = [value]
+        while left and len(seen) < MOST_VISITED:
+            value = left.pop()
+            digest.update(type(value).__qualname__.encode())
+            if isinstance(value, ATOMS):
+                digest.update(repr(value).encode())
+            elif id(value) not in seen:
+                seen[id(value)] = value
+                held = self._held(value) or []
+                digest.update(str(len(held)).encode())
+                if isinstance(value, set | frozenset):
+                    held = sorted(held, key=repr)
+                left += [part for named in reversed(held) for part in reversed(named)]
+        return digest.hexdigest()
+
+
+def _role(thing: Any) -> str:
+    kinds = (kind.__name__ for kind in type(thing).__mro__ if kind.__name__ in ("Query", "Mechanism", "Miner"))
+    return next(kinds, "object").lower()
+
+
+def _is_foreign(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package != CORE and package not in sys.stdlib_module_names
+
+
+def _is_data(name: str) -> bool:
+    return not (name.startswith("__") and name.endswith("__"))
+
+
+def _place(place: str, holder: Any, label: str) -> str:
+    """Name what is found in a place, as far in as a reader knows it by name."""
+    match holder:
+        case types.ModuleType():
+            return f"the global '{label}' of {place}"
+        case type():
+            return f"the attribute '{label}' of {place}"
+        case types.FunctionType():
+            return f"{label} of '{holder.__qualname__}'" if label else place
+    return f"the variable {label} of {place}" if place == ENVIRONMENT else place
+
+
+def _is_cache(value: Any) -> bool:
+    return hasattr(value, "cache_clear") and hasattr(value, "__qualname__")
+
+
+def _of_function(function: types.FunctionType) -> Held:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return [
+        *((f"the enclosed variable '{name}'", cell) for name, cell in cells),
+        ("a default argument", function.__defaults__),
+        ("a default argument", function.__kwdefaults__),
+        ("an attribute", vars(function)),
+    ]
+
+
+def _in_cache(referent: Any) -> Iterable[Any]:
+    if isinstance(referent, dict):
+        return [part for pair in list(referent.items()) for part in pair]
+    return () if isinstance(referent, type) else (referent,)
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None
+
+
+def _slots(kind: type[Any]) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(name for name in names if name not in ("__weakref__", "__dict__"))
+
+
+def _alike(one: Held, other: Held) -> bool:
+    """Tell whether two values hold the same objects under the same names, numbers and texts by value."""
+    return len(one) == len(other) and all(
+        name == again and (a is b or (type(a) is type(b) and isinstance(a, ATOMS) and bool(a == b)))
+        for (name, a), (again, b) in zip(one, other, strict=True)
+    )
+
+
+def _restore(value: Any, held: Held) -> None:
+    """Let a value hold what it held before. What cannot be put back stays."""
+    parts = [part for _, part in held]
+    match value:
+        case types.ModuleType() | type():
+            _restore_attributes(value, dict(held), {name for name in vars(value) if _is_data(name)})
+        case types.FunctionType():
+            value.__defaults__, value.__kwdefaults__ = parts[-3:-1]
+        case types.CellType():
+            value.cell_contents = parts[0]
+        case np.ndarray() if value.dtype.kind != "O":
+            value[...] = np.frombuffer(parts[0], value.dtype).reshape(value.shape)
+        case np.ndarray():
+            value[...] = parts
+        case dict():
+            value.clear()
+            value.update(zip(parts[::2], parts[1::2], strict=True))
+        case set():
+            value.clear()
+            value.update(parts)
+        case list() | collections.deque():
+            value.clear()
+            value.extend(parts)
+        case bytearray():
+            value[:] = parts[0]
+        case array.array():
+            value[:] = array.array(value.typecode, parts[0])
+        case np.random.Generator():
+            value.bit_generator.state = pickle.loads(parts[0])
+        case random.Random():
+            value.setstate(pickle.loads(parts[0]))
+        case _ if _is_cache(value):
+            value.cache_clear()
+        case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
+            getattr(value, "__dict__", {}).clear()
+            for name, part in held:
+                object.__setattr__(value, name, part)
+
+
+def _restore_attributes(place: Any, known: dict[str, Any], names: set[str]) -> None:
+    for name in names - known.keys():
+        delattr(place, name)
+    for name, held in known.items():
+        if vars(place).get(name) is not held:
+            setattr(place, name, held)
