@@ -615,8 +615,11 @@ def test_a_charge_that_cannot_be_recorded_is_not_followed_by_its_release(opened:
     evaluated: list[int] = []
     query = Faulty(lambda: evaluated.append(1))
     table, run = opened(dpf.step("s", query, DiscreteLaplace(1)), TABLE, observers=(witness,))
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(
+        dpf.RunStopped, match=r"^step 's': observer 'Witness' of .* failed with OSError; what was"
+    ) as told:
         table.release("s")
+    assert str(told.value.__cause__) == "the ledger is full"  # seeded
     assert not evaluated
     assert len(run.charges) == 1
 

@@ -251,7 +251,7 @@ def test_all_charges_are_told_before_anything_is_drawn(opened: Callable[..., Any
     node, rows = leaves(4)
     seen = Full()
     table, _ = opened(node, rows, observers=(seen,))
-    with pytest.raises(dpf.PlanRefused, match="full"):
+    with pytest.raises(dpf.RunStopped, match=r"observer 'Full' .* failed with PlanRefused: full"):
         dpf.PrivateTable.release_many((part, "n", {}) for part in table.partition("part"))
     assert len(seen.charges) == 3
     assert seen.outputs == []

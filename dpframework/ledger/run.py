@@ -293,8 +293,9 @@ class LedgerRun(Observer):
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that its releases go through."""
-        told = (self, *observers)
-        return Gate(engine, randomness, told) if self._at is None else JournaledGate(engine, randomness, told, run=self)
+        if self._at is None:
+            return Gate(engine, randomness, observers, self)
+        return JournaledGate(engine, randomness, observers, self, run=self)
 
     def charged(self, charge: Charge) -> None:
         """Record a charge, unless the run was resumed and it is on record.

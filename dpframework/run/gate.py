@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
-from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped
 from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.answers import answers_of
 from dpframework.run.observers import Observer, Release
+from dpframework.run.read_only import read_only
 from dpframework.run.scope import Charge, require_own
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.silence import silenced
@@ -52,6 +53,9 @@ class Gate:
     engine: Engine
     randomness: Randomness
     observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
+    recorder: Observer | None = None  # is told of each charge first; its failures are the run's own
+    _copies: dict[tuple[int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
+    _failures: list[RunStopped] = attrs.field(factory=list, init=False, repr=False)
     process: ProcessMark = attrs.field(factory=this_process, init=False, repr=False)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
@@ -80,8 +84,10 @@ class Gate:
 
     def _charged(self, charge: Charge) -> None:
         require_own(self.process)
-        for observer in self.observers:
-            observer.charged(charge)
+        self.require_told()
+        if self.recorder is not None:
+            self.recorder.charged(charge)
+        self._tell("charged", charge, self._public)
 
     def _release(self, one: ChargedRelease, answer: Any) -> Any:
         """Draw the output for an answer, and tell it."""
@@ -93,9 +99,48 @@ class Gate:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
         value = output if candidates is None else candidates[output]
-        for observer in self.observers:
-            observer.released(Release(charge, inputs, output, value))
+        self._tell("released", charge, lambda own: Release(self._public(own), *read_only((inputs, output, value))))
         return value
+
+    def _public(self, charge: Charge) -> Charge:
+        """Return a copy of a charge for observers. What it shares with others of its step is copied once."""
+        key = id(charge.step), id(charge.calibration)
+        if key not in self._copies:
+            self._copies[key] = (charge, read_only(charge))  # the charge keeps the ids from being used again
+        return attrs.evolve(self._copies[key][1], path=charge.path)
+
+    def _tell(self, event: str, charge: Charge, copied: Callable[[Charge], Charge | Release]) -> None:
+        """Hand each observer who listens a read-only copy of its own.
+
+        Raises
+        ------
+        RunStopped
+            If one fails, by its name; its text is shown in seeded runs only. What was charged stays charged.
+        """
+        for observer in self.observers:
+            if not observer.hears(event):
+                continue
+            who = "a copy for observers"
+            try:
+                news = copied(charge)
+                who = f"observer '{type(observer).__name__}' of {type(observer).__module__}"
+                getattr(observer, event)(news)
+            except Exception as error:
+                what = type(error).__name__ + (f": {error}" if isinstance(error, DPFrameworkError) else "")
+                sentence = f"step '{charge.path}': {who} failed with {what}; what was charged stays charged"
+                self._failures.append(RunStopped(sentence))
+                raise self._failures[0] from (None if self.randomness.private else error)
+
+    def require_told(self) -> None:
+        """Stop a run of which an observer was not told, whatever its miner makes of the failure.
+
+        Raises
+        ------
+        RunStopped
+            The failure.
+        """
+        if self._failures:
+            raise self._failures[0]
 
     def answer(self, one: ChargedRelease) -> Any:
         """Return the exact answer of one query (private side only)."""

@@ -19,7 +19,7 @@ class Release:
     charge
         What was charged for it.
     inputs
-        The public inputs that the query was given.
+        The public inputs that the query was given, by name.
     output
         What the mechanism drew: numbers, or the position of a candidate.
     value
@@ -35,8 +35,14 @@ class Release:
 class Observer:
     """Is told of every charge, before its release is drawn, and of every release. Override the methods you need.
 
-    An observer that raises stops the run: a charge that cannot be recorded must not be followed by its release.
+    What it is told is a read-only copy of its own: writing on an array raises `ValueError`, and a change of anything
+    else changes nothing for the miner, the ledger or other observers. An observer that raises stops the run, which
+    names it: a charge that cannot be recorded must not be followed by its release.
     """
+
+    def hears(self, event: str) -> bool:
+        """Tell whether it overrides the method for an event, "charged" or "released"."""
+        return getattr(getattr(self, event), "__func__", None) is not getattr(Observer, event)
 
     def charged(self, charge: Charge) -> None:
         """Take note of a charge, before its release is drawn."""

@@ -106,6 +106,7 @@ class StudyRun:
         try:
             for name in self.nodes:
                 self._run_step(name, whole, found, private=randomness.private)
+                gate.require_told()
         except DPFrameworkError as error:
             error.results = self._results(found, run, budget, randomness, ledger, error)
             raise

@@ -1,0 +1,88 @@
+"""Copies of releases for observers, who must not be able to change what a miner receives."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import enum
+import numbers
+import types
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+_FIXED = (
+    str,
+    bytes,
+    numbers.Number,
+    np.generic,
+    Decimal,
+    enum.Enum,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    uuid.UUID,
+    range,
+    type,
+    types.NoneType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+)
+_EQUAL_PARTS = (tuple, frozenset, list, set)  # made again of their parts
+
+
+def read_only(value: Any) -> Any:
+    """Return a value that shares nothing with the given one that can be changed.
+
+    Arrays come read-only, over bytes, so that neither their flags nor their bases give them back. Containers, and
+    values of attrs with anything that can be changed inside, are copied. What cannot be changed is returned as it is.
+
+    Raises
+    ------
+    Exception
+        Of any kind, from a value that cannot be copied.
+
+    Examples
+    --------
+    >>> counts = read_only({"counts": np.array([1, 2])})["counts"]
+    >>> counts[0] = 3
+    Traceback (most recent call last):
+    ...
+    ValueError: assignment destination is read-only
+    """
+    kind = type(value)
+    if isinstance(value, _FIXED):
+        return value
+    if kind is np.ndarray and not value.dtype.hasobject:
+        return _over_bytes(value)
+    if kind in _EQUAL_PARTS:
+        parts = [read_only(part) for part in value]
+        same = kind in (tuple, frozenset) and all(a is b for a, b in zip(parts, value, strict=True))
+        return value if same else kind(parts)
+    if kind in (dict, types.MappingProxyType):
+        return kind({read_only(name): read_only(own) for name, own in value.items()})
+    if attrs.has(kind) and kind.__setattr__.__name__ == "_frozen_setattrs":
+        return _of_attrs(value)
+    return copy.deepcopy(value)
+
+
+def _over_bytes(array: NDArray[Any]) -> NDArray[Any]:
+    if isinstance(array.base, bytes):
+        return array
+    return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
+
+
+def _of_attrs(value: Any) -> Any:
+    """Return a frozen value of attrs, or a copy of it if one of its fields could be changed."""
+    fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+    fixed = {name: read_only(own) for name, own in fields.items()}
+    if all(fixed[name] is own for name, own in fields.items()):
+        return value
+    copied = copy.copy(value)
+    for name, own in fixed.items():
+        object.__setattr__(copied, name, own)
+    return copied
