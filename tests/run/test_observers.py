@@ -55,7 +55,7 @@ def ways_to_write(told):
     elif attrs.has(type(told)) or isinstance(told, Weighted):
         for name, own in {**vars(told)}.items() if hasattr(told, "__dict__") else fields_of(told):
             yield from ways_to_write(own)
-            yield lambda name=name: object.__setattr__(told, name, None)
+            yield lambda name=name: setattr(told, name, None)
 
 
 def fields_of(value):
