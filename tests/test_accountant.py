@@ -210,6 +210,19 @@ def test_pld_totals_match_dp_accounting(plan_of: Callable[..., dpf.StudyPlan], t
             assert float(total.epsilon or 0) == pytest.approx(direct.get_epsilon_for_delta(1e-6), abs=1e-5)
 
 
+@pytest.mark.parametrize("leaf", [count("n", "0.1"), noisy("n", "0.0051")], ids=["count", "Gaussian"])
+def test_pld_counts_what_is_repeated_and_lists_it_nowhere(plan_of: Callable[..., dpf.StudyPlan], leaf: Node) -> None:
+    """The same events as a list of as many, for a number that no list could hold too."""
+    accountant, plan = PLDAccountant(ADD, delta=DELTA), plan_of(leaf, SCHEMA, delta=DELTA)
+    one = accountant.amount_of(leaf, plan)
+    for times in (1, 2, 7):
+        assert accountant.repeat(one, times) == accountant.sequential([one] * times)
+    many, unclaimed = accountant.repeat(one, 10**15), accountant.repeat(accountant.amount(None), 10**15)
+    assert many.pure.under(ADD) == (None if one.pure.under(ADD) is None else 10**15 * one.pure.under(ADD))
+    assert many.zcdp.under(ADD) == 10**15 * one.zcdp.under(ADD)
+    assert (unclaimed.under(ADD), unclaimed.under(REPLACE)) == (None, None)
+
+
 @pytest.mark.parametrize(("times", "epsilon"), [(20, 0.1), (100, 0.1), (40, 0.5)])
 def test_pld_totals_of_integer_noise_are_not_those_of_continuous_noise(
     plan_of: Callable[..., dpf.StudyPlan], times: int, epsilon: float

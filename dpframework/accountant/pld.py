@@ -71,6 +71,14 @@ class PLDAccountant(Accountant[Events]):
             composition.sequential([p.zcdp for p in parts]),
         )
 
+    def repeat(self, part: Events, times: int) -> Events:
+        """Count the events as often, without a list of as many."""
+        from dp_accounting import SelfComposedDpEvent
+
+        events = (part.under(relation) for relation in Relation)
+        added, replaced = (None if one is None else _composed([SelfComposedDpEvent(one, times)]) for one in events)
+        return Events(added, replaced, composition.repeat(part.pure, times), composition.repeat(part.zcdp, times))
+
     def either(self, parts: Sequence[Events]) -> Events:
         """Keep the event that dominates all branches, else bound by the largest pure epsilon, or rho."""
         pure, zcdp = composition.either([p.pure for p in parts]), composition.either([p.zcdp for p in parts])
