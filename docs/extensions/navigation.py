@@ -17,7 +17,16 @@ READERS = {
         "examples/mushroom/README",
         "compared",
     ],
-    "Auditor": ["tutorial-auditor", "composition", "plan-format", "checks", "soundness", "verify", "ledger"],
+    "Auditor": [
+        "tutorial-auditor",
+        "composition",
+        "plan-format",
+        "checks",
+        "soundness",
+        "verify",
+        "known-bugs",
+        "ledger",
+    ],
     "Researcher": [
         "tutorial-researcher",
         "evaluation",
