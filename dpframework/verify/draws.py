@@ -88,7 +88,9 @@ def _mixed_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration,
         if (np.abs(alone) >= np.abs(other - one) / 2)[:, moved].any():
             return  # so far away there are no outputs
         errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
-        right = all(bool((np.abs(found) < np.abs(other - one) / 2)[:, moved].all()) for found in errors)
+        crossed = [_errors(outputs[k::2], answer) for k, answer in enumerate((other, one))]
+        nearer = [np.abs(own) < np.abs(crosswise) for own, crosswise in zip(errors, crossed, strict=True)]
+        right = all(bool(found[:, moved].all()) for found in nearer)
     if not right:
         yield "of releases that are drawn together, one gets the output for the answer of another"
     elif not mechanism.selects and _correlated(*(found[:, 0] for found in errors)):
@@ -126,15 +128,16 @@ def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
 def _farthest(
     mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
 ) -> Any:
-    """Return the output farthest from an answer, or None unless many outputs are equally far."""
+    """Return the largest of the outputs farthest from an answer, or None unless many outputs are equally far."""
     number = BATCHES * PAIRS
     if together:
         outputs = list(mechanism.release_many([answer] * number, calibration, handed))
     else:
         outputs = [mechanism.release(answer, calibration, handed) for _ in range(number)]
     errors = np.abs(_errors(outputs, answer))[:, 0]
-    if errors.max() and np.isclose(errors, errors.max(), rtol=1e-9).mean() > CUT:
-        return float(np.max(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[:, 0]))
+    farthest = np.isclose(errors, errors.max(), rtol=1e-9)
+    if errors.max() and farthest.mean() > CUT:
+        return float(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[farthest, 0].max())
     return None
 
 

@@ -158,7 +158,7 @@ class EngineConformance(abc.ABC):
             del first
             found[-1] += [JOINT.evaluate(engine, part).tolist() for part in parts]
             engine.drop(rows)
-        assert found[0] == found[1]
+        assert found[0] == found[1], f"engine '{self.engine.name}' samples other rows than those that were drawn"
 
     def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:
         """The other table counts as before."""
