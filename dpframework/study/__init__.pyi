@@ -1,9 +1,6 @@
 from .hookspecs import hookimpl as hookimpl
 from .miner_builder import Share as Share
-from .registry import (
-    miner as miner,
-    share as share,
-)
+from .registry import miner as miner, share as share
 from .results import Results as Results
 from .study import Study as Study
 from .study_file import load_study as load_study

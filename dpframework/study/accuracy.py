@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpframework.study.study import Study
 
 _DIGITS = 6  # of an epsilon that is found
-_DOUBLINGS = 60  # of an epsilon, up or down, until it is given up
+_DOUBLINGS = 60  # of an epsilon, up or down, before the search gives up
 
 
 @final
@@ -32,7 +32,7 @@ class Accuracy:
     Attributes
     ----------
     epsilon
-        The smallest that is enough, rounded up.
+        The smallest epsilon that is enough, rounded up.
     of_study
         Whether it is the study's, whose steps have shares of it, or the step's own.
     bound
@@ -74,7 +74,7 @@ class _Wanted:
         return found[0]
 
     def met(self, plan: StudyPlan, miner: Miner | None) -> bool:
-        """Tell whether the result of a plan is expected to be that accurate."""
+        """Tell whether a plan's result is as accurate as wanted."""
         amount = self.bound(plan, miner).amount
         return amount is not None and amount <= self.within
 
@@ -94,11 +94,6 @@ def accuracy_for(
         raise InputError(
             f"step '{wanted.name}' has no epsilon that could change; give it one, or a share of the budget"
         )
-    return _of_step(miner, shares, wanted)
-
-
-def _of_step(miner: Miner, shares: Shares, wanted: _Wanted) -> Accuracy:
-    """Search for the epsilon of a miner."""
 
     def with_epsilon(epsilon: Fraction) -> tuple[StudyPlan, Miner]:
         changes: dict[str, Any] = {"epsilon": epsilon}
@@ -112,7 +107,7 @@ def _of_step(miner: Miner, shares: Shares, wanted: _Wanted) -> Accuracy:
 def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
     """Search for the budget of a study with which a share is large enough.
 
-    The share's scale is searched first; what all steps cost at that scale is what the shares must be able to spend.
+    The search finds the share's scale first. The shares must then be able to spend the cost of all steps at that scale.
     """
     together = sum((share.share for share in shares.shares.values()), Fraction(0))
     others = shares.total(()) if shares.others else Fraction(0)

@@ -16,13 +16,7 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.facts.toml import (
-    begun_with,
-    expanded,
-    refuse_unknown,
-    required_text,
-    resolved_path,
-)
+from dpframework.facts.toml import begun_with, expanded, refuse_unknown, required_text, resolved_path
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.values import as_pairs
 from dpframework.run.recorder import Recorder
@@ -64,7 +58,7 @@ class Data:
         Whether the file is its reader's own, as an experiment is: then paths may be absolute or URLs, `$NAME` stands
         for an environment variable, and there may be `options`.
     options
-        What opening a URL of an unrestricted file takes.
+        The options to open a URL of an unrestricted file with.
     """
 
     files: tuple[str, ...]
@@ -115,7 +109,10 @@ class Data:
             return cls(files, two_views=True, **given)
         if "path" not in form:
             raise InputError(f"{where}has no 'path'; give path, or left and right for two views")
-        return cls(_paths(form, where), options=_options(form, where), **given)
+        options = form.get("options", {})
+        if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
+            raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
+        return cls(_paths(form, where), options=options, **given)
 
     def shown(self) -> tuple[str, ...]:
         """Return the places of the files for a plan and its reports, without credentials.
@@ -142,7 +139,9 @@ class Data:
         """
         if self.unrestricted:
             try:
-                return [_resolved(text, self.folder) for text in self.files]
+                return [
+                    expanded(text) if is_url(text) else str(resolved_path(text, self.folder)) for text in self.files
+                ]
             except InputError as error:
                 raise NotOpened(str(error)) from None
         if self.place is not None:
@@ -201,11 +200,7 @@ class Data:
         return self.table_files(schema, unit, key, values).read(mapped=mapped)
 
     def table_files(
-        self,
-        schema: Schema,
-        unit: PrivacyUnit = ROW,
-        key: bytes | None = None,
-        values: Collection[str] | None = None,
+        self, schema: Schema, unit: PrivacyUnit = ROW, key: bytes | None = None, values: Collection[str] | None = None
     ) -> TableFiles:
         """Return the files, for an engine that reads them itself.
 
@@ -258,21 +253,10 @@ def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _options(form: Mapping[str, Any], where: str) -> Mapping[str, str]:
-    given = form.get("options", {})
-    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
-        raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
-    return dict(given)
-
-
-def _resolved(text: str, folder: Path) -> str:
-    return expanded(text) if is_url(text) else str(resolved_path(text, folder))
-
-
 def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Schema) -> frozenset[str] | None:
-    """Return the attributes whose raw values some step may read (see `Miner.values_read`), or None if any may be.
+    """Return the attributes whose raw values some step may read (see `Miner.values_read`), or None for all.
 
-    That may be any if a step has no miner, but was given as a plan.
+    A step that was added as a plan, without a miner, may read all.
     """
     read: set[str] = set()
     for step in steps:
@@ -298,10 +282,10 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
 
 
 def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -> None:
-    """Refuse a table that was read for another unit, since its rows were not bounded for this one.
+    """Refuse a table that was read for another unit, or with another key than the run to be resumed.
 
-    And one of other rows than a run that is resumed may go on with: a unit could have its rows in one part before, and
-    other rows in another part after.
+    The rows of a table for another unit were not bounded for this one. With another key, a unit could have its rows in
+    one part before the run was resumed, and other rows in another part after.
 
     Raises
     ------
@@ -320,12 +304,12 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
 
 
 def grouped(table: Table, unit: PrivacyUnit) -> Table:
-    """Return a table that says whose each row is, so that whole units can be sampled.
+    """Return a table that knows the unit of each row, so that whole units can be sampled.
 
     Raises
     ------
     InputError
-        If a unit may have several rows, and the table does not say whose they are.
+        If a unit may have several rows, and the table does not know the unit of each row.
     """
     if not unit.groups_rows or table.unit_codes is not None:
         return table

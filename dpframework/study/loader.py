@@ -1,4 +1,4 @@
-"""Read the folder of a run again, with its plan and its results as the classes that their miners name."""
+"""Read the folder of a run: its plan, and its results as the classes that their miners name."""
 
 from __future__ import annotations
 
@@ -71,12 +71,25 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         name: Told(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
         for name in form["results"]
     }
+    # A release is written as its path and the number of its step. Older results have only the paths.
+    place = places(plan)
+    placed = list(plan.placed_steps())
+    first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
+    paths = form["charges"]
+    numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
+    charges = []
+    for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
+        step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
+        calibration = None if step is None else plan.calibration(step)
+        if step is None or calibration is None:
+            raise InputError(f"a release '{path}' was charged, which the plan does not hold")
+        charges.append(Charge(path, step, calibration))
     return Results(
         {name: _result(name, of_one, plan) for name, of_one in form["results"].items()},
         plan,
         form["private"],
         form["accounting"],
-        _charges(form, plan),
+        tuple(charges),
         _spent(form),
         form.get("run"),
         form.get("head"),
@@ -102,20 +115,3 @@ def _spent(form: Mapping[str, Any]) -> PrivacyLoss | None:
         return None
     epsilon: Fraction | None = None if form["spent"] is None else exact(form["spent"], "'spent'")
     return PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
-
-
-def _charges(form: Mapping[str, Any], plan: StudyPlan) -> tuple[Charge, ...]:
-    """Return the releases that were made, with their steps in the plan."""
-    place = places(plan)
-    placed = list(plan.placed_steps())
-    first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
-    paths = form["charges"]
-    numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
-    charges = []
-    for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
-        step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
-        calibration = None if step is None else plan.calibration(step)
-        if step is None or calibration is None:
-            raise InputError(f"a release '{path}' was charged, which the plan does not hold")
-        charges.append(Charge(path, step, calibration))
-    return tuple(charges)

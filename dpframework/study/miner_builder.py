@@ -67,7 +67,6 @@ class Share:
     parameters: Mapping[str, Any] = attrs.field(converter=dict)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse an unknown miner, and a budget beside the share."""
         if not (isinstance(self.kind, type) and issubclass(self.kind, Miner)):
             raise InputError(f"a share is given to a miner's name or class, not to {self.kind!r}")
         for name in ("epsilon", "rho"):

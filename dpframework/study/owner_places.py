@@ -26,7 +26,7 @@ VARIABLE = "DPFRAMEWORK_PLACES"
 DEFAULT = "~/.config/dpframework/places.toml"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_OUTSIDE = re.compile(r"[%?#\\]")  # what could mean another object, or another host, in a URL
+_OUTSIDE = re.compile(r"[%?#\\]")  # characters that could lead to another object, or another host, in a URL
 _WRITABLE_BY_OTHERS = 0o022
 
 
@@ -42,7 +42,7 @@ class Place:
     address
         The absolute path of the folder, or a URL.
     options
-        What opening the URL takes, such as a key: polars' `storage_options`.
+        The options to open the URL with, such as a key: polars' `storage_options`.
     """
 
     name: str
@@ -149,7 +149,12 @@ def owner_places() -> OwnerPlaces:
         if given:
             raise InputError(f"{path}: there is no such file, and {VARIABLE} names it")
         return OwnerPlaces(path)
-    _require_own(path)
+    if os.name == "posix":
+        found = path.stat()
+        if found.st_uid not in (0, os.getuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
+            raise InputError(
+                f"{path}: others can write this file, which says where data and code go; run chmod go-w on it"
+            )
     form = read_toml(path, "the owner's configuration of places")
     with begun_with(f"{path}: "):
         refuse_unknown(form, ("data", "engine"), "unknown table")
@@ -157,15 +162,6 @@ def owner_places() -> OwnerPlaces:
             if not isinstance(value, Mapping):
                 raise InputError(f"'{key}' must hold tables, each written as [{key}.NAME], not {kind_of(value)}")
     return OwnerPlaces(path, form.get("data", {}), form.get("engine", {}))
-
-
-def _require_own(path: Path) -> None:
-    """Refuse a file that somebody else owns or may write, since it says where data and code go."""
-    if os.name != "posix":
-        return
-    found = path.stat()
-    if found.st_uid not in (0, os.getuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
-        raise InputError(f"{path}: others can write this file, which says where data and code go; run chmod go-w on it")
 
 
 def _place(name: str, form: Mapping[str, Any]) -> Place:
@@ -182,12 +178,7 @@ def _place(name: str, form: Mapping[str, Any]) -> Place:
     options = form.get("options", {})
     if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
         raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
-    _require_plain_url(url, where)
-    return Place(name, url, {key: expanded(text) for key, text in options.items()})
-
-
-def _require_plain_url(url: str, where: str) -> None:
-    """Refuse a URL with more than a place, since plans show it and it must hold no password."""
+    # Plans show the URL, so it may hold a place, and no password or query.
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -196,3 +187,4 @@ def _require_plain_url(url: str, where: str) -> None:
         raise InputError(f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path')
     if "@" in parts.netloc or _OUTSIDE.search(url):
         raise InputError(f"{where}url holds credentials or a query, which plans would show; write them into options")
+    return Place(name, url, {key: expanded(text) for key, text in options.items()})

@@ -43,7 +43,6 @@ class Problem:
     reason: str
 
     def __str__(self) -> str:
-        """Write one sentence."""
         return f"plugin '{self.plugin}': {self.reason}"
 
 
@@ -56,8 +55,8 @@ class Registered:
     plugin
         Its name.
     component
-        What it is: often a class. A plugin may give an entry point in its place, which is imported when the component
-        is first asked for; `InputError` says why that failed.
+        The component, often a class. A plugin may give an entry point in its place, which is imported when the
+        component is first needed; an `InputError` says why the import failed.
     """
 
     plugin: str
@@ -147,7 +146,10 @@ class Registry:
                 self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
                 continue
             try:
-                misspelt = _misspelt(module, self._manager)
+                # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
+                known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
+                marked = [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
+                misspelt = [(name, nearest(name, known)) for name in marked if name not in known]
                 self._manager.register(module, point.name)
             except (Exception, SystemExit) as error:
                 self._report(point.name, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
@@ -267,13 +269,6 @@ def _reason(error: BaseException) -> str:
 
 def _origin(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value
-
-
-def _misspelt(module: Any, manager: pluggy.PluginManager) -> list[tuple[str, str]]:
-    """Return marked functions of a plugin that no hook is named after."""
-    known = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
-    marked = [name for name in dir(module) if manager.parse_hookimpl_opts(module, name) is not None]
-    return [(name, nearest(name, known)) for name in marked if name not in known]
 
 
 @functools.cache

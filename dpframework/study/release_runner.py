@@ -1,20 +1,19 @@
 """Run a plan that was added without a miner, by making every release in order.
 
-An approval must hold for these releases and no others. The parameters of a miner are written into the plan, so that its
-hash binds them; of releases without a miner, those of each query are, since two queries may claim the same.
+An approval must hold for these releases and no others. A miner's parameters are written into the plan, so that its hash
+binds them. Releases without a miner write the parameters of each query, since two queries may make the same claim.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.exact_form import exact_form
@@ -25,7 +24,7 @@ from dpframework.tables.engines import Engine
 
 #: Public numbers of rows up to which a query may gather something of each: a few bytes, or a bit for each test.
 MOST_GATHERED = 10**8
-#: What stands for the miner of releases that have none.
+#: Written in place of a miner's name for releases that have no miner.
 PLANNED = "add_plan"
 
 
@@ -37,21 +36,18 @@ def require_no_choice(name: str, node: Node) -> None:
     InputError
         If there is a branch, a step that is given a release, or a partition that is made from one.
     """
-    reason = next(_choices(node), None)
-    if reason is not None:
+    for part in walk(node):
+        if isinstance(part, Either):
+            reason = "something must choose one of its branches"
+        elif isinstance(part, Step) and part.uses:
+            reason = f"something must give '{part.name}' the releases that it uses"
+        elif isinstance(part, Parallel) and isinstance(part.by, FromRelease):
+            reason = f"something must make parts from {part.by}"
+        else:
+            continue
         raise InputError(
             f"step '{name}' was added as a plan without a miner, and {reason}; write a miner that does, and add that"
         )
-
-
-def _choices(node: Node) -> Iterator[str]:
-    for part in walk(node):
-        if isinstance(part, Either):
-            yield "something must choose one of its branches"
-        elif isinstance(part, Step) and part.uses:
-            yield f"something must give '{part.name}' the releases that it uses"
-        elif isinstance(part, Parallel) and isinstance(part.by, FromRelease):
-            yield f"something must make parts from {part.by}"
 
 
 def require_engine(plan: Plan, engine: Engine) -> None:
@@ -114,28 +110,31 @@ def released(node: Node, table: PrivateTable) -> Any:
     Returns
     -------
     Any
-        Of a step its release. Of a composition a dictionary: each release by the step's name, a named sequential's
-        releases by that name, a partition's by its name (without one, "parts") and then by the label of each part.
-        What is repeated is a list of as many.
+        A step's release, or a composition's releases in a dictionary: each one by its step's name, the releases of a
+        named sequential by that name, and of a partition by its name (without one, "parts") and then by the label of
+        each part. A repetition is a list.
     """
-    asked = _Asked()
-    found = _of_part(node, table, asked)
-    asked.make()
-    return _made(found)
+    queue = _ReleaseQueue()
+    found = _enqueue_part(node, table, queue)
+    queue.release()
+    return _collect(found)
 
 
 def planned_form(node: Node) -> dict[str, Any]:
     """Return the form of releases without a miner, like a miner's, with their queries."""
-    return {"miner": PLANNED, "parameters": {"queries": [held(n.query) for n in walk(node) if isinstance(n, Step)]}}
+    return {
+        "miner": PLANNED,
+        "parameters": {"queries": [query_form(n.query) for n in walk(node) if isinstance(n, Step)]},
+    }
 
 
-def held(value: Any) -> Any:
+def query_form(value: Any) -> Any:
     """Return a value JSON-safe, by its class and all that it holds.
 
     Examples
     --------
     >>> from dpframework.facts.descriptions import Below, Not
-    >>> held(Not(Below("age", 30)))
+    >>> query_form(Not(Below("age", 30)))
     {'class': 'Not', 'part': {'class': 'Below', 'attribute': 'age', 'threshold': '30.0'}}
     """
     return exact_form(value, _object)
@@ -143,69 +142,66 @@ def held(value: Any) -> Any:
 
 def _object(value: Any) -> Any:
     if hasattr(value, "tolist"):
-        return held(value.tolist())
+        return query_form(value.tolist())
     fields = (
         [a.name for a in attrs.fields(type(value))] if attrs.has(type(value)) else list(getattr(value, "__dict__", ()))
     )
-    return {"class": type(value).__name__, **{name: held(getattr(value, name)) for name in fields}}
+    return {"class": type(value).__name__, **{name: query_form(getattr(value, name)) for name in fields}}
 
 
 @attrs.define(eq=False)
-class _Asked:
-    """Releases that are made together, once something depends on their being made or all are known."""
+class _ReleaseQueue:
+    """Releases that are made together, once all are known, or something depends on them."""
 
     waiting: list[tuple[PrivateTable, str, Mapping[str, Any]]] = attrs.field(factory=list)
     found: list[Any] = attrs.field(factory=list)
 
-    def ask(self, table: PrivateTable, step: str) -> int:
-        """Ask for one more, and return its place in `found`."""
+    def add(self, table: PrivateTable, step: str) -> int:
+        """Add a release, and return its place in `found`."""
         self.waiting.append((table, step, {}))
         return len(self.found) + len(self.waiting) - 1
 
-    def make(self) -> None:
-        """Make those that wait."""
+    def release(self) -> None:
+        """Make the releases that wait."""
         waiting, self.waiting = self.waiting, []
         self.found += PrivateTable.release_many(waiting)
 
 
-def _asked(node: Node, table: PrivateTable, asked: _Asked) -> dict[str, Any]:
-    """Ask for the releases of a node, and return them by name, each as a function to call once it is made."""
+def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str, Any]:
+    """Add the releases of a node, and return them by name, each as a function to call once it is made."""
     match node:
         case Step():
-            return {node.name: functools.partial(asked.found.__getitem__, asked.ask(table, node.name))}
+            return {node.name: functools.partial(queue.found.__getitem__, queue.add(table, node.name))}
         case Sequential(name=None):
-            return {key: value for part in node.parts for key, value in _asked(part, table, asked).items()}
+            return {key: value for part in node.parts for key, value in _enqueue(part, table, queue).items()}
         case Sequential(name=str(name)):
             scope = table.scope(name)
-            return {name: {key: value for part in node.parts for key, value in _asked(part, scope, asked).items()}}
+            return {name: {key: value for part in node.parts for key, value in _enqueue(part, scope, queue).items()}}
         case Repeat():
-            times = [_asked(node.part, table, asked) for _ in range(node.times)]
+            times = [_enqueue(node.part, table, queue) for _ in range(node.times)]
             return {key: [found[key] for found in times] for key in times[0]}
         case Sample():
-            asked.make()  # what is drawn first stays first
-            return {node.name or "sample": _of_part(node.part, table.sampled(node.name), asked)}
+            queue.release()  # what is drawn first stays first
+            return {node.name or "sample": _enqueue_part(node.part, table.sampled(node.name), queue)}
         case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
             parts = table.partition(by, name=node.name)
             children = node.parts * len(parts) if len(node.parts) == 1 else node.parts
-            found = [_of_part(child, part, asked) for child, part in zip(children, parts, strict=True)]
-            return {node.name or "parts": dict(zip(_labels(by), found, strict=True))}
+            found = [_enqueue_part(child, part, queue) for child, part in zip(children, parts, strict=True)]
+            labels = by.labels if isinstance(by, Attribute | Cases) else tuple(map(str, by))
+            return {node.name or "parts": dict(zip(labels, found, strict=True))}
     return {}  # post-processing: nothing is released
 
 
-def _of_part(node: Node, table: PrivateTable, asked: _Asked) -> Any:
-    found = _asked(node, table, asked)
+def _enqueue_part(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> Any:
+    found = _enqueue(node, table, queue)
     return found[node.name] if isinstance(node, Step) else found
 
 
-def _made(found: Any) -> Any:
-    """Return releases that have been made, in the form in which they were asked for."""
+def _collect(found: Any) -> Any:
+    """Return the releases that have been made, in the form in which `_enqueue` returned them."""
     match found:
         case dict():
-            return {key: _made(value) for key, value in found.items()}
+            return {key: _collect(value) for key, value in found.items()}
         case list():
-            return [_made(value) for value in found]
+            return [_collect(value) for value in found]
     return found()
-
-
-def _labels(by: Cut) -> tuple[str, ...]:
-    return by.labels if isinstance(by, Attribute | Cases) else tuple(map(str, by))

@@ -95,15 +95,12 @@ class Results(Mapping[str, Any]):
     _told: Mapping[str, Told] = attrs.field(factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Any:
-        """Return one miner's result."""
         return self.found[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names."""
         return iter(self.found)
 
     def __len__(self) -> int:
-        """Return the number of miners."""
         return len(self.found)
 
     def text(self, name: str) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _STEPS = 10**6  # of the scale, up to the study's epsilon
 _DOUBLINGS = 10  # of the scale, up or down
-_MOST_SEARCHED = 500  # of epsilon: beyond, no notion tells less than what adds up, and takes long to say so
+_MOST_SEARCHED = 500  # of epsilon: above it, adding epsilons up is the smallest total, and other notions take long
 _MOST_WAYS = 8  # of spending that are compared: which of the small shares are spent in another way
 _EQUAL = 1e-9  # relative: noise that differs by rounding
 
@@ -69,7 +69,7 @@ class Shares:
     def found(self) -> Found:
         """Return each miner with the parameters that were found, and its plan.
 
-        Where nothing is to be found, since some step has no valid claim, the miners get what adds up purely: the
+        If some step has no valid claim, no total can be searched. The miners then get epsilons that add up, and the
         checks say what is wrong.
 
         Raises
@@ -81,7 +81,13 @@ class Shares:
         others = self.total(()) if self.others else Fraction(0)
         if others is None or self.total(nodes_of(first)) is None:
             return first
-        allowed = self._allowed(others)
+        together = sum(share.share for share in self.shares.values()) * self.budget.epsilon
+        if others + together > self.budget.epsilon:
+            raise InputError(
+                f"the shares add up to {decimal_text(together)} of the budget {decimal_text(self.budget.epsilon)}, and "
+                f"the other steps cost {decimal_text(others)}; lower shares or epsilons so that they fit together"
+            )
+        allowed = others + together
         found = first if self.budget.epsilon > _MOST_SEARCHED else self._searched(allowed, first)
         total = self.total(nodes_of(found))
         if total is None or total > allowed:
@@ -91,7 +97,7 @@ class Shares:
         return found
 
     def _searched(self, allowed: Fraction, first: Found) -> Found:
-        """Return the miners whose total is all that is allowed, or nearly."""
+        """Return the miners whose total is as near to the allowed one as a scale can make it."""
         plain = self._plain()
         ways, scale = self._best(allowed)
         found = self.made(ways, scale)
@@ -136,15 +142,6 @@ class Shares:
         for most in sizes[:_MOST_WAYS]:
             yield {**plain, **{name: way for name, way in others.items() if self.shares[name].share <= most}}
 
-    def _allowed(self, others: Fraction) -> Fraction:
-        together = sum(share.share for share in self.shares.values()) * self.budget.epsilon
-        if others + together > self.budget.epsilon:
-            raise InputError(
-                f"the shares add up to {decimal_text(together)} of the budget {decimal_text(self.budget.epsilon)}, and "
-                f"the other steps cost {decimal_text(others)}; lower shares or epsilons so that they fit together"
-            )
-        return others + together
-
     def total(self, nodes: Sequence[Node]) -> Fraction | None:
         """Return the smallest valid total of the other steps and the given nodes, or None if there is none."""
         totals = self.plan_of((*self.others, *nodes)).totals()
@@ -160,7 +157,7 @@ class Shares:
     def _best(self, allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
         """Return the ways with the smallest total at equal noise, and their largest scale.
 
-        Which total is smallest may change with the scale; so it is asked again at the one that was found.
+        The smallest total may be another one at another scale, so the search repeats at the scale that it found.
         """
         choices, scales, scale = list(self.choices()), dict[int, Fraction](), self.budget.epsilon
         while True:
@@ -190,7 +187,7 @@ class Shares:
     def _other_way(self, name: str) -> Way | None:
         """Return the cheapest way of a miner at equal noise, other than the first, or None if it has one way.
 
-        The second is taken if there are more: what costs least is known of the whole plan only.
+        Of several others the first is taken, since only the whole plan shows which one costs least.
         """
         share, epsilon = self.shares[name], self.shares[name].share * self.budget.epsilon
         if len(share.ways(epsilon, self.budget.delta)) == 1:

@@ -1,4 +1,4 @@
-"""Where in the plan a release belongs that a run made."""
+"""The places in the plan of the releases that a run made."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Study:
     Attributes
     ----------
     data
-        Where the table is, as the plan shows it and binds it to its hash; `load_study` sets it.
+        The place of the table, which the plan shows and its hash binds; `load_study` sets it.
 
     Raises
     ------
@@ -171,8 +171,8 @@ class Study:
     def epsilon_for(self, step: str, *, within: Amount, rows: int | None = None) -> Fraction:
         """Return the smallest epsilon at which a result is as accurate as you ask. No data is read.
 
-        Of a step that has an epsilon it is the step's. Of one that has a share it is the study's budget, with all its
-        shares as they are.
+        For a step with an epsilon it is the step's own. For a step with a share it is the study's budget, with all
+        shares unchanged.
 
         Parameters
         ----------

@@ -16,14 +16,7 @@ from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.schema import Schema, read_schema
-from dpframework.facts.toml import (
-    begun_with,
-    kind_of,
-    read_toml,
-    refuse_unknown,
-    required_table,
-    required_text,
-)
+from dpframework.facts.toml import begun_with, kind_of, read_toml, refuse_unknown, required_table, required_text
 from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_places import owner_places
 from dpframework.study.registry import Registry, registry as installed
@@ -130,9 +123,9 @@ class StudyFile:
         Parameters
         ----------
         key
-            What the rows of each privacy unit are chosen by (see `read_table`).
+            The key that chooses the rows of each privacy unit (see `read_table`).
         mapped
-            Whether the table is kept in a file instead of memory: what `Engine.mapped` says.
+            Whether the table is kept in a file instead of memory (see `Engine.mapped`).
 
         Raises
         ------
@@ -277,12 +270,7 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
 
 
 def add_miner(
-    study: Study,
-    name: str,
-    kind: str,
-    parameters: Mapping[str, Any],
-    registry: Registry,
-    share: Amount | None = None,
+    study: Study, name: str, kind: str, parameters: Mapping[str, Any], registry: Registry, share: Amount | None = None
 ) -> None:
     """Make a miner and add it to a study, so that every failure of a plugin is one sentence about this step.
 

@@ -35,7 +35,7 @@ class StudyPlan(AccountedPlan):
     Attributes
     ----------
     makers
-        The miners of its parts by name, which say how far their results may be off; no part of what the plan claims.
+        The miners of its parts by name, which bound the errors of their results. They are no part of the plan's claims.
 
     Examples
     --------
@@ -51,9 +51,9 @@ class StudyPlan(AccountedPlan):
     makers: Mapping[str, Miner] = attrs.field(factory=dict, kw_only=True, repr=False)
 
     def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
-        """Return how far the numbers of each result may be off, by the result's name, as its miner says.
+        """Return the error bounds of each result's numbers, by the result's name, as its miner says.
 
-        Without the schema, or where a miner is not installed, they are those of the steps.
+        Without the schema, or without the installed miner, they are the error bounds of the steps.
         """
         return self._error_bounds
 

@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import Accountant
-from dpframework.facts.errors import DPFrameworkError
+from dpframework.facts.errors import DPFrameworkError, RunStopped
 from dpframework.mechanisms.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
 from dpframework.run.gate import Gate
@@ -21,7 +21,6 @@ from dpframework.study.data import values_read
 from dpframework.study.registry import registry
 from dpframework.study.release_runner import released, require_no_choice, require_samples_anew
 from dpframework.study.results import Results
-from dpframework.study.run_ends import stopped
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import Given, opened
 from dpframework.tables.engines import Engine
@@ -33,7 +32,7 @@ from dpframework.tables.table import Table
 class StudyRun:
     """A study that is ready to run, with the plan that will be charged and its miners.
 
-    Make one by `Study.prepare`. Whoever wants to look at the plan before the run need not plan and check it again.
+    Make one by `Study.prepare`, look at its plan, and run it: the study is planned and checked once.
 
     Attributes
     ----------
@@ -105,7 +104,14 @@ class StudyRun:
         found: dict[str, Any] = {}
         try:
             for name in self.nodes:
-                self._run_step(name, whole, found, private=randomness.private)
+                miner = self.miners.get(name)
+                try:
+                    own = whole.scope(name)
+                    found[name] = released(self.nodes[name].parts[0], own) if miner is None else miner.mine(own)
+                except DPFrameworkError:
+                    raise
+                except (Exception, KeyboardInterrupt) as error:
+                    raise _stopped(name, miner, error) from (None if randomness.private else error)
                 gate.require_told()
         except DPFrameworkError as error:
             error.results = self._results(found, run, budget, randomness, ledger, error)
@@ -113,23 +119,6 @@ class StudyRun:
         finally:
             engine.drop(rows)
         return self._results(found, run, budget, randomness, ledger, None)
-
-    def _run_step(self, name: str, whole: PrivateTable, found: dict[str, Any], *, private: bool) -> None:
-        """Let one step make its releases.
-
-        Raises
-        ------
-        RunStopped
-            If its miner fails unexpectedly, or the user interrupts; a private run does not say how.
-        """
-        miner = self.miners.get(name)
-        try:
-            own = whole.scope(name)
-            found[name] = released(self.nodes[name].parts[0], own) if miner is None else miner.mine(own)
-        except DPFrameworkError:
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            raise stopped(name, miner, error) from (None if private else error)
 
     def _results(
         self,
@@ -145,3 +134,14 @@ class StudyRun:
         recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
         why = None if stop is None else str(stop)
         return Results(dict(found), self.plan, private, budget.name, tuple(run.charges), run.spent, recorded, head, why)
+
+
+def _stopped(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
+    """Return the error of a miner that failed unexpectedly, without its own text, which may quote anything."""
+    if isinstance(error, KeyboardInterrupt):
+        return RunStopped(f"step '{name}': interrupted", interrupted=True)
+    who = "its plan" if miner is None else f"miner '{miner.name}'"
+    return RunStopped(
+        f"step '{name}': {who} failed with {type(error).__name__}; run with a seed on data that is not "
+        "private to see where"
+    )

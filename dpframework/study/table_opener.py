@@ -8,11 +8,10 @@ from typing import TypeAlias
 
 import attrs
 
-from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
 from dpframework.study.data import grouped, require_read_for
-from dpframework.study.run_ends import ended_by, told
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
@@ -34,8 +33,8 @@ def opened(
 ) -> Table | Rows:
     """Return the table, or the engine's handle of its rows if the engine has read the files itself.
 
-    Whatever is wrong with its rows is recorded, and a private run tells its kind only. A failure that is not the rows'
-    is not recorded: a file that is not there, or a table of another schema.
+    A failure because of the rows is recorded, and a private run tells its kind only. A failure that no row causes is
+    not recorded, such as a missing file or a table of another schema.
 
     Parameters
     ----------
@@ -48,7 +47,12 @@ def opened(
         with _silence(randomness):
             loaded = given() if callable(given) else given
         if isinstance(loaded, TableFiles):
-            _require_for(plan, loaded)
+            try:
+                plan.require_schema(loaded.schema)
+            except InputError as error:
+                raise NotOpened(str(error)) from None
+            if loaded.unit.id != plan.unit.id:
+                raise NotOpened(f"the study protects {plan.unit}, and its files are read for {loaded.unit}")
             loaded = attrs.evolve(loaded, values=values)
             if engine.reads_files:
                 with _silence(randomness, streams=not engine.sends_messages):  # else its workers read, in silence
@@ -62,10 +66,10 @@ def opened(
         raise
     except Exception as error:
         if ledger is not None:
-            ledger.refused(ended_by(error))
+            ledger.refused(_kind_of_failure(error))
         if not randomness.private:
             raise
-        says = told(error)
+        says = _failure_text(error)
     else:
         if not isinstance(loaded, Table):
             raise InputError(
@@ -83,17 +87,19 @@ def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.Abst
     return silenced(streams=streams) if randomness.private else contextlib.nullcontext()
 
 
-def _require_for(plan: StudyPlan, files: TableFiles) -> None:
-    """Refuse files of another table than the plan's.
+def _kind_of_failure(error: Exception) -> str:
+    """Return the kind of failure that ended a run while its table was read, which is all that is recorded or told."""
+    return error.kind if isinstance(error, DoesNotFit) else "table cannot be read"
 
-    Raises
-    ------
-    NotOpened
-        If they are read by another schema, or for another unit: nothing of their rows has been seen.
-    """
-    try:
-        plan.require_schema(files.schema)
-    except InputError as error:
-        raise NotOpened(str(error)) from None
-    if files.unit.id != plan.unit.id:
-        raise NotOpened(f"the study protects {plan.unit}, and its files are read for {files.unit}")
+
+def _failure_text(error: Exception) -> str:
+    """Return a private run's message about a table that could not be read."""
+    if isinstance(error, DoesNotFit):
+        return (
+            f"the table breaks what its owner asserts: {error.kind}; 'dpframework schema check' tells the owner more, "
+            "and another run needs an approval of its own"
+        )
+    if isinstance(error, InputError):
+        return str(error)  # of the file as a whole, and of names that the schema knows
+    known = type(error).__module__ == "builtins"
+    return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"
