@@ -7,7 +7,6 @@ from typing import final
 import attrs
 
 from dpframework.checks import Severity
-from dpframework.facts.attributes import Attribute
 from dpframework.facts.privacy import readable
 from dpframework.facts.schema import Schema
 from dpframework.facts.values import as_texts
@@ -27,7 +26,7 @@ class About:
     Attributes
     ----------
     schema
-        Its schema; None if only the plan is known, and the plan was read from a file.
+        The plan's schema; None if the plan was read from a file, which holds no schema.
     data
         The names of its data files, as the study file has them.
     time
@@ -37,7 +36,7 @@ class About:
     approvals
         Who approved the plan, a sentence each; None if no ledger was asked.
     held
-        What a ledger holds of the data set already, in sentences.
+        The ledger's state of the data set before this plan, in sentences.
     """
 
     schema: Schema | None = None
@@ -90,12 +89,11 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
 
 def attribute_rows(schema: Schema) -> list[tuple[str, str, str]]:
     """Return name, kind and public domain of each attribute of a schema."""
-    return [(a.name, _kind(a), a.domain_text) for a in schema]
-
-
-def _kind(attribute: Attribute) -> str:
-    view = "" if attribute.view is None else f", {attribute.view} view"
-    return f"{type(attribute).__name__.lower()}{view}"
+    rows = []
+    for attribute in schema:
+        view = "" if attribute.view is None else f", {attribute.view} view"
+        rows.append((attribute.name, f"{type(attribute).__name__.lower()}{view}", attribute.domain_text))
+    return rows
 
 
 def approved_or_not(plan: StudyPlan, about: About) -> str:

@@ -27,6 +27,10 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             notes.append(_counted(len(below), "step"))
         if row.step is not None and row.step.assumptions != NONE:
             notes.append(f"assumes {row.step.assumptions}")
+        times = sum(made.get(step.path, 0) for step in below)
+        released = {0: "not released", 1: "released once"}.get(times, f"released {times} times")
+        if row.step is None:
+            released = _counted(times, "release")
         placed = plan.index.nodes[row.number]
         return attrs.evolve(
             node,
@@ -34,7 +38,7 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             share=row.share,
             notes=tuple(notes),
             step=steps.get(row.number),
-            released=_released(row, sum(made.get(step.path, 0) for step in below)) if ran is not None and below else "",
+            released=released if ran is not None and below else "",
             repeated=repeated,
             children=tuple(
                 detailed(*pair, placed.kind.several(placed.node))
@@ -43,12 +47,6 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
         )
 
     return _folded_if_large(detailed(drawn_plan(plan), root, repeated=False))
-
-
-def _released(row: NodeRow, times: int) -> str:
-    if row.step is None:
-        return _counted(times, "release")
-    return {0: "not released", 1: "released once"}.get(times, f"released {times} times")
 
 
 def _counted(number: int, thing: str) -> str:

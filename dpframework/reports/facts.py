@@ -52,11 +52,6 @@ def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
     rows += [(f"total, {name} accounting", loss_text(loss)) for name, loss in known.items()]
     if not known:
         rows.append(("total", f"none is valid under {plan.relation}"))
-    return [*rows, ("schema", _schema_text(plan)), ("plan", plan.hash)]
-
-
-def _schema_text(plan: AccountedPlan) -> str:
-    """Return the plan's facts on its schema."""
     facts = plan.facts
     texts = [facts.fingerprint]
     if facts.rows is not None:
@@ -65,7 +60,7 @@ def _schema_text(plan: AccountedPlan) -> str:
         texts.append(f"at most {facts.row_bound} rows")
     if facts.inferred:
         texts.append(f"inferred from private data: {', '.join(facts.inferred)}")
-    return "; ".join(texts)
+    return [*rows, ("schema", "; ".join(texts)), ("plan", plan.hash)]
 
 
 def assumption_rows(plan: StudyPlan) -> list[tuple[str, str, str]]:

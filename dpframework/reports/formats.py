@@ -1,4 +1,4 @@
-"""How a report is laid out, and which names of files stand for it."""
+"""The formats of a report, and the endings of their files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpframework.facts.outputs import FileKind
 
 
 class ReportFormat(enum.StrEnum):
-    """How a report is laid out."""
+    """The format of a report."""
 
     TERMINAL = "terminal"
     MARKDOWN = "md"
@@ -25,7 +25,7 @@ PAGE_FILE = FileKind.of_pattern("a page", r'^<!doctype html>[^\0]{,4000}<meta na
 #: The mark of a report in Markdown, which no reader shows.
 MARKDOWN_MARK = "<!-- dpframework report -->"
 
-#: How the files of each format are told from others.
+#: The beginning or the pattern by which each format's files are recognized.
 REPORT_FILES = {
     ReportFormat.TERMINAL: FileKind.of_pattern(
         "a report", r"(?s)\nWhat is published\n.*\nWhat somebody could learn about"

@@ -33,7 +33,7 @@ MOST_RESULTS = 100  # in the first table
 MOST_NAMES = 24  # of attributes in the first table; those of `Loss by attribute` are all there
 MOST_KINDS = 6  # of releases of one result in the first table
 _INDENTED = re.compile(r"\n\s+")  # a tenth of a large page
-_KEPT = re.compile(r"(<(?:pre|style|script)\b.*?</(?:pre|style|script)>)", re.DOTALL)
+_VERBATIM = re.compile(r"(<(?:pre|style|script)\b.*?</(?:pre|style|script)>)", re.DOTALL)
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
     Parameters
     ----------
     difference
-        What changes.
+        The changes.
     before, after
-        What to call the plans.
+        The names of the plans on the page.
     """
     old, new = dict(public_facts(difference.before)), dict(public_facts(difference.after))
     topics: dict[str, list[str]] = {}
@@ -127,9 +127,9 @@ def html_tables(
     sections
         A heading, a caption, the heads of the columns and the rows, of each table.
     sentences
-        What to say first.
+        The first sentences on the page.
     title, subtitle
-        The page's.
+        The page's title and subtitle.
     """
     page = {"title": title, "subtitle": subtitle, "sections": list(sections), "sentences": list(sentences)}
     return _page("tables.html.jinja", **page)
@@ -145,7 +145,7 @@ def _page(template: str, **content: Any) -> str:
     heads = {"title": content["title"], "subtitle": content["subtitle"], "version": __version__}
     text = environment.get_template("base.html.jinja").render(content=inner, **heads, **shown)
     text = printable_lines(text)  # a page cannot hold some characters, and others are not seen in it
-    parts = _KEPT.split(text)  # what is kept as it stands is at the odd places
+    parts = _VERBATIM.split(text)  # the verbatim elements stand at the odd places
     return "".join(part if place % 2 else _INDENTED.sub("\n", part) for place, part in enumerate(parts))
 
 
@@ -185,5 +185,5 @@ def _read(name: str) -> str:
 
 
 def _hash_source(text: str) -> str:
-    """Return the source expression by which a content security policy lets a text in, and no other."""
+    """Return the source expression by which a content security policy allows this text and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -15,7 +15,7 @@ from dpframework.reports.sections import PlanFacts, ReportSubject, report_sectio
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
-#: What begins markup, an entity or a link, also one of a bare address.
+#: Characters that begin markup, an entity or a link (Markdown also links a bare address).
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$&@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
 
@@ -38,14 +38,6 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
     yield ""
 
 
-def _fenced(text: str) -> Iterator[str]:
-    """Yield a fenced block whose fence the text cannot close."""
-    text = printable_lines(text)
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from (f"{fence}text", text.rstrip("\n"), fence, "")
-
-
 def markdown_report(
     plan: StudyPlan,
     results: Results | RunSummary | None = None,
@@ -60,11 +52,11 @@ def markdown_report(
     plan
         The plan.
     results
-        What its run released, or None before a run.
+        The results or the summary of its run; None before a run.
     title
         The first heading.
     about
-        What the plan does not hold: the data, the date, who approved.
+        The facts that the plan does not hold: the data, the date, the approvals.
     """
     run, about = summarize(results, about)
     lines = [f"# {cell(title)}", ""]
@@ -92,7 +84,11 @@ def _block(block: SectionBlock) -> Iterator[str]:
         case Text():
             if block.title:
                 yield from (f"### {cell(block.title)}", "")
-            yield from _fenced(block.text)
+            shown = printable_lines(block.text)
+            # a fence that is longer than any run of backquotes in the text, so that the text cannot close it
+            longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+            fence = "`" * max(3, longest + 1)
+            yield from (f"{fence}text", shown.rstrip("\n"), fence, "")
         case _:
             for plain in block.plain():
                 yield from _block(plain)

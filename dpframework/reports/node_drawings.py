@@ -44,33 +44,33 @@ class NodeDrawing:
     kind
         Its row in the table of kinds.
     label
-        What it is, in a few words.
+        A few words that describe it.
     loss
-        What it costs, in words.
+        Its cost, in words.
     mark
-        "added", "removed", "changed" or "same", of two plans; None of one.
+        "added", "removed", "changed" or "same" in a drawing of two plans; else None.
     label_before, loss_before
-        What it was in the plan before, and cost there, where that was otherwise.
+        Its label and its cost in the plan before, if they differ.
     changed
-        What two plans declare otherwise, in a word or two each.
+        The names of the claims in which two plans differ.
     uses
-        The releases that it is given.
+        The releases that it uses.
     children
         The nodes below.
     name
-        Its name, where the label of a composition does not say it; for a page.
+        The name of a composition, if its label does not hold it. This and the rest are for a page.
     share
-        Its part of the whole plan's loss, from 0 to 1; None if it is not known. For a page, as all that follows.
+        Its share of the whole plan's loss, from 0 to 1; None if that is not known.
     notes
-        What else to know, in a few words each.
+        More facts, in a few words each.
     step
         Its number in the table of steps.
     released
         How often it was released, after a run.
     repeated
-        Whether it stands for several alike.
+        Whether it stands for several equal nodes.
     folded
-        Whether what is below begins out of sight.
+        Whether a page hides the nodes below at first.
     """
 
     number: int
@@ -147,7 +147,20 @@ def drawn_plan(plan: AccountedPlan) -> NodeDrawing:
 def drawn_difference(difference: Difference) -> NodeDrawing:
     """Return two plans in one as they are drawn."""
     numbers = {id(node): number for number, node in enumerate(difference.nodes())}
-    used = _uses_of_both(difference)
+    nodes = list(difference.nodes())
+    old = {node.before.number: number for number, node in enumerate(nodes) if node.before is not None}
+    new = {node.after.number: number for number, node in enumerate(nodes) if node.after is not None}
+    had, has = (
+        {(places[source], places[user.number]) for user in plan.index.nodes for source in user.uses}
+        for plan, places in ((difference.before, old), (difference.after, new))
+    )
+    used: dict[int, tuple[Use, ...]] = {}
+    for source, user in sorted(had | has):
+        edge = (source, user)
+        mark = Mark.SAME if edge in had and edge in has else Mark.ADDED if edge in has else Mark.REMOVED
+        side = nodes[source].side
+        head = NodeDrawing(side.number, side.placed.kind, side.label, "").head
+        used[user] = (*used.get(user, ()), Use(source, head, mark))
 
     def draw(node: Merged) -> NodeDrawing:
         before, after, number = node.before, node.after, numbers[id(node)]
@@ -175,23 +188,3 @@ def drawn_difference(difference: Difference) -> NodeDrawing:
 
 def _cost(side: Side, *, exactly: bool = False) -> str:
     return "free" if side.placed.kind.free else cost_text(side.loss, exactly=exactly)
-
-
-def _uses_of_both(difference: Difference) -> _Uses:
-    nodes = list(difference.nodes())
-    old = {node.before.number: number for number, node in enumerate(nodes) if node.before is not None}
-    new = {node.after.number: number for number, node in enumerate(nodes) if node.after is not None}
-    had, has = (
-        {(places[source], places[user.number]) for user in plan.index.nodes for source in user.uses}
-        for plan, places in ((difference.before, old), (difference.after, new))
-    )
-    found: dict[int, tuple[Use, ...]] = {}
-    for source, user in sorted(had | has):
-        edge = (source, user)
-        mark = Mark.SAME if edge in had and edge in has else Mark.ADDED if edge in has else Mark.REMOVED
-        found[user] = (*found.get(user, ()), Use(source, _head(nodes[source].side), mark))
-    return found
-
-
-def _head(side: Side) -> str:
-    return NodeDrawing(side.number, side.placed.kind, side.label, "").head

@@ -1,6 +1,6 @@
 """The nodes of a plan for a report, with costs and uses as numbers for programs and as text.
 
-What a drawing shows is `node_drawings.NodeDrawing`, which two plans in one become as well.
+A drawing shows `node_drawings.NodeDrawing` instead, since it can also show two plans in one.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class NodeRow:
     name
         Its name; empty if it has none.
     label
-        What it is, in a few words.
+        A few words that describe it.
     loss
-        What all releases below it cost at most, composed.
+        The most that all releases below it cost together.
     exact
-        The same as exact rationals, each after its notion of loss; none for what is free or has no valid claim.
+        The same as exact rationals, each after its notion of loss; empty if it is free or has no valid claim.
     share
-        The part of the whole plan's loss that it makes up; None where one of them is not known.
+        Its share of the whole plan's loss; None if one of the two is unknown.
     times
-        How often it may be released for what is above it, if that is not once.
+        How often the node above may release it, if that is not once.
     uses
-        The numbers of the nodes whose releases it is given.
+        The numbers of the nodes whose releases it uses.
     step
-        Its facts if it is a step.
+        Its facts if it is a step; else None.
     children
         The nodes directly below.
     """
@@ -81,12 +81,13 @@ def node_tree(plan: StudyPlan) -> NodeRow:
         amounts = () if placed.kind.free else _exact(placed.node, plan)
         shares = [float(amount / whole[notion]) for notion, amount in amounts if whole.get(notion)]
         above = None if placed.parent is None else index.nodes[placed.parent]
+        costs = ", ".join(f"{notion} {readable(amount)}" for notion, amount in amounts)
         return NodeRow(
             number=placed.number,
             kind=placed.kind.name,
             name=placed.name,
             label=placed.label,
-            loss=_amounts(amounts) or _without_amount(placed, plan),
+            loss=costs or _without_amount(placed, plan),
             exact=amounts,
             share=next(iter(shares), None),
             times="" if above is None else above.kind.times(above.node, placed.position),
@@ -108,10 +109,6 @@ def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
     if alone is not None and alone.epsilon is None:
         found["rho"] = alone.rho
     return tuple((notion, amount) for notion, amount in found.items() if amount is not None)
-
-
-def _amounts(amounts: tuple[tuple[str, Fraction], ...]) -> str:
-    return ", ".join(f"{notion} {readable(amount)}" for notion, amount in amounts)
 
 
 def _without_amount(placed: PlacedNode, plan: StudyPlan) -> str:

@@ -40,13 +40,13 @@ class Learned:
     Attributes
     ----------
     claim
-        What about.
+        The claim, as the end of a sentence.
     odds
-        By how much the odds of it grow at most; infinite if that is too much for a number.
+        The factor by which the odds of the claim grow at most; infinite if it is too large for a number.
     shares
-        How sure they can become at most, from each of `PRIORS`.
+        How sure somebody can become at most, from each of `PRIORS`.
     fails
-        The probability with which that may fail, at most: 0 without a delta.
+        The largest probability with which these bounds fail; 0 without a delta.
     """
 
     claim: str
@@ -56,8 +56,11 @@ class Learned:
 
     @property
     def odds_text(self) -> str:
-        """By how much the odds grow."""
-        return f"{_rounded_up(self.odds, 3):,.10g}" if self.odds < 1e6 else "over a million"
+        """The factor by which the odds grow, rounded up to three digits."""
+        if self.odds >= 1e6:
+            return "over a million"
+        power = 10.0 ** (2 - math.floor(math.log10(self.odds)))
+        return f"{math.ceil(round(self.odds * power, 6)) / power:,.10g}"
 
     @property
     def share_texts(self) -> tuple[str, ...]:
@@ -93,28 +96,21 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
     if loss is None or loss.epsilon is None:
         return []
     epsilon, delta = float(loss.epsilon), float(loss.delta)
-    value = "something about one person, who is known to be in the table"
-    values: tuple[float, float]
-    found: list[tuple[str, float, float]] = []
+    who = "one person" if unit.is_row else f"one {unit.id}" if unit.id is not None else "one unit"
+    claims: list[tuple[str, float, float]] = []
     if relation is Relation.ADD_OR_REMOVE_ONE:
-        found.append(("that one person is in the table", epsilon, delta))
-        values = 2 * epsilon, delta * (1 + math.exp(min(epsilon, 700)))
-    else:
-        values = epsilon, delta
-    found.append((value, *values))
-    return [_learned(_of(claim, unit), *amounts) for claim, *amounts in found]
-
-
-def _of(claim: str, unit: PrivacyUnit) -> str:
-    if unit.is_row:
-        return claim.replace("one person", "one person, who has one row,") if "is in" in claim else claim
-    return claim.replace("one person", f"one {unit.id}" if unit.id is not None else "one unit")
-
-
-def _learned(claim: str, epsilon: float, delta: float) -> Learned:
-    exponent = epsilon + (SLACK if delta else 0.0)
-    odds = math.exp(exponent) if exponent < 700 else math.inf
-    return Learned(claim, odds, tuple(posterior(prior, exponent) for prior in PRIORS), min(TIMES_DELTA * delta, 1.0))
+        member = f"{who}, who has one row," if unit.is_row else who
+        claims.append((f"that {member} is in the table", epsilon, delta))
+        # two steps, as the derivation above says
+        epsilon, delta = 2 * epsilon, delta * (1 + math.exp(min(epsilon, 700)))
+    claims.append((f"something about {who}, who is known to be in the table", epsilon, delta))
+    found = []
+    for claim, log_odds, fails in claims:
+        exponent = log_odds + (SLACK if fails else 0.0)
+        odds = math.exp(exponent) if exponent < 700 else math.inf
+        shares = tuple(posterior(prior, exponent) for prior in PRIORS)
+        found.append(Learned(claim, odds, shares, min(TIMES_DELTA * fails, 1.0)))
+    return found
 
 
 def learned_sentence(some: Sequence[Learned]) -> str:
@@ -132,8 +128,3 @@ def learned_sentence(some: Sequence[Learned]) -> str:
     fails = f", but for a probability of {first.fails:.2g}" if first.fails else ""
     joint = "" if first.claim.startswith("that") else "of "
     return f"who is 50 % sure {joint}{first.claim}, can become at most {first.share_texts[-1]} sure{fails}"
-
-
-def _rounded_up(value: float, digits: int) -> float:
-    power = 10.0 ** (digits - 1 - math.floor(math.log10(value)))
-    return math.ceil(round(value * power, 6)) / power

@@ -22,15 +22,15 @@ class AttributeLoss:
     Attributes
     ----------
     attributes
-        The attributes, which the same releases read; empty if they are any others, of a schema that is not known.
+        The attributes, which the same releases read. Empty for all other attributes of an unknown schema.
     parts
         The parts of the study that have such releases.
     steps
-        How many steps there are.
+        The number of such releases in the plan.
     loss
-        What these steps cost at most, composed as the plan composes them; None without a valid claim.
+        The most that they cost, composed as in the plan; None without a valid claim.
     share
-        The part of the whole plan's loss; None if one of the two is not known.
+        Their share of the whole plan's loss; None if one of the two is unknown.
     """
 
     attributes: tuple[str, ...]

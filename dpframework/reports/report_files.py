@@ -38,24 +38,20 @@ def laid_out(
 
 
 def write_report(
-    subject: StudyPlan | Results,
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    about: About | None = None,
+    subject: StudyPlan | Results, path: str | os.PathLike[str], *, title: str | None = None, about: About | None = None
 ) -> None:
     """Write the report on a plan or on the results of a run.
 
     Parameters
     ----------
     subject
-        What to report on.
+        The plan, or the results.
     path
         The file: a page for a browser (.html), Markdown (.md), or the list of releases alone (.csv, .json).
     title
         Its title; by default the file's name.
     about
-        What to say besides the plan and the results: names of data files, approvals.
+        The facts that neither holds: names of data files, approvals.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class RunSummary:
     accounting
         The notion of loss that was charged.
     spent
-        What the releases cost together.
+        The cost of all releases together.
     charges
         The path of each release, in order.
     texts

@@ -6,13 +6,13 @@ To add a section, write a function that returns it and put the function in `SECT
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TypeAlias, final
 
 import attrs
 
-from dpframework.checks import Finding, check_page
+from dpframework.checks import check_page
 from dpframework.facts.privacy import PrivacyLoss, readable
 from dpframework.plan.kinds import KINDS
 from dpframework.reports import blocks
@@ -29,7 +29,6 @@ from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.steps import NONE, StepRow, step_rows
 from dpframework.reports.summary import ResultRow, result_rows, size_sentence
-from dpframework.results.matrix import Matrix
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan
 
@@ -100,8 +99,17 @@ class PlanFacts:
 
     @functools.cached_property
     def findings(self) -> tuple[blocks.ExplainedFinding, ...]:
-        """The findings of the checks, with their pages."""
-        return tuple(_explained(self.plan.check()))
+        """The findings of the checks, each with its check's title and, the first time, its check's page."""
+        titles = {check.code: check.title for check in registry().checks}
+        told: set[str] = set()  # the codes whose page has been shown
+        explained = []
+        for finding in self.plan.check():
+            page = None if finding.code in told else check_page(finding.code)
+            told.add(finding.code)
+            names = () if page is None else ("What it finds", "Why it matters", "How to fix it")
+            parts = tuple((name, text) for name in names if page is not None and (text := page.section(name)))
+            explained.append(blocks.ExplainedFinding(finding, titles.get(finding.code, ""), parts))
+        return tuple(explained)
 
 
 @final
@@ -112,11 +120,11 @@ class ReportSubject:
     Attributes
     ----------
     facts
-        The plan, and all that is known of it.
+        The plan with its facts.
     run
-        The run of it; None if there was none.
+        The run; None before one.
     about
-        What the plan does not hold.
+        The facts that the plan does not hold.
     """
 
     facts: PlanFacts
@@ -159,21 +167,17 @@ def _meaning(subject: ReportSubject) -> Section:
 
 def _who(subject: ReportSubject) -> Section:
     facts = (*public_facts(subject.plan), *verdict_facts(subject.plan, subject.about))
-    title = "Who is protected, and what this is about"
-    return Section("who", title, [blocks.SummaryBlock(facts, tuple(_gauges(subject)))])
-
-
-def _gauges(subject: ReportSubject) -> Iterator[blocks.Gauge]:
-    """Yield budget, plan and run as bars."""
     total = subject.plan.smallest_total()
     amounts: list[tuple[str, Fraction | None]] = [("budget", subject.plan.budget.epsilon)]
     amounts.append(("planned", None if total is None else total.epsilon))
     if subject.run is not None:
         amounts.append(("spent", subject.run.epsilon))
     largest = max(amount for _, amount in amounts if amount is not None)
-    for name, amount in amounts:
-        text = "no finite epsilon" if amount is None else readable(amount)
-        yield blocks.Gauge(name, text, float((amount or 0) / largest))
+    gauges = tuple(
+        blocks.Gauge(name, "no finite epsilon" if amount is None else readable(amount), float((amount or 0) / largest))
+        for name, amount in amounts
+    )
+    return Section("who", "Who is protected, and what this is about", [blocks.SummaryBlock(facts, gauges)])
 
 
 def _results(subject: ReportSubject) -> Section | None:
@@ -182,30 +186,14 @@ def _results(subject: ReportSubject) -> Section | None:
     found: list[SectionBlock] = []
     for number, (name, text) in enumerate(subject.run.texts.items(), start=1):
         matrices = subject.run.matrices.get(name, ())
-        small = tuple(matrix for matrix in matrices if _is_small(matrix))
+        small = tuple(matrix for matrix in matrices if max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS)
         mapped = len(small) == len(matrices) and any(len(matrix.columns) > WIDE for matrix in matrices)
         found.append(blocks.ResultText(number, name, text, small, mapped))
     return Section("results", "Results", found or [Paragraph("No miner came to its end.")])
 
 
-def _is_small(matrix: Matrix) -> bool:
-    return max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS
-
-
 def _findings(subject: ReportSubject) -> Section:
     return Section("findings", "Findings", [blocks.FindingList(subject.facts.findings)])
-
-
-def _explained(found: Iterable[Finding]) -> Iterator[blocks.ExplainedFinding]:
-    """Yield each finding with its check's title and, the first time, its check's page."""
-    titles = {check.code: check.title for check in registry().checks}
-    told: set[str] = set()
-    for finding in found:
-        page = None if finding.code in told else check_page(finding.code)
-        told.add(finding.code)
-        names = () if page is None else ("What it finds", "Why it matters", "How to fix it")
-        parts = tuple((name, text) for name in names if page is not None and (text := page.section(name)))
-        yield blocks.ExplainedFinding(finding, titles.get(finding.code, ""), parts)
 
 
 def _plan(subject: ReportSubject) -> Section:
@@ -228,7 +216,11 @@ def _steps(subject: ReportSubject) -> Section:
         if row.source != NONE:
             sources.setdefault(row.source, []).append(number)
         source = f"S{list(sources).index(row.source) + 1}" if row.source in sources else ""
-        step = PlacedStep(number, node.number, row, _exact(row, node), source, made.get(row.path, 0))
+        # A loss that the row rounds is shown as a ratio too, unless that is too long to read.
+        amounts = dict(node.exact)
+        ratio = next((amounts[notion] for notion in ("epsilon", "rho") if row.loss.startswith(f"{notion} ~")), None)
+        ratio = ratio if len(str(ratio)) <= 24 else None
+        step = PlacedStep(number, node.number, row, ratio, source, made.get(row.path, 0))
         groups.setdefault(row.path.partition("/")[0] if "/" in row.path else "", []).append(step)
     table = StepTable(
         tuple((name, tuple(steps)) for name, steps in groups.items()),
@@ -239,13 +231,6 @@ def _steps(subject: ReportSubject) -> Section:
         "" if plan.unit.is_row else str(plan.unit),
     )
     return Section("steps", "Steps", [table])
-
-
-def _exact(row: StepRow, node: NodeRow) -> Fraction | None:
-    """Return a step's loss as a ratio, if it is rounded in the row and the ratio can be read."""
-    amounts = dict(node.exact)
-    found = next((amounts[notion] for notion in ("epsilon", "rho") if row.loss.startswith(f"{notion} ~")), None)
-    return found if len(str(found)) <= 24 else None
 
 
 def _attributes(subject: ReportSubject) -> Section:

@@ -13,7 +13,7 @@ from dpframework.queries.base import Norm, Sensitivity
 from dpframework.reports.losses import cost_text, loss_of
 from dpframework.study.study_plan import StudyPlan
 
-#: What stands in a cell that has nothing to say.
+#: The text of an empty cell.
 NONE = "—"
 
 
@@ -27,21 +27,21 @@ class StepRow:
     path
         Its place in the plan.
     query
-        What is asked.
+        The query, in words.
     sensitivity
         The largest change under the plan's relation, with its norm.
     monotonic
         "yes", "no", or a dash where nothing is declared.
     source
-        Where the sensitivity comes from.
+        The reason for the sensitivity.
     mechanism
-        What releases it.
+        The mechanism that releases the answer.
     assumptions
-        What its claim needs beyond its theorem; a dash for nothing.
+        The assumptions of its claim beyond its theorem; a dash for none.
     loss
         Epsilon, or rho where there is no finite epsilon.
     expected
-        The error that it is expected to have.
+        The expected error.
     """
 
     path: str

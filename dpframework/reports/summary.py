@@ -37,11 +37,11 @@ class ResultRow:
     parameters
         Those that differ from their defaults, with their values.
     reads
-        The attributes that it may read; None if it may be any.
+        The attributes that it may read; None if it may read any.
     published
-        What comes out, and how far it may be off.
+        The error bounds of its numbers.
     loss
-        What it costs alone, in words.
+        The cost of this part alone, in words.
     share
         Its part of the whole plan's loss, from 0 to 1; None if that is not known.
     """
@@ -79,7 +79,7 @@ def bound_line(bound: ErrorBound) -> str:
 
 
 def error_lines(plan: StudyPlan) -> list[str]:
-    """Return how exact each result is, a line each, after how many rows that is for."""
+    """Return a line with the number of rows that errors are for, then a line on how exact each result is."""
     lines = [
         f"  {name}: {bound_line(bound)}"
         for name, bounds in plan.error_bounds().items()
@@ -101,12 +101,7 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
     for row in rows:
         for bias in dict.fromkeys(bias for bound in row.published for bias in bound.biases):
             found.setdefault(bias, []).append(row.name)
-    return [(_first(names), bias) for bias, names in found.items()][:MOST_LINES]
-
-
-def _first(names: list[str]) -> str:
-    more = [f"and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else []
-    return ", ".join([*names[:_MOST_LISTED], *more])
+    return [(_value(names), bias) for bias, names in found.items()][:MOST_LINES]
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
@@ -161,6 +156,7 @@ def _defaults(miner: str) -> Mapping[str, Any]:
 
 
 def _value(value: Any) -> str:
+    """Return a parameter's value in words, the first few values of a list."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -50,7 +50,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return the plan's tree with its losses and total set off, its long lines broken between words."""
+    """Return the plan's tree with coloured losses and total, its long lines broken between words."""
     return _coloured_tree(tree(plan), width)
 
 
@@ -83,7 +83,7 @@ def findings_text(found: Iterable[Finding]) -> Text:
 
 
 def headlines_text(ran: RunSummary | None, plan: StudyPlan, about: About | None = None) -> Text:
-    """Return whether the plan is accepted, or the run came to its end and its results are private, plainly."""
+    """Return the verdict on the plan, or on the run and its results, set off by colour."""
     from rich.text import Text
 
     lines = headlines(plan, ran, About() if about is None else about)
@@ -101,9 +101,16 @@ def terminal_report(
 ) -> Group:
     """Return a plan and the facts of its run as a rich renderable (see `markdown_report`)."""
     from rich.console import Group
+    from rich.text import Text
 
     run, about = summarize(results, about)
-    return Group(*_parts(plan, run, title, about))
+    parts: list[RenderableType] = [Text(printable(title), style="bold")]
+    parts += [headlines_text(run, plan, about), Text(brief(plan))]
+    for section in report_sections(ReportSubject(PlanFacts(plan), run, about)):
+        parts.append(heading(section.title))
+        for block in section.blocks:
+            parts += _block(block)
+    return Group(*parts)
 
 
 def terminal_text(
@@ -119,18 +126,6 @@ def terminal_text(
         terminal_report(plan, results, title=title, about=about), soft_wrap=True
     )
     return printable_lines(stream.getvalue())
-
-
-def _parts(plan: StudyPlan, run: RunSummary | None, title: str, about: About) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    yield Text(printable(title), style="bold")
-    yield headlines_text(run, plan, about)
-    yield Text(brief(plan))
-    for section in report_sections(ReportSubject(PlanFacts(plan), run, about)):
-        yield heading(section.title)
-        for block in section.blocks:
-            yield from _block(block)
 
 
 def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:

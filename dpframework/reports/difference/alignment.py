@@ -77,23 +77,21 @@ class _Merger:
     def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Merged], bool]:
         """Return the merged children of both sides, and whether common children are in another order.
 
-        A pair may be asked for many times, in search of what was put around it: merged trees are kept.
+        Merged trees are kept, since the search for wrapped nodes asks for the same pair many times.
         """
         key = tuple(map(id, before)), tuple(map(id, after))
         if key not in self._merged:
-            self._merged[key] = self._merge(before, after)
+            table = _Table(before, after)
+            table.same(self.content)
+            table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
+            table.same(lambda node: _name(node) if _is_composition(node) else None)
+            wrapped = self._wrap(table)
+            table.like(self._same_kind)
+            table.like(self._other_kind)
+            table.like(self._renamed)
+            paired = [j for _, j in sorted(table.pairs)]
+            self._merged[key] = self._ordered(table, wrapped), paired != sorted(paired)
         return self._merged[key]
-
-    def _merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Merged], bool]:
-        table = _Table(before, after)
-        table.same(self.content)
-        table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
-        table.same(lambda node: _name(node) if _is_composition(node) else None)
-        wrapped = self._wrap(table)
-        table.like(self._same_kind)
-        table.like(self._other_kind)
-        table.like(self._renamed)
-        return self._ordered(table, wrapped), _is_reordered(table.pairs)
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, Merged]]:
         """Let a composition that one side has take in the nodes of the other that it was put around."""
@@ -258,8 +256,3 @@ def _shared(trees: Iterable[Merged]) -> set[int]:
         if below or (tree.before is not None and tree.after is not None):
             found |= {id(side.node) for side in (tree.before, tree.after) if side is not None}
     return found
-
-
-def _is_reordered(pairs: _Pairs) -> bool:
-    after = [j for _, j in sorted(pairs)]
-    return after != sorted(after)

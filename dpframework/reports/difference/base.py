@@ -38,7 +38,6 @@ class Change:
     text: str
 
     def __str__(self) -> str:
-        """Write one line."""
         return f"{self.topic}: {self.text}"
 
     def to_dict(self) -> dict[str, str]:

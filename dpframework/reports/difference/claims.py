@@ -35,11 +35,7 @@ def changed_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
 
 
 def _changed_step(
-    before: Step,
-    after: Step,
-    declared: list[tuple[str, str]],
-    old: PrivacyLoss | None,
-    new: PrivacyLoss | None,
+    before: Step, after: Step, declared: list[tuple[str, str]], old: PrivacyLoss | None, new: PrivacyLoss | None
 ) -> Iterator[tuple[str, str]]:
     """Yield the changed claims of two steps, the loss only where no parameter of the mechanism says it already."""
     named = before.facts.text != after.facts.text  # the query's text names its kind and attributes
