@@ -1,5 +1,9 @@
-from .approvals import Approval as Approval, RecordedRun as RecordedRun
-from .binding import Binding as Binding, data_digests as data_digests
+from .approvals import (
+    Approval as Approval,
+    Binding as Binding,
+    RecordedRun as RecordedRun,
+    data_digests as data_digests,
+)
 from .chain import Head as Head, LedgerTampered as LedgerTampered
 from .data_sets import DataSet as DataSet, opening as opening
 from .ledger import Ledger as Ledger

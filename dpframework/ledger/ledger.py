@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
-from dpframework.ledger.binding import Binding
+from dpframework.ledger.approvals import Binding
 from dpframework.ledger.chain import Chain, Head, LedgerTampered, Transaction
 from dpframework.ledger.data_sets import DataSet, one_line, opening
 from dpframework.ledger.decisions import append_decision

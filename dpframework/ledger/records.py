@@ -12,8 +12,7 @@ from dpframework.facts.errors import InputError, PlanRefused, nearest
 from dpframework.facts.formats import require_form
 from dpframework.facts.privacy import NOTHING, Relation
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.ledger.approvals import Approval, RecordedRun
-from dpframework.ledger.binding import Binding
+from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.decisions import DECISIONS, Decision

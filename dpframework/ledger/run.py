@@ -18,8 +18,7 @@ from typing import Any, final
 from dpframework.facts.errors import InputError, PlanRefused, ReleaseRefused
 from dpframework.facts.interrupts import interrupted_later
 from dpframework.facts.process import this_process
-from dpframework.ledger.approvals import RecordedRun
-from dpframework.ledger.binding import data_digests
+from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate

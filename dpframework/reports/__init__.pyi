@@ -4,8 +4,11 @@ from .markdown import markdown_report as markdown_report
 from .nodes import NodeRow as NodeRow, node_tree as node_tree
 from .odds import Learned as Learned, learned as learned, learned_sentence as learned_sentence
 from .reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
-from .release_list import releases_csv as releases_csv, releases_json as releases_json
-from .report_files import write_report as write_report
+from .report_files import (
+    releases_csv as releases_csv,
+    releases_json as releases_json,
+    write_report as write_report,
+)
 from .run_summary import RunSummary as RunSummary
 from .steps import StepRow as StepRow, step_rows as step_rows
 from .summary import ResultRow as ResultRow, result_rows as result_rows

@@ -209,11 +209,12 @@ class Redescription(Kept):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads, with derived numbers beside the counts."""
+        counts = {name: getattr(self, name) for name in ("both", "left_only", "right_only", "apart", "rows")}
         return {
             "left": self.left.to_dict(),
             "right": self.right.to_dict(),
             "text": [str(self.left), str(self.right)],
-            **{name: _form(getattr(self, name)) for name in ("both", "left_only", "right_only", "apart", "rows")},
+            **{name: None if count is None else count.to_dict() for name, count in counts.items()},
             "shown_from": self.shown_from,
             "among": self.among,
             "jaccard": self.jaccard,
@@ -262,7 +263,3 @@ def p_values(
     shares = (np.clip(np.rint(side), shared, size) / size for side in (left, right))
     tail = betainc(np.maximum(shared, 1), size - shared + 1, math.prod(shares))  # the binomial tail, to the last digit
     return np.where(shared > 0, tail, 1.0)
-
-
-def _form(count: Noisy | None) -> dict[str, float] | None:
-    return None if count is None else count.to_dict()

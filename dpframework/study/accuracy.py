@@ -138,8 +138,11 @@ def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Fo
 
 
 def _from(epsilon: Fraction) -> Iterator[Fraction]:
-    """Yield an epsilon, rounded up, and larger ones. Ways to spend have equal noise but for rounding."""
-    return (_rounded_up(epsilon * (1 + Fraction(percent, 100))) for percent in range(1000))
+    """Yield an epsilon, rounded up, then larger ones, since ways to spend have equal noise only up to rounding."""
+    for percent in range(1000):
+        larger = epsilon * (1 + Fraction(percent, 100))
+        unit = last_digit(larger, _DIGITS)
+        yield math.ceil(larger / unit) * unit
 
 
 def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
@@ -169,11 +172,6 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
         middle = (below + above) // 2
         below, above = (below, middle) if enough(middle * unit) else (middle, above)
     return above * unit
-
-
-def _rounded_up(value: Fraction) -> Fraction:
-    unit = last_digit(value, _DIGITS)
-    return math.ceil(value / unit) * unit
 
 
 def _wanted(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:

@@ -164,13 +164,7 @@ class Data:
         return [Path(file) for file in files]
 
     def require_local(self, why: str) -> None:
-        """Refuse URLs. `why` ends the sentence.
-
-        Raises
-        ------
-        InputError
-            If a place is one.
-        """
+        """Refuse URLs. `why` ends the sentence."""
         if any(is_url(text) for text in (*self.files, *([] if self.place is None else [self.place.address]))):
             raise InputError(f"the data is at a URL, and {why}")
 
@@ -222,6 +216,14 @@ class Data:
                 "join them into one file, or use another engine"
             )
         self.paths()
+        options: Iterable[tuple[str, str]] = ()
+        if self.place is not None:
+            options = self.place.options
+        else:
+            try:
+                options = [(name, expanded(text)) for name, text in self.options]
+            except InputError as error:
+                raise NotOpened(str(error)) from None
         policy = self.out_of_domain or OutOfDomain.CLAMP
         return TableFiles(
             self.places(),
@@ -230,17 +232,8 @@ class Data:
             unit=unit,
             key=key,
             values=values,
-            options=dict(self._store_options()),
+            options=dict(options),
         )
-
-    def _store_options(self) -> Iterable[tuple[str, str]]:
-        """Return the options to open a URL, of the owner's place or of an unrestricted file."""
-        if self.place is not None:
-            return self.place.options
-        try:
-            return [(name, expanded(text)) for name, text in self.options]
-        except InputError as error:
-            raise NotOpened(str(error)) from None
 
 
 def _paths(form: Mapping[str, Any], where: str) -> tuple[str, ...]:
@@ -286,11 +279,6 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
 
     The rows of a table for another unit were not bounded for this one. With another key, a unit could have its rows in
     one part before the run was resumed, and other rows in another part after.
-
-    Raises
-    ------
-    InputError
-        If it is one.
     """
     read_for = table.unit
     if read_for.id != unit.id or (unit.id is not None and read_for.rows > unit.rows):

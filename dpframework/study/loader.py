@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +83,17 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         if step is None or calibration is None:
             raise InputError(f"a release '{path}' was charged, which the plan does not hold")
         charges.append(Charge(path, step, calibration))
+    spent = None  # without a valid total
+    if form["spent_delta"] is not None:
+        epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
+        spent = PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
     return Results(
         {name: _result(name, of_one, plan) for name, of_one in form["results"].items()},
         plan,
         form["private"],
         form["accounting"],
         tuple(charges),
-        _spent(form),
+        spent,
         form.get("run"),
         form.get("head"),
         form.get("stopped"),
@@ -107,11 +110,3 @@ def _result(name: str, form: Any, plan: StudyPlan) -> Any:
     kind: type[Kept] | None = None if miner is None else miner.result
     with begun_with(f"result '{name}': "):
         return form if kind is None else kind.from_dict(form)
-
-
-def _spent(form: Mapping[str, Any]) -> PrivacyLoss | None:
-    """Return the charge, or None where no total is known."""
-    if form["spent_delta"] is None:
-        return None
-    epsilon: Fraction | None = None if form["spent"] is None else exact(form["spent"], "'spent'")
-    return PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))

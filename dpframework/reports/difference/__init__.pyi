@@ -1,5 +1,9 @@
-from .base import Change as Change, Difference as Difference, Topic as Topic
 from .marks import Mark as Mark
 from .merged_plans import Merged as Merged
-from .plan_changes import difference as difference
+from .plan_changes import (
+    Change as Change,
+    Difference as Difference,
+    Topic as Topic,
+    difference as difference,
+)
 from .sides import Side as Side

@@ -1,14 +1,91 @@
-"""The changes from one plan to another."""
+"""The changes from one plan to another, in words, with the merged tree of their nodes."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
+from typing import Any, final
+
+import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
 from dpframework.reports.difference import sentences, whole
 from dpframework.reports.difference.alignment import aligned
-from dpframework.reports.difference.base import Change, Difference, Topic
+from dpframework.reports.difference.merged_plans import Merged
+
+
+class Topic(enum.StrEnum):
+    """The topic of a change, in the order of a report."""
+
+    TOTAL = "total"
+    FINDINGS = "findings"
+    BUDGET = "budget"
+    RELATION = "relation"
+    UNIT = "unit"
+    PLACES = "places"
+    SCHEMA = "schema"
+    MINERS = "miners"
+    CODE = "code"
+    ASSUMPTIONS = "assumptions"
+    COMPOSITION = "composition"
+    STEPS = "steps"
+
+
+@final
+@attrs.frozen
+class Change:
+    """One change in one sentence."""
+
+    topic: Topic
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.text}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return a JSON-safe form."""
+        return {"topic": self.topic.value, "text": self.text}
+
+
+@final
+@attrs.frozen
+class Difference:
+    """The changes between two plans.
+
+    Attributes
+    ----------
+    before, after
+        The plans.
+    headlines
+        What an auditor must know first, whether anything changed or not: what becomes of the total, and of the
+        checks' answer.
+    changes
+        One sentence each, by topic; none if the plans are equal.
+    root
+        The merged tree.
+    """
+
+    before: AccountedPlan
+    after: AccountedPlan
+    headlines: tuple[str, ...]
+    changes: tuple[Change, ...]
+    root: Merged
+
+    def nodes(self) -> Iterator[Merged]:
+        """Yield every node of the merged tree, from the top, left to right."""
+        return self.root.walk()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "before": self.before.hash,
+            "after": self.after.hash,
+            "same": not self.changes,
+            "headlines": list(self.headlines),
+            "changes": [change.to_dict() for change in self.changes],
+            "root": self.root.to_dict(),
+        }
 
 
 def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> Difference:
@@ -40,23 +117,20 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     checks = tuple(checks)
     tree = aligned(before, after)
     found = findings(before, checks), findings(after, checks)
-    changes = (
-        *_of(Topic.TOTAL, whole.total_changes(before, after)),
-        *_of(Topic.FINDINGS, whole.finding_changes(*found)),
-        *_of(Topic.BUDGET, whole.budget_changes(before, after)),
-        *_of(Topic.RELATION, whole.relation_changes(before, after)),
-        *_of(Topic.UNIT, whole.unit_changes(before, after)),
-        *_of(Topic.PLACES, whole.place_changes(before, after)),
-        *_of(Topic.SCHEMA, whole.schema_changes(before, after)),
-        *_of(Topic.MINERS, whole.miner_changes(before, after)),
-        *_of(Topic.CODE, whole.code_changes(before, after)),
-        *_of(Topic.ASSUMPTIONS, whole.assumption_changes(before, after)),
-        *_of(Topic.COMPOSITION, sentences.composition_changes(tree)),
-        *_of(Topic.STEPS, sentences.step_changes(tree)),
-    )
+    texts = {
+        Topic.TOTAL: whole.total_changes(before, after),
+        Topic.FINDINGS: whole.finding_changes(*found),
+        Topic.BUDGET: whole.budget_changes(before, after),
+        Topic.RELATION: whole.relation_changes(before, after),
+        Topic.UNIT: whole.unit_changes(before, after),
+        Topic.PLACES: whole.place_changes(before, after),
+        Topic.SCHEMA: whole.schema_changes(before, after),
+        Topic.MINERS: whole.miner_changes(before, after),
+        Topic.CODE: whole.code_changes(before, after),
+        Topic.ASSUMPTIONS: whole.assumption_changes(before, after),
+        Topic.COMPOSITION: sentences.composition_changes(tree),
+        Topic.STEPS: sentences.step_changes(tree),
+    }
+    changes = tuple(Change(topic, text) for topic, some in texts.items() for text in some)
     headlines = (whole.total_headline(before, after), whole.checks_headline(*found))
     return Difference(before, after, headlines, changes, tree)
-
-
-def _of(topic: Topic, texts: Iterable[str]) -> Iterator[Change]:
-    return (Change(topic, text) for text in texts)

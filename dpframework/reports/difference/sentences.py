@@ -16,7 +16,10 @@ def composition_changes(tree: Merged, within: Mark | None = None) -> Iterator[st
     alone = _alone(tree)
     if _has_parts(tree):
         if alone is None:
-            yield from _changed_composition(tree)
+            if tree.changed[:1] == ("kind",):
+                yield f"{tree.side.where}{tree.facts[0][1]}"
+            elif tree.facts:
+                yield f"{tree.side.where}{_described(tree.side)}: {'; '.join(text for _, text in tree.facts)}"
         elif alone is not within:
             yield f"{tree.side.where}{alone} {_described(tree.side)}, {_around(tree)}"
     for child in tree.children:
@@ -41,13 +44,6 @@ def _alone(one: Merged) -> Mark | None:
 
 def _has_parts(one: Merged) -> bool:
     return any(side is not None and not side.placed.kind.leaf for side in (one.before, one.after))
-
-
-def _changed_composition(one: Merged) -> Iterator[str]:
-    if one.changed[:1] == ("kind",):
-        yield f"{one.side.where}{one.facts[0][1]}"
-    elif one.facts:
-        yield f"{one.side.where}{_described(one.side)}: {'; '.join(text for _, text in one.facts)}"
 
 
 def _described(side: Side) -> str:
