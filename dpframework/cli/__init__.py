@@ -13,18 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli import (
-    demo,
-    experiment,
-    explain,
-    ledgers,
-    listing,
-    new,
-    plan,
-    run,
-    schemas,
-    verify,
-)
+from dpframework.cli import demo, experiment, ledgers, listing, new, plan, run, schemas, verify
 from dpframework.cli.common import BAD_INPUT, REFUSED, say
 from dpframework.cli.parameters import CommandGroup
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
@@ -42,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (listing, explain, plan, run, verify, experiment, new, demo):
+for module in (listing, plan, run, verify, experiment, new, demo):
     module.register(app)
 app.add_typer(schemas.app)
 app.add_typer(ledgers.app)
@@ -70,7 +59,10 @@ def _command() -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, 0 fine, 1 refused by a check, 2 wrong usage or bad input."""
-    _make_printable()
+    # Let streams of other encodings than UTF write a ? for characters that they lack.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
+            stream.reconfigure(errors="replace")
     try:
         return _outcome(arguments)
     finally:
@@ -102,7 +94,9 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         if getattr(error, "interrupted", False):
             say(str(error))
             return INTERRUPTED
-        say(f"error: {error}{_place(error)}")
+        # A run that stopped keeps its cause only if it was seeded, so that its place may be shown.
+        cause = None if error.results is None else error.__cause__
+        say(f"error: {error}" if cause is None else f"error: {error}: {_named(cause)}")
         return BAD_INPUT
     except Exception as error:
         sentence = _usage(error) if hasattr(error, "format_message") else _sentence(error)
@@ -112,13 +106,6 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     if code == INTERRUPTED:  # typer may also return it, by its version
         say("interrupted")
     return code if isinstance(code, int) else 0
-
-
-def _make_printable() -> None:
-    """Let streams of other encodings than UTF write a ? for characters that they lack."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
-            stream.reconfigure(errors="replace")
 
 
 def _drop_unwritable() -> None:
@@ -138,7 +125,7 @@ def _drop_unwritable() -> None:
 def _usage(error: Any) -> str:
     """Describe the problem with the arguments, or return nothing if the help was printed.
 
-    typer has its own copy of click, or click itself, by its version: the class of these errors has no one name.
+    Some versions of typer have their own copy of click, so the class of these errors has no one name.
     """
     reason = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
@@ -152,12 +139,6 @@ def _sentence(error: Exception) -> str:
         where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
         return str(DPFrameworkError(f"{where}{error.strerror or type(error).__name__}"))  # which cuts a long name
     return f"unexpected {_named(error)}; dpframework or a plugin has a bug here"
-
-
-def _place(error: DPFrameworkError) -> str:
-    """Say where a run failed if its error still has a cause, as in a seeded run, which may show it."""
-    cause = error.__cause__
-    return f": {_named(cause)}" if error.results is not None and cause is not None else ""
 
 
 def _named(error: BaseException) -> str:

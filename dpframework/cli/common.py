@@ -25,6 +25,7 @@ from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
     from dpframework.reports import About
     from dpframework.tables.engines import Engine
@@ -129,9 +130,19 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def on_terminal() -> bool:
-    """Say whether standard output is a terminal, without loading rich where it plainly is none."""
-    told = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
-    return (told or (sys.stdout is not None and sys.stdout.isatty())) and console().is_terminal
+    """Tell whether standard output is a terminal. Where it plainly is none, rich is not loaded."""
+    forced = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    return (forced or (sys.stdout is not None and sys.stdout.isatty())) and console().is_terminal
+
+
+def plain_table(*heads: str) -> Table:
+    """Return a table without lines, with these heads."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in heads:
+        table.add_column(head)
+    return table
 
 
 def show_lines(lines: RenderableType) -> None:
@@ -175,7 +186,7 @@ def print_page(page: str) -> None:
 
 
 def warn_of_problems(*, of_all: bool = False) -> None:
-    """Name on standard error each problem of a plugin that was met so far, or of all that is installed."""
+    """Write to standard error each plugin problem that was found so far, or all of them after importing everything."""
     for problem in registry().checked() if of_all else registry().problems:
         say(f"warning: {problem}")
 
@@ -238,8 +249,8 @@ def open_plan(
 ) -> StudyPlan:
     """Return the plan of a study file, to be run by an engine, or one that `run` or `plan --format json` wrote.
 
-    With a file that `verify --record` wrote, the plan knows what was verified of its code. With `rows`, its errors are
-    for about so many.
+    With a file that `verify --record` wrote, the plan knows which of its code was verified. With `rows`, its errors are
+    for a table of about that many rows.
 
     Raises
     ------

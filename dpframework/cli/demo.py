@@ -17,7 +17,6 @@ from dpframework.facts.files import staged
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
     from rich.text import Text
 
     from dpframework.lab.demo import Demo
@@ -28,11 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command(cls=Command, epilog="Example: dpframework demo --out demo-results")(demo)
 
 
-def demo(
-    seed: Seed = None,
-    out: Annotated[Path | None, NewFolder] = None,
-    as_json: Json = False,
-) -> None:
+def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_json: Json = False) -> None:
     """Mine a synthetic clinic of 20,000 patients. Plan, be refused, plan again, check, run, compare with the truth."""
     from dpframework.cli.run import FILES, write_outputs
     from dpframework.lab.demo import run_demo
@@ -81,6 +76,7 @@ def _show_page(done: Demo, out: Path | None) -> None:
 
 
 def _story(done: Demo) -> Iterator[RenderableType]:
+    from rich.table import Table
     from rich.text import Text
 
     from dpframework.lab.demo import budget
@@ -115,7 +111,16 @@ def _story(done: Demo) -> Iterator[RenderableType]:
         "An evaluation on patients that no tree has seen: not private, possible because the clinic is synthetic.",
         style="dim",
     )
-    yield _comparison_table(done)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("tree", "planted relation", "the tree tests", "overlap"):
+        table.add_column(head, justify="right" if head == "overlap" else "left")
+    table.add_column("accuracy", justify="right")
+    table.add_column("saying no to all", justify="right")
+    for c in done.comparisons:
+        tests = Text(", ".join(c.found) or "neither", style="green" if c.found else "red")
+        shares = (f"{share:.1%}" for share in (c.overlap, c.accuracy, c.majority))
+        table.add_row(Text(c.step, style="bold"), Text(str(c.planted.right)), tests, *shares)
+    yield table
 
 
 def _outline(done: Demo, width: int | None) -> Text:
@@ -146,19 +151,3 @@ def _coloured(tree: str, width: int | None) -> Text:
     text.highlight_regex(r"true \(.*\)", "bold green")
     text.highlight_regex(r"false \(.*\)", "dim")
     return text
-
-
-def _comparison_table(done: Demo) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("tree", "planted relation", "the tree tests", "overlap"):
-        table.add_column(head, justify="right" if head == "overlap" else "left")
-    table.add_column("accuracy", justify="right")
-    table.add_column("saying no to all", justify="right")
-    for c in done.comparisons:
-        tests = Text(", ".join(c.found) or "neither", style="green" if c.found else "red")
-        shares = (f"{share:.1%}" for share in (c.overlap, c.accuracy, c.majority))
-        table.add_row(Text(c.step, style="bold"), Text(str(c.planted.right)), tests, *shares)
-    return table

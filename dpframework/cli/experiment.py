@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -25,9 +25,6 @@ from dpframework.cli.common import (
 )
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
-
-if TYPE_CHECKING:
-    from dpframework.lab.experiment import Experiment, Outcome
 
 WHERE = "Where results go, and finished cells are found again. By default FILE-results, beside the file."
 REPETITIONS = "Instead of the file's; the cells are those of the whole experiment, which can go on from them."
@@ -67,9 +64,27 @@ def experiment(
     with _progress() as told:
         ran = run_experiment(wanted, folder, processes=-1 if jobs is None else jobs, told=told)
     if as_json:
-        print_json(_form(wanted, ran))
+        tables = {name: groups for (kind, name), groups in ran.report.groups.items() if kind == "table"}
+        print_json(
+            {
+                "title": wanted.title,
+                "private": False,
+                "cells": ran.cells,
+                "finished_before": ran.before,
+                "finished_now": ran.now,
+                "failed": [{"cell": one.cell.to_dict(), "reason": one.reason} for one in ran.failed],
+                "tables": {name: [group.to_dict() for group in groups] for name, groups in tables.items()},
+                "files": [str(ran.folder / name) for name in ran.report.files],
+            }
+        )
     else:
-        _show(wanted, ran)
+        from dpframework.lab.experiment.summary import BESIDE, NOT_PRIVATE
+
+        for summary in wanted.tables:
+            write(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
+        write(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
+        write(NOT_PRIVATE)
+        write(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")
     if ran.failed:
         from dpframework.lab.experiment.summary import failures
 
@@ -88,40 +103,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("cells"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (SpinnerColumn(), TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("cells", total=None)
         yield lambda done, cells: bar.update(task, completed=done, total=cells)
-
-
-def _form(experiment: Experiment, ran: Outcome) -> dict[str, object]:
-    return {
-        "title": experiment.title,
-        "private": False,
-        "cells": ran.cells,
-        "finished_before": ran.before,
-        "finished_now": ran.now,
-        "failed": [{"cell": one.cell.to_dict(), "reason": one.reason} for one in ran.failed],
-        "tables": {
-            name: [group.to_dict() for group in groups]
-            for (kind, name), groups in ran.report.groups.items()
-            if kind == "table"
-        },
-        "files": [str(ran.folder / name) for name in ran.report.files],
-    }
-
-
-def _show(experiment: Experiment, ran: Outcome) -> None:
-    from dpframework.lab.experiment.summary import BESIDE, NOT_PRIVATE
-
-    for summary in experiment.tables:
-        write(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
-    write(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
-    write(NOT_PRIVATE)
-    write(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")

@@ -66,10 +66,17 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         ):
             meaning = learned_sentence(learned(loss, data_set.relation, data_set.unit))
             sentences.append(f"'{data_set.name}', over {what}: {meaning}.")
+    approvals: list[tuple[str, ...]] = [
+        (one.name, a.plan[:12], a.time, a.by, str(a.runs),
+         str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
+         a.signed, a.note)
+        for one in shown
+        for a in one.approvals
+    ]  # fmt: skip
     sections = [
         ("Data sets", "What each may spend, and has spent.", CAPS, [_cap(one) for one in shown]),
         ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS,
-         [row for one in shown for row in _approvals(one)]),
+         approvals),
         ("Runs", "What was charged, in order.", RUNS, [row for one in shown for row in _runs(one)]),
     ]  # fmt: skip
     return html_tables(sections, sentences, title=name, subtitle="A ledger")
@@ -80,15 +87,6 @@ def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
     spent = readable(one.spent.epsilon or one.epsilon * 0)
     cap = f"epsilon {decimal_text(one.epsilon)}{delta}"
     return one.name, str(one.unit), str(one.relation), cap, spent, readable(one.left), str(len(one.runs))
-
-
-def _approvals(one: ledgers.DataSet) -> list[tuple[str, ...]]:
-    return [
-        (one.name, a.plan[:12], a.time, a.by, str(a.runs),
-         str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
-         a.signed, a.note)
-        for a in one.approvals
-    ]  # fmt: skip
 
 
 def _runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:

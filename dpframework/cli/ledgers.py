@@ -22,6 +22,7 @@ from dpframework.cli.common import (
     open_plan,
     path_argument,
     path_option,
+    plain_table,
     print_json,
     warn_of_problems,
     write,
@@ -280,13 +281,7 @@ def _pinned(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
 
 
 def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
-    """Return the signers of a file, if a key is one of theirs, since the maker of a ledger must be able to use it.
-
-    Raises
-    ------
-    InputError
-        If there is no key, or it is of nobody there.
-    """
+    """Return the signers of a file. The key must belong to one of them, or its maker could not use the ledger."""
     from dpframework.ledger.signatures import SignatureError, sign
 
     keys = ledgers.read_signers(signers)
@@ -304,7 +299,7 @@ def _keys(records: ledgers.Records) -> dict[str, str] | None:
 
 
 def _run_of(path: Path) -> tuple[str, str]:
-    """Return the run that results are of, and the head of the ledger that they hold."""
+    """Return the run whose results these are, and the head of the ledger that they hold."""
     from dpframework.study.loader import read_record
 
     form = read_record(path)
@@ -336,15 +331,6 @@ def _spent(data_set: ledgers.DataSet) -> str:
     return readable(data_set.spent.epsilon or data_set.epsilon * 0)
 
 
-def _table(*heads: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in heads:
-        table.add_column(head)
-    return table
-
-
 def _cell(text: str) -> Text:
     """Return a text for one line of a table."""
     from rich.text import Text
@@ -355,7 +341,7 @@ def _cell(text: str) -> Text:
 def _caps(known: Iterable[ledgers.DataSet]) -> Table:
     from rich.text import Text
 
-    table = _table("data set", "cap", "spent", "left", "runs")
+    table = plain_table("data set", "cap", "spent", "left", "runs")
     for data_set in known:
         cells = (_cap(data_set), _spent(data_set), readable(data_set.left))
         table.add_row(Text(printable(data_set.name), style="bold"), *map(_cell, cells), str(len(data_set.runs)))
@@ -363,8 +349,7 @@ def _caps(known: Iterable[ledgers.DataSet]) -> Table:
 
 
 def _approvals(data_set: ledgers.DataSet) -> Table:
-
-    table = _table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
+    table = plain_table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
     for approval in data_set.approvals:
         left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
         data = "any" if approval.data is None else "one"
@@ -375,8 +360,7 @@ def _approvals(data_set: ledgers.DataSet) -> Table:
 
 
 def _runs(data_set: ledgers.DataSet) -> Table:
-
-    table = _table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")
+    table = plain_table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")
     for run in data_set.runs.values():
         amount = run.amount.under(data_set.relation)
         charged = "" if amount is None else readable(amount)

@@ -1,4 +1,4 @@
-"""The commands `miners` and `mechanisms`, which list installed components."""
+"""The commands `miners` and `mechanisms`, which list installed components, and `explain`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from dpframework.cli.common import Json, console, print_json, warn_of_problems, write
+from dpframework.cli.common import Json, console, plain_table, print_json, warn_of_problems, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import Registered, registry
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(cls=Command, epilog="Example: dpframework miners dp-id3")(miners)
     app.command(cls=Command, epilog="Example: dpframework mechanisms laplace")(mechanisms)
+    app.command(cls=Command, epilog="Example: dpframework explain DP012")(explain)
 
 
 def miners(name: Name = None, as_json: Json = False) -> None:
@@ -45,8 +46,16 @@ def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bo
     elif as_json:
         problems = [str(problem) for problem in registry().checked()]
         print_json({f"{what}s": [_facts(n, b) for n, b in known.items()], "problems": problems})
+    elif not known:
+        write(f"no {what} is installed")
     else:
-        _print_list(what, known)
+        from rich.text import Text
+
+        table = plain_table(what, "plugin", "what it does")
+        for key, brought in known.items():
+            facts = _facts(key, brought)
+            table.add_row(Text(key, style="bold cyan"), Text(facts["plugin"]), Text(facts["summary"]))
+        console().print(table)
 
 
 def _facts(name: str, brought: Registered) -> dict[str, str]:
@@ -56,22 +65,6 @@ def _facts(name: str, brought: Registered) -> dict[str, str]:
 def _doc(kind: type[Any]) -> str:
     # Own docstrings only: an undocumented class must not show its base's.
     return inspect.cleandoc(kind.__doc__) if kind.__doc__ else "(not documented)"
-
-
-def _print_list(what: str, known: dict[str, Registered]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    if not known:
-        write(f"no {what} is installed")
-        return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in (what, "plugin", "what it does"):
-        table.add_column(head)
-    for name, brought in known.items():
-        facts = _facts(name, brought)
-        table.add_row(Text(name, style="bold cyan"), Text(facts["plugin"]), Text(facts["summary"]))
-    console().print(table)
 
 
 def show_one(name: str, brought: Registered, as_json: bool) -> None:
@@ -86,7 +79,8 @@ def show_one(name: str, brought: Registered, as_json: bool) -> None:
         return
     out = console()
     out.print(Text.assemble((name, "bold cyan"), f"  (plugin {brought.plugin})"))
-    out.print(Text(fit_prose(_introduction(_doc(brought.component)), out.width)), soft_wrap=True)
+    introduction = _SECTION.split(_doc(brought.component), maxsplit=1)[0].strip()
+    out.print(Text(fit_prose(introduction, out.width)), soft_wrap=True)
     out.print(Text("\nParameters", style="bold cyan"))
     for parameter in parameters:
         needed = ("required", "bold") if parameter["required"] else (f"default {parameter['default']}", "green")
@@ -113,24 +107,14 @@ def _parameters(kind: type[Any]) -> list[dict[str, Any]]:
                 "name": name,
                 "type": field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)),
                 "required": default is attrs.NOTHING,
-                "default": None if default is attrs.NOTHING else _default_text(default),
+                "default": None if default is attrs.NOTHING else default if isinstance(default, str) else repr(default),
                 "doc": docs.get(name, ""),
             }
         )
     return found
 
 
-def _default_text(value: Any) -> str:
-    return str(value) if isinstance(value, str) else repr(value)
-
-
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
-
-
-def _introduction(doc: str) -> str:
-    """Return the part of a docstring before its first section."""
-    first = _SECTION.search(doc)
-    return (doc if first is None else doc[: first.start()]).strip()
 
 
 def _parameter_docs(doc: str) -> dict[str, str]:
@@ -146,3 +130,41 @@ def _parameter_docs(doc: str) -> dict[str, str]:
             for name in names.split(","):
                 found[name.strip()] = inspect.cleandoc(entry.group(2)).strip()
     return found
+
+
+def explain(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A check's code, an assumption, or a mechanism.")],
+    as_json: Json = False,
+) -> None:
+    """Explain a check (DP012), an assumption (mcmc-converged) or a mechanism (k-norm). Needs no network."""
+    warn_of_problems()
+    from dpframework.checks import ALLOWED_NOISE, ASSUMPTIONS, check_page
+
+    mechanisms = registry().mechanisms
+    titles = {check.code: check.title for check in registry().checks}
+    name = topic.upper() if topic.upper() in titles else topic
+    if name in mechanisms:
+        show_one(name, mechanisms[name], as_json)
+        return
+    allowed = {**ASSUMPTIONS, **ALLOWED_NOISE}
+    if name not in titles and name not in allowed:
+        raise InputError(f"nothing is known of '{topic}'; {nearest(topic, [*titles, *allowed, *mechanisms])}")
+    if name in allowed:
+        what, code = allowed[name]
+        kind = "an assumption" if name in ASSUMPTIONS else "noise that a study may allow"
+        text = f"# {name}: {kind}\n\n{what}\n\n`dpframework explain {code}` explains the check that asks for it.\n"
+    else:
+        page = check_page(name)
+        text = (
+            f"# {name}: {titles[name]}\n\nA plugin's check; its documentation says more.\n"
+            if page is None
+            else page.text
+        )
+    if as_json:
+        print_json({"topic": name, "text": text})
+    elif console().is_terminal:
+        from rich.markdown import Markdown
+
+        console().print(Markdown(text))
+    else:
+        write(text, end="")

@@ -23,14 +23,10 @@ def new(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME",
-            help="The plugin's name for pip; its package, miner and class are named after it.",
+            metavar="NAME", help="The plugin's name for pip; its package, miner and class are named after it."
         ),
     ],
-    out: Annotated[
-        Path,
-        path_option("FOLDER", "Where the plugin's folder is made; by default here."),
-    ] = Path(),
+    out: Annotated[Path, path_option("FOLDER", "Where the plugin's folder is made; by default here.")] = Path(),
     as_json: Json = False,
 ) -> None:
     """Create a working plugin with one miner, its tests and an example study."""

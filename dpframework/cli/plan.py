@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class PlanFormat(enum.StrEnum):
-    """How a plan is drawn."""
+    """The format of a drawn plan."""
 
     TREE = "tree"
     MERMAID = "mermaid"
@@ -66,7 +66,7 @@ SUFFIXES = {
 }
 
 
-#: How the files of each format are told from others.
+#: The pattern by which each format's files are recognized.
 PLAN_FILES = {
     PlanFormat.TREE: FileKind.of_pattern(
         "a drawn plan",
@@ -117,7 +117,8 @@ def plan(
 ) -> None:
     """Draw every release of a study, its loss, the total, and how exact the results are. The data is not opened."""
     warn_of_problems()
-    chosen = PlanFormat.JSON if as_json else form or _format_of(out)
+    by_name = PlanFormat.TREE if out is None or form else format_by_name(out, SUFFIXES)
+    chosen = PlanFormat.JSON if as_json else form or by_name
     if out is not None:
         if other is not None:
             raise InputError("--out writes one plan; to keep a difference, send the output of --diff to a file")
@@ -137,11 +138,6 @@ def plan(
         print_page(_drawn(planned, chosen, study))
     else:
         write(_drawn(planned, chosen, study), end="")
-
-
-def _format_of(out: Path | None) -> PlanFormat:
-    """Return the format that a file's name stands for, or the tree without a file."""
-    return PlanFormat.TREE if out is None else format_by_name(out, SUFFIXES)
 
 
 def _drawn(planned: StudyPlan, form: PlanFormat, study: Path) -> str:

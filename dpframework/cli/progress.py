@@ -23,7 +23,7 @@ class _ProgressBar(Observer):
         self._show = show
 
     def released(self, release: Release) -> None:
-        """Show."""
+        """Show the release."""
         self._show(release)
 
 
@@ -31,7 +31,7 @@ class _ProgressBar(Observer):
 def progress() -> Iterator[Observer]:
     """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal.
 
-    While the table is read, the bar counts files, and bytes of a file: how many rows there are is nobody's business.
+    While the table is read, the bar counts files, and bytes of a file. The number of rows is secret.
     """
     screen = console(stderr=True)
     if not screen.is_terminal:

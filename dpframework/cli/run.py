@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 FILES = (PLAN, RESULTS, REPORT)
 
-#: What a run found, and what stopped it before its end, if anything did.
+#: The results of a run, and the error that stopped it before its end, if there was one.
 Outcome: TypeAlias = "tuple[Results, DPFrameworkError | None]"
 
 
@@ -109,7 +109,7 @@ def run(
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     if engine is not None:
-        EngineChoice(engine).made()  # what is wrong with the command is said first
+        EngineChoice(engine).made()  # an error in the command is reported before one in the study
     recorded = _recorded(ledger, data_set, pin, out)
     file = load_study(study)
     chosen = engine_of(file, engine)
@@ -144,7 +144,7 @@ def run(
 
 
 def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
-    """Return a study that may be run, and its report's facts on the plan. The data stays closed until this ends."""
+    """Return a study that may be run, and its report's facts on the plan. The data is not opened."""
     study, ready = file.source, file.study.prepare(engine)
     plan = ready.plan
     refusals = plan.refusals()
@@ -162,7 +162,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
 
     from dpframework.reports.html import require_reportable
 
-    return ready, require_reportable(plan)  # here, and not after its run was paid for
+    return ready, require_reportable(plan)  # a report that fails must fail before the run is paid for
 
 
 def _made(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None) -> Outcome:
@@ -211,8 +211,13 @@ def _kept(
                 print_json(results.to_dict())
                 raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
-        # Its releases are kept in its journal: no folder is left behind if it is killed before there are results.
-        _discard_written(out, recorded)
+        # The journal keeps the releases, so no folder is left behind if the run is killed before there are results. A
+        # run that was killed between writing its results and removing its journal has left one here.
+        from dpframework.study.loader import read_record
+
+        with contextlib.suppress(DPFrameworkError):  # whatever else is there is for others to judge
+            if (out / RESULTS).exists():
+                recorded.discard_of(str(read_record(out).get("run")))
         require_writable(out, FILES)
         results, stop = make()
         try:
@@ -227,17 +232,8 @@ def _kept(
     return results, stop
 
 
-def _discard_written(out: Path, recorded: ledgers.LedgerRun) -> None:
-    """Remove the journal of a run that was killed after it had written its results, before it removed the journal."""
-    from dpframework.study.loader import read_record
-
-    with contextlib.suppress(DPFrameworkError):  # whatever else is there is for others to judge
-        if (out / RESULTS).exists():
-            recorded.discard_of(str(read_record(out).get("run")))
-
-
 def _recorded(ledger: Path | None, data_set: str | None, pin: Path | None, out: Path) -> ledgers.LedgerRun | None:
-    """Return the run in a ledger, with its journal beside the results to be."""
+    """Return the run in a ledger, with its journal beside the place of the results."""
     if ledger is None and data_set is None and pin is None:
         return None
     if ledger is None or data_set is None:
@@ -258,8 +254,8 @@ def write_outputs(
 ) -> None:
     """Write the plan, the results and the report of a run, which names the approvals that a ledger has.
 
-    `out` is the folder that they will be moved to, which an error names. They are on the disk when this returns: the
-    journal of the run, from which they could be written again, may be removed.
+    `out` is the folder that they will be moved to, which an error names. When this returns, they are on the disk, and
+    the run's journal may be removed.
     """
     from dpframework.reports.html import html_report
 
@@ -277,8 +273,7 @@ def write_outputs(
 
 def report(
     subject: Annotated[
-        Path,
-        path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote."),
+        Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote.")
     ],
     form: Annotated[
         ReportFormat | None,
@@ -291,8 +286,7 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        path_option("FILE", "Write it here, such as report.html, report.md or releases.csv."),
+        Path | None, path_option("FILE", "Write it here, such as report.html, report.md or releases.csv.")
     ] = None,
     ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
     data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,

@@ -18,6 +18,7 @@ from dpframework.cli.common import (
     counted,
     given_path,
     path_option,
+    plain_table,
     print_json,
     say,
     whole_number,
@@ -89,7 +90,26 @@ def infer(
         "categorical": categorical or (),
         "exclude": exclude or (),
     }
-    _show_inferred(_inferred(file, right, id, choices), out, as_json)
+    schema = _inferred(file, right, id, choices)
+    if out is None and not as_json:
+        # An encoding that lacks a character would print another one, and so change the schema's values.
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        try:
+            schema.dumps().encode(encoding)
+        except UnicodeEncodeError as error:
+            lacking = error.object[error.start]
+            raise InputError(
+                f"standard output is {encoding}, which lacks {lacking!a}; give a file with --out"
+            ) from None
+    say(WARNING)
+    if out is not None:
+        write_whole(out, schema.dumps())
+    if as_json:
+        print_json(schema.to_dict())
+    elif out is None:
+        write(schema.dumps(), end="")
+    else:
+        write(f"wrote {out}: {counted(len(schema), 'attribute')}")
 
 
 def _require_join(right: Path | None, key: str | None) -> None:
@@ -107,21 +127,11 @@ def _inferred(file: Path, right: Path | None, key: str | None, choices: dict[str
             return infer_schema(file, **choices)
         return infer_two_view_schema(file, right, id=key, **choices)
     except InputError as error:
-        raise InputError(_with_options(str(error))) from None
-
-
-def _show_inferred(schema: Schema, out: Path | None, as_json: bool) -> None:
-    if out is None and not as_json:
-        _require_printable(schema)
-    say(WARNING)
-    if out is not None:
-        write_whole(out, schema.dumps())
-    if as_json:
-        print_json(schema.to_dict())
-    elif out is None:
-        write(schema.dumps(), end="")
-    else:
-        write(f"wrote {out}: {counted(len(schema), 'attribute')}")
+        # The remedy names parameters of `infer_schema`; here they are options. A column's name in quotes is kept.
+        what, semicolon, remedy = str(error).rpartition("; ")
+        pattern = r"(?<!['\w])(exclude|bins|max_categories)(?!['\w])"
+        remedy = re.sub(pattern, lambda found: f"--{found.group().replace('_', '-')}", remedy)
+        raise InputError(what + semicolon + remedy) from None
 
 
 @app.command(cls=Command, epilog="Example: dpframework schema check adult.csv adult.schema.toml")
@@ -153,27 +163,6 @@ def check(
         raise typer.Exit(REFUSED)
 
 
-def _with_options(text: str) -> str:
-    """Write the parameters that a remedy names as this command's options, except quoted names of columns."""
-    what, semicolon, remedy = text.rpartition("; ")
-    remedy = re.sub(r"(?<!['\w])(exclude|bins|max_categories)(?!['\w])", _option, remedy)
-    return what + semicolon + remedy
-
-
-def _option(parameter: re.Match[str]) -> str:
-    return "--" + parameter.group().replace("_", "-")
-
-
-def _require_printable(schema: Schema) -> None:
-    """Refuse to print a schema in an encoding that lacks its characters, since its values would change."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        schema.dumps().encode(encoding)
-    except UnicodeEncodeError as error:
-        lacking = error.object[error.start]
-        raise InputError(f"standard output is {encoding}, which lacks {lacking!a}; give a file with --out") from None
-
-
 @app.command(cls=Command, epilog="Example: dpframework schema show adult.schema.toml")
 def show(
     file: Annotated[Path, typer.Argument(parser=given_path, metavar="FILE", help="A schema file.")],
@@ -184,11 +173,7 @@ def show(
     if as_json:
         print_json(schema.to_dict())
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("attribute", "kind", "view", "codes", "domain"):
-        table.add_column(head)
+    table = plain_table("attribute", "kind", "view", "codes", "domain")
     for attribute in schema:
         kind = attribute.kind + (", may be missing" if attribute.missing else "")
         labels = attribute.labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,8 +49,7 @@ def verify(
         typer.Option(metavar="NAME", help="Verify one of the miner's examples, or one step of the study, only."),
     ] = None,
     relation: Annotated[
-        Relation | None,
-        choice_option("RELATION", Relation, "Verify under one neighbouring relation only."),
+        Relation | None, choice_option("RELATION", Relation, "Verify under one neighbouring relation only.")
     ] = None,
     replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 6_000,
     runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 100,
@@ -106,7 +105,13 @@ def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
 
     with _progress() as tell:
         tell(f"sampling {name}")
-        mechanism = _mechanism(name)
+        try:
+            mechanism = registry().mechanisms[name].component(1)  # its privacy parameter
+        except TypeError:
+            raise InputError(
+                f"mechanism '{name}' is not made from one privacy parameter; "
+                "verify it with dpframework.verify.check_sampler, which takes an instance"
+            ) from None
         sampled = check_sampler(mechanism)
         tell(f"comparing the claims of {name}")
         found = Verification(name, (), (), (sampled,), (check_losses(mechanism),))
@@ -128,21 +133,13 @@ def _of_examples(
     return found, remembered(found, examples)
 
 
-def _mechanism(name: str) -> Any:
-    kind = registry().mechanisms[name].component
-    try:
-        return kind(1)  # its privacy parameter
-    except TypeError:
-        raise InputError(
-            f"mechanism '{name}' is not made from one privacy parameter; "
-            "verify it with dpframework.verify.check_sampler, which takes an instance"
-        ) from None
-
-
 def _examples(
     subject: str, wanted: str | None
 ) -> tuple[Mapping[str, Example], tuple[Relation, ...], PrivacyUnit | None]:
-    """Return the examples to verify, with relations and unit, a study's own or both relations and None."""
+    """Return the examples to verify, the relations, and the unit.
+
+    A study gives its own relation and unit. A miner is verified under both relations, without a unit (None).
+    """
     relations, unit = tuple(Relation), None
     if subject.endswith(".toml"):
         study = load_study(given_path(subject)).study
@@ -216,7 +213,7 @@ def _show(found: Verification) -> None:
 
 
 def _lines(found: Verification) -> Iterator[str]:
-    """Yield samplers, tails, claims that the search did not come near, and problems."""
+    """Yield a line for each sampler and tail, each claim that the search did not come near, and each problem."""
     from dpframework.verify.findings import MIN_TIGHTNESS
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
