@@ -177,7 +177,6 @@ class Planted:
     right: Description
 
     def __str__(self) -> str:
-        """Write both sides."""
         return f"{self.left}  <->  {self.right}"
 
 
@@ -286,11 +285,7 @@ def _people(patients: int, seed: int) -> tuple[np.random.Generator, Flags, Float
     generator = np.random.default_rng(seed)
     female = generator.random(patients) < 0.52
     age = np.clip(generator.normal(57, 17, patients), 18, 100)
-    return generator, female, age, _illnesses(age, female, generator)
-
-
-def _illnesses(age: Floats, female: Flags, generator: np.random.Generator) -> dict[str, Flags]:
-    ill: dict[str, Flags] = {}
+    ill: dict[str, Flags] = {}  # in the order of _ILLNESSES, in which each one's causes stand before it
     for illness in _ILLNESSES:
         odds = np.log(illness.share / (1 - illness.share)) + illness.decade * (age - 50) / 10 + illness.female * female
         for cause, more in illness.causes.items():
@@ -298,7 +293,7 @@ def _illnesses(age: Floats, female: Flags, generator: np.random.Generator) -> di
         ill[illness.name] = generator.random(len(age)) < 1 / (1 + np.exp(-odds))
     # A thyroid is either one or the other.
     ill["hyperthyroidism"] &= ~ill["hypothyroidism"]
-    return ill
+    return generator, female, age, ill
 
 
 def _recorded(ill: Flags, generator: np.random.Generator) -> Flags:
@@ -312,7 +307,11 @@ def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.ra
         if lab.name != "creatinine":
             values[lab.name] = _drawn(lab, female, ill, generator)
     values["eGFR"] -= 0.35 * (age - 50)
-    values["creatinine"] = _creatinine(np.clip(values["eGFR"], 3, 150), age, female)
+    # The CKD-EPI 2021 equation says which eGFR a creatinine gives. Here it is solved for the creatinine.
+    usual = np.where(female, 0.7, 0.9)
+    below = np.where(female, -0.241, -0.302)
+    ratio = np.clip(values["eGFR"], 3, 150) / (142 * 0.9938**age * np.where(female, 1.012, 1.0))
+    values["creatinine"] = np.asarray(usual * np.where(ratio < 1, ratio ** (-1 / 1.2), ratio ** (1 / below)))
     return {lab.name: np.clip(np.round(values[lab.name], lab.decimals), lab.lower, lab.upper) for lab in _LABS}
 
 
@@ -326,11 +325,3 @@ def _drawn(lab: _Lab, female: Flags, ill: Mapping[str, Flags], generator: np.ran
         middle = middle + ill[name] * size * generator.normal(1, 0.18, rows)
     noise = generator.normal(0, lab.spread, rows)
     return np.exp(middle + noise) if lab.skewed else middle + noise
-
-
-def _creatinine(egfr: Floats, age: Floats, female: Flags) -> Floats:
-    """Return the creatinine that gives an eGFR by the CKD-EPI 2021 equation, the other way round."""
-    usual = np.where(female, 0.7, 0.9)
-    below = np.where(female, -0.241, -0.302)
-    ratio = egfr / (142 * 0.9938**age * np.where(female, 1.012, 1.0))
-    return np.asarray(usual * np.where(ratio < 1, ratio ** (-1 / 1.2), ratio ** (1 / below)))

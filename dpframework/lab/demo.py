@@ -23,7 +23,6 @@ from dpframework.study.results import Results
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.study.study_plan import StudyPlan
-from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, Threads
 from dpframework.tables.table import Table
 
@@ -68,11 +67,11 @@ class Comparison:
     planted
         The relation that the generator planted.
     accuracy, majority
-        Share of patients whose diagnosis the tree predicts, and that of saying "no" to all.
+        The share of patients whose diagnosis the tree predicts, and the share if it said "no" to all.
     found, missed
-        Attributes of the planted relation that the tree tests, and that it does not.
+        The attributes of the planted relation that the tree tests, and those that it does not test.
     overlap
-        Jaccard similarity of the patients that the tree says yes to and those of the planted right side.
+        The Jaccard index of the patients that the tree says yes to and the patients of the planted right side.
     rules
         The tree's rules that say yes.
     """
@@ -106,19 +105,19 @@ class Demo:
     Attributes
     ----------
     refused
-        Why the study with one tree too many was refused.
+        The reason why the study with one tree too many was refused.
     opened_when_refused
         Whether that study's table was opened; it must not be.
     plan
         The plan of the study that fits.
     findings
-        What the checks say about it.
+        The findings of the checks about that plan.
     results
-        What it released.
+        The results of its run.
     comparisons
         Each tree against the truth.
     seconds
-        How long the run took.
+        The time that the run took.
     """
 
     refused: str
@@ -158,7 +157,11 @@ def run_demo(
         opened.append(True)
         return clinic_table(patients)
 
-    refused = _refusal(demo_study(schema, one_too_many=True), read)
+    refused = "it was not refused"
+    try:
+        demo_study(schema, one_too_many=True).run(read)
+    except PlanRefused as error:
+        refused = str(error)
     opened_when_refused = bool(opened)
     study = demo_study(schema)
     plan = study.plan()
@@ -174,35 +177,26 @@ def run_demo(
     return Demo(refused, opened_when_refused, plan, tuple(found), results, comparisons(results, fresh), seconds)
 
 
-def _refusal(study: Study, read: Callable[[], Table]) -> str:
-    try:
-        study.run(read)
-    except PlanRefused as error:
-        return str(error)
-    return "it was not refused"
-
-
 def comparisons(results: Results, fresh: Table) -> tuple[Comparison, ...]:
     """Compare each tree of the demo with the truth, on a table that it was not mined from."""
     columns = InMemory().load(fresh)[0]
-    return tuple(_compared(name, target, results[name], fresh, columns) for name, target in _targets().items())
-
-
-def _compared(name: str, target: str, result: Any, fresh: Table, columns: Block) -> Comparison:
-    planted = next(p for p in PLANTED if p.left.literals()[0].attribute == target)
-    truth = columns.codes(target) == 1
-    said = np.asarray(result.tree.predict(fresh)) == "true"
-    expected = planted.right.holds(columns)
-    yes = [rule for rule in result.rules() if rule.label == "true"]
-    tested = {literal.attribute for rule in result.rules() for literal in rule.description.literals()}
-    wanted = tuple(dict.fromkeys(literal.attribute for literal in planted.right.literals()))
-    return Comparison(
-        name,
-        planted,
-        float((said == truth).mean()),
-        float(max(truth.mean(), 1 - truth.mean())),
-        tuple(a for a in wanted if a in tested),
-        tuple(a for a in wanted if a not in tested),
-        float((said & expected).sum() / max((said | expected).sum(), 1)),
-        tuple(map(str, yes)),
-    )
+    compared = []
+    for name, target in _targets().items():
+        result, planted = results[name], next(p for p in PLANTED if p.left.literals()[0].attribute == target)
+        truth, expected = columns.codes(target) == 1, planted.right.holds(columns)
+        said = np.asarray(result.tree.predict(fresh)) == "true"
+        tested = {literal.attribute for rule in result.rules() for literal in rule.description.literals()}
+        wanted = tuple(dict.fromkeys(literal.attribute for literal in planted.right.literals()))
+        compared.append(
+            Comparison(
+                name,
+                planted,
+                accuracy=float((said == truth).mean()),
+                majority=float(max(truth.mean(), 1 - truth.mean())),
+                found=tuple(a for a in wanted if a in tested),
+                missed=tuple(a for a in wanted if a not in tested),
+                overlap=float((said & expected).sum() / max((said | expected).sum(), 1)),
+                rules=tuple(str(rule) for rule in result.rules() if rule.label == "true"),
+            )
+        )
+    return tuple(compared)

@@ -54,12 +54,12 @@ class Encoding:
     Attributes
     ----------
     schema
-        Of the tables.
+        The schema of the tables.
     target
         The class attribute; all others become columns.
     kind
-        Of attributes that are not numeric: "one-hot" (a column a value, 1 where the row has it) or "ordinal" (one
-        column, the position of the value in the schema: a tree then asks for ranges of values).
+        How attributes that are not numeric are written: "one-hot" (a column for each value, 1 where the row has it) or
+        "ordinal" (one column, the position of the value in the schema, so that a tree asks for ranges of values).
     """
 
     schema: Schema
@@ -67,7 +67,6 @@ class Encoding:
     kind: str = attrs.field(default="one-hot", validator=_known)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a class attribute that the schema has not, or has alone."""
         self.schema[self.target]
         if len(self.schema) == 1:
             raise InputError(f"'{self.target}' is the only attribute; there is none to predict it from")
@@ -136,14 +135,13 @@ class Encoded:
     classifier
         Fitted on `encoding.matrix` and `encoding.classes` of a table.
     encoding
-        What its columns are.
+        The encoding of its columns.
     """
 
     classifier: Any
     encoding: Encoding
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a classifier that is not fitted, or has other columns."""
         columns, name = getattr(self.classifier, "n_features_in_", None), type(self.classifier).__name__
         if columns is None:
             raise InputError(f"the {name} is not fitted; fit it on what its encoding makes of a table")
@@ -202,7 +200,6 @@ class Encoded:
         yield from self._leaves(tree.children_right[node], {**intervals, column: (threshold, high)})
 
     def __repr__(self) -> str:
-        """Name the classifier."""
         return f"<{type(self.classifier).__name__} of '{self.encoding.target}': not private>"
 
 

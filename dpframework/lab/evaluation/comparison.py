@@ -2,7 +2,7 @@
 
 Two samples: Mann-Whitney's U. Several methods on several data sets: Friedman's test with Nemenyi's of each two methods
 (Demšar, "Statistical comparisons of classifiers over multiple data sets", 2006). A trend that was expected beforehand:
-Page's test (Page 1963). Figures measured on rows are not private, and neither is what these tests say of them.
+Page's test (Page 1963). Figures measured on rows are not private, and neither are the tests of them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ class MannWhitney:
     sizes: tuple[int, int]
 
     def __str__(self) -> str:
-        """Write the test and its effect."""
         return (
             f"Mann-Whitney: U = {self.u:g} (sizes {self.sizes[0]} and {self.sizes[1]}), p = {_p_text(self.p_value)}; "
             f"the first is larger in {self.effect:.0%} of pairs\n{NOT_PRIVATE}"
@@ -124,7 +123,7 @@ class Friedman:
     pair_p_values: Floats
 
     def critical_difference(self, alpha: float = 0.05) -> float:
-        """Return how far two mean ranks must be apart for methods to differ at this level (Nemenyi).
+        """Return the least difference of two mean ranks at which methods differ at this level (Nemenyi).
 
         Raises
         ------
@@ -155,7 +154,6 @@ class Friedman:
         return "\n".join([*lines, NOT_PRIVATE])
 
     def __repr__(self) -> str:
-        """Name the compared methods."""
         return f"<Friedman test of {len(self.names)} methods, p = {_p_text(self.p_value)}: not private>"
 
 
@@ -243,7 +241,6 @@ class PageTrend:
     shape: tuple[int, int]
 
     def __str__(self) -> str:
-        """Write the test."""
         subjects, conditions = self.shape
         return (
             f"Page's trend: L = {self.statistic:g}, p = {_p_text(self.p_value)} "

@@ -34,7 +34,6 @@ class Correlations:
         return float(self.matrix[self.names.index(one), self.names.index(other)])
 
     def __str__(self) -> str:
-        """Write the matrix."""
         left = max(map(len, self.names))
         widths = [max(len(name), 5) for name in self.names]
         lines = [" ".join([" " * left, *(f"{n:>{w}}" for n, w in zip(self.names, widths, strict=True))])]
@@ -44,7 +43,6 @@ class Correlations:
         return "\n".join([*lines, NOT_PRIVATE])
 
     def __repr__(self) -> str:
-        """Tell how many."""
         return f"<correlations of {len(self.names)} measures: not private>"
 
 

@@ -1,8 +1,8 @@
 """Compare distances with others by correlation, difference and the F-score of their contexts.
 
 Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction: correlation is taken over the
-upper triangle, without the zeros of the diagonal, which alone correlate. These are functions of matrices and of sets;
-what they say is not private where one of the two was computed freely.
+upper triangle, since the zeros of the diagonal would correlate by themselves. If one of the two matrices or sets was
+computed without privacy, the result is not private.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def prediction(
 ) -> Mapping[str, float]:
     """Return "accuracy", "f_measure" and "auc" of a tree, or of anything that predicts rows of a table.
 
-    Of a result that is a table, made from the trial's: those of CART, learned from it.
+    If the result is a table, the measures are of CART, learned from that table.
 
     Parameters
     ----------
@@ -75,9 +75,8 @@ def prediction(
 def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any] | None = None) -> Mapping[str, float]:
     """Return "pattern_accuracy", "pattern_accuracy_loss", "psd", "pld" and "patterns" (their number).
 
-    Of a result that is a table, made from the trial's: what it retains of the patterns of CART on the latter. Of a
-    tree: what its released counts retain of its own patterns; there M is what the tree says of its leaves, and D the
-    rows.
+    If the result is a table, the patterns are those that CART finds in the trial's table, and M is the result. If it is
+    a tree, the patterns are its own, and M is its released counts. D is the trial's table in both cases.
 
     Parameters
     ----------
@@ -97,17 +96,14 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
         patterns = _cart_of(trial.table, _target(trial, target), cart).patterns()
         return retention_of(patterns, trial.table, trial.result).to_dict()
     model = _tree_of(trial, "leaf_counts", "a tree that releases the counts of its leaves")
-    return _as_released(model, trial.table).to_dict()
+    patterns = model.patterns()
+    counts = class_counts(patterns, trial.table)
+    rows = number_of_rows(trial.table)
+    return Retention(patterns, model.target.labels, counts, model.leaf_counts(), rows).to_dict()
 
 
 def _cart_of(table: Table, target: str, settings: Mapping[str, Any] | None) -> Encoded:
     return learned_by_cart(table, target, **(settings or {}))
-
-
-def _as_released(model: Any, table: Table) -> Retention:
-    patterns = model.patterns()
-    counts = class_counts(patterns, table)
-    return Retention(patterns, model.target.labels, counts, model.leaf_counts(), number_of_rows(table))
 
 
 def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, float]:
@@ -229,7 +225,7 @@ def named(path: str, what: str) -> Callable[..., Any]:
     Raises
     ------
     InputError
-        If it cannot be imported, or is no function; says what it was to be.
+        If it cannot be imported, or is no function; `what` begins the sentence.
     """
     module, _, name = path.partition(":")
     try:

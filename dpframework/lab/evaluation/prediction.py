@@ -44,7 +44,6 @@ class Prediction:
         return {"accuracy": self.accuracy, "f_measure": self.f_measure, "auc": self.auc}
 
     def __str__(self) -> str:
-        """Write the measures."""
         return (
             f"accuracy {self.accuracy:.3f}, F-measure {self.f_measure:.3f}, AUC {self.auc:.3f} on {self.rows} rows\n"
             f"{NOT_PRIVATE}"

@@ -133,7 +133,6 @@ class RedescriptionQuality:
         }
 
     def __str__(self) -> str:
-        """Write the measures."""
         if not len(self.true):
             return f"no redescriptions\n{NOT_PRIVATE}"
         low, middle, high = self.quartiles
@@ -146,7 +145,6 @@ class RedescriptionQuality:
         )
 
     def __repr__(self) -> str:
-        """Tell how many."""
         return f"<quality of {len(self.true)} redescriptions: not private>"
 
 
@@ -214,14 +212,12 @@ class Matching:
         return float(np.mean(self.similarity >= threshold)) if len(self.similarity) else math.nan
 
     def __str__(self) -> str:
-        """Write the measures."""
         return (
             f"of {len(self.best)} reference redescriptions, {self.recovered():.0%} recovered (similarity 0.8 or more); "
             f"mean similarity {self.mean:.2f}\n{NOT_PRIVATE}"
         )
 
     def __repr__(self) -> str:
-        """Tell of how many."""
         return f"<matching of {len(self.best)} reference redescriptions: not private>"
 
 

@@ -133,7 +133,6 @@ class Retention:
         }
 
     def __str__(self) -> str:
-        """Write a line a pattern, and the measures."""
         heads = ("in D", "in M", "chi-squared")
         lines = [f"{heads[0]:>8}{heads[1]:>8}{heads[2]:>13}  pattern"]
         for pattern, (before, after), distance in zip(self.patterns, self.supports, self.label_distances, strict=True):
@@ -143,7 +142,6 @@ class Retention:
         return "\n".join([*lines, NOT_PRIVATE])
 
     def __repr__(self) -> str:
-        """Show the measures."""
         return f"<retention of {len(self.patterns)} patterns, PSD {self.psd:.3f}, PLD {self.pld:.3f}: not private>"
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory
 from dpframework.tables.table import Table
@@ -40,7 +39,8 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
     columns = [column[chosen] for column in table.columns]
     values = {name: column[chosen] for name, column in table.values.items()}
     units = None if table.unit_codes is None else table.unit_codes[chosen]
-    return Table(_with_count(table.schema, len(columns[0])), columns, values, table.unit, table.key, units)
+    schema = table.schema if table.schema.rows is None else attrs.evolve(table.schema, rows=len(columns[0]))
+    return Table(schema, columns, values, table.unit, table.key, units)
 
 
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:
@@ -69,7 +69,3 @@ def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Tabl
 def fold_positions(rows: int, number: int, seed: int) -> list[NDArray[np.int64]]:
     """Return the positions of each fold's rows, in random order. The first folds are one row larger than the last."""
     return np.array_split(np.random.default_rng(seed).permutation(rows), number)
-
-
-def _with_count(schema: Schema, rows: int) -> Schema:
-    return schema if schema.rows is None else attrs.evolve(schema, rows=rows)

@@ -13,7 +13,7 @@ import attrs
 from dpframework.tables.table import Table
 
 NOT_PRIVATE = "Not private: measured on the rows themselves."
-"""What every printed evaluation ends with."""
+"""The last line of every printed evaluation."""
 
 
 def _fixed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -28,15 +28,15 @@ class Trial:
     Attributes
     ----------
     result
-        What `Miner.mine`, or a baseline without privacy, returned.
+        The result of `Miner.mine`, or of a baseline without privacy.
     table
         The rows that it was mined from.
     held_out
-        Rows kept apart, such as a fold of a cross-validation, for prediction; or None.
+        Other rows to predict, such as a fold of a cross-validation; None without any.
     parameters
-        Of the method.
+        The method's parameters.
     seconds
-        CPU seconds of the run; NaN where nobody measured them.
+        The CPU seconds of the run; NaN if they were not measured.
     """
 
     result: Any
@@ -50,7 +50,6 @@ class Trial:
         return Trial, (self.result, self.table, self.held_out, dict(self.parameters), self.seconds)
 
     def __repr__(self) -> str:
-        """Show no row."""
         return f"<trial of a {type(self.result).__name__}: not private>"
 
 

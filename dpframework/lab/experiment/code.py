@@ -35,7 +35,6 @@ class Code:
     folder: Path
 
     def __str__(self) -> str:
-        """Return the place."""
         return self.place
 
     def load(self) -> Callable[..., Any]:
@@ -111,13 +110,13 @@ def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[
     Parameters
     ----------
     function
-        What will be called.
+        The function that will be called.
     given
-        With how many positional arguments.
+        The number of positional arguments.
     settings
-        And these by name.
+        The arguments by name.
     what
-        Begins the error's sentence.
+        The beginning of the error's sentence.
 
     Raises
     ------
@@ -126,7 +125,7 @@ def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[
     """
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # it does not say
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return
     named = [p.name for p in list(signature.parameters.values())[given:] if p.kind is not p.VAR_KEYWORD]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())

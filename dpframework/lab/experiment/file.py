@@ -46,7 +46,7 @@ def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = N
     path
         A TOML file with `[[data]]`, `[[method]]` and `[[measure]]` (see the page on experiment files).
     repetitions
-        Instead of the file's: a run with fewer shares its cells with the whole one.
+        The number to use instead of the file's. A run with fewer repetitions shares its cells with the whole one.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _shown(value: Any) -> str:
 
 
 def _named(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], str]]:
-    """Return the parts under `[[kind]]`, each with a unique name, and how a sentence about it begins."""
+    """Return the parts under `[[kind]]`, which have unique names, each with the beginning of a sentence about it."""
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for number, part in enumerate(_listed(form, kind), start=1):
         name = required_text(part, "name", f"{kind} number {number}: ")
@@ -189,7 +189,14 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
     if miner is not None:
         if miner not in registry().miners:
             raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
-        _require_step_name(form["name"], where)
+        # A miner's method becomes a step of the same name, and a plan's names hold some characters only.
+        name = form["name"]
+        wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
+        if wrong is not None:
+            raise InputError(
+                f"{where}the name of a miner's method cannot hold '{wrong}', since a plan shows it; "
+                "letters, digits, spaces and . _ = + - are accepted"
+            )
     params, grid = _parameters(form, where)
     return Method(
         form["name"],
@@ -201,16 +208,6 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
         repetitions=_whole(form, "repetitions", where) if "repetitions" in form else None,
         data=_among(form, "data", where, data),
     )
-
-
-def _require_step_name(name: str, where: str) -> None:
-    """Refuse a name that no plan can hold, since a method's name is the name of its step."""
-    wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
-    if wrong is not None:
-        raise InputError(
-            f"{where}the name of a miner's method cannot hold '{wrong}', since a plan shows it; "
-            "letters, digits, spaces and . _ = + - are accepted"
-        )
 
 
 def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Any]]]:
@@ -271,7 +268,9 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
         if scale not in _SCALES:
             raise InputError(f"{where}{axis} must be 'linear' or 'log'")
     title = required_text(form, "title", where) if "title" in form else form["name"]
-    kept = _table(form, "where", where)
+    kept = {k: value if isinstance(value, list) else [value] for k, value in _table(form, "where", where).items()}
+    if "epsilon" in kept:
+        kept["epsilon"] = [_epsilon(value, where) for value in kept["epsilon"]]
     return Summary(
         kind,
         form["name"],
@@ -281,14 +280,9 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
         columns=_texts(form, "columns" if is_table else "panels", where),
         x=None if is_table else required_text(form, "x", where),
         statistic=statistic,
-        where={key: _wanted(key, value, where) for key, value in kept.items()},
+        where=kept,
         **scales,
     )
-
-
-def _wanted(key: str, value: Any, where: str) -> list[Any]:
-    values = value if isinstance(value, list) else [value]
-    return [_epsilon(each, where) for each in values] if key == "epsilon" else values
 
 
 def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:

@@ -1,7 +1,7 @@
 """The grid of an experiment, with its data sets, methods and measures and one cell for each combination.
 
-A cell is known by its coordinates alone, and its seed is a hash of them: what it finds does not depend on the other
-cells, on their order, or on which process computes it.
+A cell is known by its coordinates alone, and its seed is a hash of them. So its results do not depend on the other
+cells, on their order, or on the process that computes it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class NamedTables:
     params, grid
         The generator's parameters, and those that vary.
     values
-        What `{name}` stands for in the parameters of methods and measures on this data set.
+        The replacements of `{name}` in the parameters of methods and measures on this data set.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Method:
     epsilon
         The method's own epsilons; None for the experiment's (a miner) or for none (a baseline).
     repetitions
-        The method's own number, if it needs fewer: what is not random is run once.
+        The method's own number, if it needs fewer, such as 1 for a method that is not random.
     data
         The names of the data sets that it is run on; None for all.
     """
@@ -162,7 +162,7 @@ class MeasureUse:
     params
         Its parameters.
     methods, data
-        The names of what it is for; None for all.
+        The names of the methods and data sets that it measures; None for all.
     """
 
     measure: str | Code
@@ -186,9 +186,9 @@ class Summary:
     kind
         "table" or "plot".
     name
-        Of its file.
+        The name of its file.
     title
-        What stands above it.
+        The heading above it.
     values
         The measured values that it shows; a plot shows one.
     rows, columns
@@ -217,7 +217,7 @@ class Summary:
 
     @property
     def by(self) -> tuple[str, ...]:
-        """Every coordinate that it tells apart."""
+        """Every coordinate that distinguishes its groups."""
         return (*self.rows, *self.columns, *(() if self.x is None else (self.x,)))
 
     def selects(self, coordinates: Mapping[str, Any]) -> bool:
@@ -259,7 +259,6 @@ class Cell:
         return form | {"epsilon": None if self.epsilon is None else str(self.epsilon)}
 
     def __str__(self) -> str:
-        """Name the cell in a sentence."""
         parts = [f"'{self.method}' on '{self.data}'"]
         if self.epsilon is not None:
             parts.append(f"epsilon {self.epsilon}")
@@ -279,15 +278,15 @@ class Experiment:
     source
         The file.
     title
-        Of the summary.
+        The title of the summary page.
     seed
-        What all randomness follows from.
+        The seed that all other seeds are derived from.
     repetitions, folds
         How often each method is run, and the number of folds of a cross-validation, or None.
     epsilon, relation, delta, allow, unit
-        The budgets of the grid, and what holds for all of them, as in a study.
+        The budgets of the grid, and the settings that all of them share, as in a study.
     data, methods, measures, summaries
-        In the order of the file.
+        The parts of the file, in its order.
     """
 
     source: Path
@@ -331,21 +330,15 @@ class Experiment:
                 for method in self.methods:
                     if method.data is not None and data.name not in method.data:
                         continue
+                    epsilons: Sequence[Fraction | None] = self.epsilon if method.miner is not None else (None,)
+                    if method.epsilon is not None:
+                        epsilons = method.epsilon
+                    repetitions = range(1, min(self.repetitions, method.repetitions or self.repetitions) + 1)
+                    folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
                     for params in combinations(method.params, method.grid):
                         made = filled(params, values, f"method '{method.name}' on data '{data.name}': ")
-                        for epsilon in self._epsilons(method):
-                            for repetition, fold in self._runs(method):
-                                yield Cell(data.name, data_params, method.name, made, epsilon, repetition, fold)
-
-    def _epsilons(self, method: Method) -> Sequence[Fraction | None]:
-        if method.epsilon is not None:
-            return method.epsilon
-        return (None,) if method.miner is None else self.epsilon
-
-    def _runs(self, method: Method) -> Iterator[tuple[int, int | None]]:
-        repetitions = min(self.repetitions, method.repetitions or self.repetitions)
-        folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
-        return ((repetition, fold) for repetition in range(1, repetitions + 1) for fold in folds)
+                        for epsilon, repetition, fold in itertools.product(epsilons, repetitions, folds):
+                            yield Cell(data.name, data_params, method.name, made, epsilon, repetition, fold)
 
     def grid_names(self) -> tuple[str, ...]:
         """Return the names of the coordinates, the parameters that vary, data first."""

@@ -20,16 +20,16 @@ SECONDS = "seconds"
 @final
 @attrs.frozen
 class Described:
-    """Cells that a summary does not tell apart, described.
+    """The spread of a value over the cells that a summary shows as one.
 
     Attributes
     ----------
     coordinates
-        What they have in common: the summary's coordinates; None where they have none, as a baseline has no epsilon.
+        The summary's coordinates, which these cells share; None for one that they lack, as a baseline has no epsilon.
     value
-        The measured value that is described.
+        The name of the measured value.
     spread
-        Over repetitions, the folds of each averaged first; with a single repetition, over its folds.
+        Over repetitions, each averaged over its folds; with a single repetition, over its folds.
     """
 
     coordinates: Mapping[str, Any]

@@ -145,15 +145,15 @@ class Job:
     Attributes
     ----------
     cell, key
-        Its coordinates, and the hash by which its finished result is found again.
+        Its coordinates, and the hash that names its finished result.
     seed
-        Of the method.
+        The method's seed.
     source, split
-        The table, and which fold is held out; None without cross-validation.
+        The table, and the fold that is held out; None without cross-validation.
     method
-        What is run.
+        The run of the method.
     measures
-        What is measured.
+        The measures to take.
     """
 
     cell: Cell
@@ -227,7 +227,7 @@ def compute(job: Job) -> Finished | FailedCell:
 
 
 def _reason(error: Exception) -> str:
-    """Describe the failure in one sentence. A run that stopped gives its cause."""
+    """Describe the failure in one sentence, by its cause if it is the error of a run that stopped."""
     if isinstance(error, DPFrameworkError) and error.__cause__ is None:
         return first_line(error)
     cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error

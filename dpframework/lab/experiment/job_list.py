@@ -10,14 +10,12 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.code import Code, require_accepts
 from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, filled
 from dpframework.lab.experiment.job import BaselineRun, Job, Measuring, MinerRun, RunTerms, measure_of
 from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
 from dpframework.study.data import require_read_for
 from dpframework.study.registry import GROUP, registry
-from dpframework.tables.table import Table
 from dpframework.version import __version__
 
 
@@ -46,7 +44,12 @@ def jobs_of(experiment: Experiment) -> list[Job]:
 def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: str, code: _CodeVersions) -> Job:
     data = experiment.data_set(cell.data)
     source = source_of(experiment, cell, source_digest)
-    measures = tuple(_measures(experiment, cell, data))
+    values = {**data.values, **cell.data_params}
+    measures = tuple(
+        Measuring(use.measure, use.name, filled(use.params, values, f"measure '{use.measure}' on data '{data.name}': "))
+        for use in experiment.measures
+        if use.is_for(cell)
+    )
     split = split_of(experiment, cell)
     seed = experiment.seed_for(cell)
     key = digest(
@@ -102,19 +105,6 @@ def split_of(experiment: Experiment, cell: Cell) -> Fold | None:
     return Fold(experiment.folds, cell.fold, experiment.shared_seed(cell, "folds"))
 
 
-def _measures(experiment: Experiment, cell: Cell, data: NamedTables) -> list[Measuring]:
-    values = {**data.values, **cell.data_params}
-    return [
-        Measuring(
-            use.measure,
-            use.name,
-            filled(use.params, values, f"measure '{use.measure}' on data '{data.name}': "),
-        )
-        for use in experiment.measures
-        if use.is_for(cell)
-    ]
-
-
 def _digest_of(data: NamedTables) -> str:
     """Return the identity of a data set's rows, from its files' bytes or its generator's source."""
     if data.generator is not None:
@@ -155,7 +145,14 @@ class _Plans:
         run = method_run(self._experiment, cell)
         if isinstance(run, BaselineRun):
             return None
-        schema = self._schema(cell)
+        schema, unit = self._whole_schema(cell), self._experiment.unit
+        split = split_of(self._experiment, cell)
+        if split is not None and schema.rows is not None and unit.groups_rows:
+            raise InputError(
+                f"data '{cell.data}': its schema gives rows = {schema.rows}, and folds of whole units have other "
+                "numbers of rows; give max_rows instead, or leave out 'folds'"
+            )
+        schema = schema if split is None else split.schema(schema)
         coordinates = {**cell.to_dict(), "repetition": None, "fold": None}
         known_by = digest(coordinates, schema.fingerprint)
         if known_by not in self._hashes:
@@ -172,16 +169,6 @@ class _Plans:
             reason = str(error).removeprefix(f"step '{run.name}': ")
             raise InputError(f"{where}{reason}") from None
 
-    def _schema(self, cell: Cell) -> Schema:
-        schema, unit = self._whole_schema(cell), self._experiment.unit
-        split = split_of(self._experiment, cell)
-        if split is not None and schema.rows is not None and unit.groups_rows:
-            raise InputError(
-                f"data '{cell.data}': its schema gives rows = {schema.rows}, and folds of whole units have other "
-                "numbers of rows; give max_rows instead, or leave out 'folds'"
-            )
-        return schema if split is None else split.schema(schema)
-
     def _whole_schema(self, cell: Cell) -> Schema:
         data = self._experiment.data_set(cell.data)
         if data.schema is not None:
@@ -194,22 +181,18 @@ class _Plans:
                 table, held_out = rows_of(first)
             except InputError as error:
                 raise InputError(f"data '{cell.data}': {error}") from None
-            _require_made_for(self._experiment.unit, table, cell.data)
+            unit = self._experiment.unit
+            try:
+                require_read_for(unit, table, None)
+            except InputError:
+                raise InputError(
+                    f"data '{cell.data}': the experiment protects {unit}, and its generator made a table for "
+                    f"{table.unit}; have it read its rows for that unit"
+                ) from None
             if held_out is not None and self._experiment.folds is not None:
                 raise InputError(f"data '{cell.data}': its generator holds rows out already; leave out 'folds'")
             self._generated[known_by] = table.schema
         return self._generated[known_by]
-
-
-def _require_made_for(unit: PrivacyUnit, table: Table, name: str) -> None:
-    """Refuse a generated table that is not of the experiment's unit."""
-    try:
-        require_read_for(unit, table, None)
-    except InputError:
-        raise InputError(
-            f"data '{name}': the experiment protects {unit}, and its generator made a table for {table.unit}; "
-            "have it read its rows for that unit"
-        ) from None
 
 
 @final

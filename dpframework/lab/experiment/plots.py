@@ -65,17 +65,13 @@ def png(summary: Summary, groups: Sequence[Described]) -> bytes:
         title_fontsize=8,
         frameon=False,
     )
-    return _small(without_math(figure))
-
-
-def _small(figure: Any) -> bytes:
-    """Return a figure as a PNG file of 256 colours. It is four times smaller, and looks the same."""
+    # A file of 256 colours is four times smaller, and looks the same.
     from PIL import Image  # matplotlib requires it
 
     drawn = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # a name's odd character is a box
-        figure.savefig(drawn, format="png", dpi=DPI)
+        without_math(figure).savefig(drawn, format="png", dpi=DPI)
     # Of Pillow's methods, the one that keeps the colours of thin lines; without dithering, which would make it large.
     few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
     small = io.BytesIO()
@@ -98,11 +94,11 @@ def _panels(groups: Sequence[Described], keys: Sequence[str]) -> list[list[Descr
     if not own:
         return list(found.values())
     rest = [group for at, members in found.items() if at not in own for group in members]
-    return [[*members, *(group for group in rest if _fits(group, members[0], keys))] for members in own.values()]
-
-
-def _fits(group: Described, panel: Described, keys: Sequence[str]) -> bool:
-    return all(group.coordinates[key] in (None, panel.coordinates[key]) for key in keys)
+    panels = []
+    for members in own.values():
+        here = members[0].coordinates
+        panels.append([*members, *(one for one in rest if all(one.coordinates[k] in (None, here[k]) for k in keys))])
+    return panels
 
 
 def _label(group: Described, keys: Sequence[str]) -> str:

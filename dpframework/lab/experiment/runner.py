@@ -33,15 +33,15 @@ class Outcome:
     Attributes
     ----------
     folder
-        Where it was written.
+        The folder that it was written to.
     cells
-        How many cells the grid has.
+        The number of cells of the grid.
     before, now
-        How many were found finished, and how many were finished by this run.
+        The number of cells that were finished before this run, and by this run.
     failed
-        Those that failed, in the order of the grid; they are tried again by the next run.
+        The cells that failed, in the order of the grid. The next run tries them again.
     report
-        The summaries of what is finished.
+        The summaries of the finished cells.
     """
 
     folder: Path
@@ -66,10 +66,10 @@ def run_experiment(
     experiment
         As `load_experiment` returns it.
     folder
-        A new or empty folder, or that of an earlier run, whose finished cells are not computed again.
+        A new or empty folder, or the folder of an earlier run, whose finished cells are not computed again.
     processes
-        How many compute at the same time, -1 for one a processor; by default what the `joblib.parallel_config` around
-        the call says: that way, Dask or Ray compute on a cluster. Their workers must see the same files.
+        The number of processes, -1 for one a processor. By default the `joblib.parallel_config` around the call
+        decides, so that Dask or Ray can compute on a cluster whose workers see the same files.
     told
         Is called with the number of finished and failed cells, and of all cells, at the start and after each.
 
@@ -82,10 +82,13 @@ def run_experiment(
     RunStopped
         If the user interrupts, or a process dies; finished cells are kept.
     """
-    parallel = _joblib()
+    try:
+        import joblib
+    except ModuleNotFoundError:
+        raise InputError("experiments need joblib: pip install 'dpframework[experiments]'") from None
     require_ours(folder)
-    if experiment.plots:
-        _require_matplotlib()
+    if experiment.plots and importlib.util.find_spec("matplotlib") is None:
+        raise InputError("the experiment's plots need matplotlib: pip install 'dpframework[experiments]'")
     try:
         jobs = jobs_of(experiment)
     except (InputError, PlanRefused) as error:
@@ -98,7 +101,7 @@ def run_experiment(
         told(before, len(jobs))
         waiting = [job for job in jobs if job.key not in finished]
         with _explained(len(jobs), finished):
-            for job, outcome in _outcomes(parallel, waiting, processes):
+            for job, outcome in _outcomes(joblib, waiting, processes):
                 if isinstance(outcome, Finished):
                     store.keep(outcome, job.seed)
                     finished[job.key] = outcome
@@ -155,16 +158,3 @@ def _explained(cells: int, finished: Mapping[str, Finished]) -> Iterator[None]:
             f"{what}; {len(finished)} of {cells} cells are finished, and the same command goes on with the others",
             interrupted=interrupted,
         ) from None
-
-
-def _joblib() -> Any:
-    try:
-        import joblib
-    except ModuleNotFoundError:
-        raise InputError("experiments need joblib: pip install 'dpframework[experiments]'") from None
-    return joblib
-
-
-def _require_matplotlib() -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("the experiment's plots need matplotlib: pip install 'dpframework[experiments]'")

@@ -8,7 +8,6 @@ import math
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
@@ -36,15 +35,8 @@ def opened(folder: Path) -> Iterator[Store]:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
-    connection = _locked(folder / LOCK)
-    try:
-        yield Store(folder)
-    finally:
-        connection.close()
-
-
-def _locked(lock: Path) -> sqlite3.Connection:
-    """Return SQLite's lock, held until it is closed, which the system drops if the process is killed."""
+    # SQLite's lock is held until the connection is closed. The system drops it if the process is killed.
+    lock = folder / LOCK
     try:
         connection = connect(lock, create=True, patience=0)
         connection.execute("BEGIN EXCLUSIVE")
@@ -54,7 +46,10 @@ def _locked(lock: Path) -> sqlite3.Connection:
                 f"{lock.parent}: another process is running an experiment here; wait until it has ended"
             ) from None
         raise meaning(error, lock, "lock") from None
-    return connection
+    try:
+        yield Store(folder)
+    finally:
+        connection.close()
 
 
 def require_ours(folder: Path) -> None:
@@ -99,7 +94,8 @@ class Store:
             "dpframework": __version__,
             "cell": finished.cell.to_dict(),
             "seed": str(seed),
-            "values": {name: _written(value) for name, value in finished.values.items()},
+            # JSON has no NaN and no infinities, so they are written as texts
+            "values": {name: value if math.isfinite(value) else str(value) for name, value in finished.values.items()},
             "seconds": finished.seconds,
         }
         write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n", IN_OWN_FOLDER)
@@ -118,8 +114,3 @@ class Store:
         """Remove files that a killed process left unfinished."""
         for part in (*self.folder.glob(".*.part"), *(self.folder / CELLS).glob(".*.part")):
             part.unlink(missing_ok=True)
-
-
-def _written(value: float) -> Any:
-    """Return a number for JSON, with NaN and infinities as texts, since JSON has none."""
-    return value if math.isfinite(value) else str(value)

@@ -36,11 +36,11 @@ class Report:
     Attributes
     ----------
     groups
-        Those of each table and plot, by its name; a table and a plot may share a name.
+        The groups of each table and plot, by its kind and name.
     tables
         Each table as text, by its name.
     files
-        What was output_text, by name.
+        The names of the files that were written.
     """
 
     groups: Mapping[tuple[str, str], tuple[Described, ...]]
@@ -56,10 +56,10 @@ def summarise(
     Raises
     ------
     InputError
-        If a file cannot be output_text, or a summary shows a value that no measure gave; the results are written then.
+        If a file cannot be written, or a summary shows a value that no measure gave; the results are written before.
     """
     write_results(folder, results_frame(experiment, finished))
-    if finished and not failed:  # a cell that failed may have had the value, and is told
+    if finished and not failed:  # a cell that failed might have given the missing value
         _require_measured(experiment, finished)
     files = ["results.parquet", "times.parquet"]
     groups = {(s.kind, s.name): tuple(groups_of(experiment, s, finished)) for s in experiment.summaries}
@@ -107,7 +107,7 @@ def markdown_table(summary: Summary, groups: Sequence[Described]) -> str:
     for group in groups:
         row = tuple(group.coordinates[key] for key in summary.rows)
         column = [(key, group.coordinates[key]) for key in summary.columns]
-        heading = ", ".join(_heading(key, value) for key, value in column)
+        heading = ", ".join(f"no {key}" if value is None else f"{key} {text_of(value)}" for key, value in column)
         if several:
             heading = f"{heading}: {group.value}" if heading else group.value
         at_row, at_column = canonical(row), canonical([[value is None, key] for key, value in column]) + heading
@@ -115,16 +115,14 @@ def markdown_table(summary: Summary, groups: Sequence[Described]) -> str:
         columns.setdefault(at_column, heading)
         cells[at_row, at_column] = shown(group.spread, summary.statistic)
     lines = [[*summary.rows, *columns.values()]]
-    lines += [[*map(_label, row), *(cells.get((at, column), "") for column in columns)] for at, row in rows.items()]
-    return _aligned(lines)
-
-
-def _heading(key: str, value: Any) -> str:
-    return f"no {key}" if value is None else f"{key} {text_of(value)}"
-
-
-def _label(value: Any) -> str:
-    return "none" if value is None else text_of(value)
+    for at, row in rows.items():
+        named = ["none" if value is None else text_of(value) for value in row]
+        lines.append([*named, *(cells.get((at, column), "") for column in columns)])
+    escaped = [[printable(cell).replace("|", "\\|") for cell in line] for line in lines]
+    widths = [max(len(line[k]) for line in escaped) for k in range(len(escaped[0]))]
+    padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in escaped]
+    padded.insert(1, ["-" * width for width in widths])  # the rule below the heads
+    return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
 def shown(spread: Spread, statistic: str) -> str:
@@ -139,16 +137,6 @@ def shown(spread: Spread, statistic: str) -> str:
     if math.isnan(low):
         return f"{middle:.4g}"
     return f"{middle:.4g} ± {high - middle:.2g}" if statistic == "mean" else f"{middle:.4g} ({low:.4g}, {high:.4g})"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    escaped = [[printable(cell).replace("|", "\\|") for cell in line] for line in lines]
-    widths = [max(len(line[k]) for line in escaped) for k in range(len(escaped[0]))]
-    rule = ["-" * width for width in widths]
-    laid = [escaped[0], rule, *escaped[1:]]
-    return "\n".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in laid
-    )
 
 
 BESIDE = {
@@ -185,17 +173,11 @@ def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, fail
         f"{experiment.relation} neighbours, dpframework {__version__}; {finished} of {total} cells."
     )
     for summary in experiment.tables:
-        parts += [
-            f"## {printable(summary.title)}",
-            f"{_named(summary)}: {BESIDE[summary.statistic]}.",
-            tables[summary.name],
-        ]
+        shown_value = summary.values[0] if len(summary.values) == 1 else "each value"
+        parts += [f"## {printable(summary.title)}", f"{shown_value}: {BESIDE[summary.statistic]}."]
+        parts.append(tables[summary.name])
     for summary in experiment.plots:
         parts += [f"## {printable(summary.title)}", f"![{printable(summary.title)}](plot-{summary.name}.png)"]
     if failed:
         parts += ["## Cells that failed", "\n".join(f"- {printable(line)}" for line in failures(failed))]
     return "\n\n".join(parts) + "\n"
-
-
-def _named(summary: Summary) -> str:
-    return summary.values[0] if len(summary.values) == 1 else "each value"

@@ -42,7 +42,7 @@ class FileTable(TableSource):
     digest
         Of the file's bytes, so that a changed file is read again.
     unit, key
-        Whom it is read for, and what the rows of each unit are chosen by; None for no ids.
+        The privacy unit that it is read for, and the key that chooses the rows of each unit; None without ids.
     """
 
     data: Data
@@ -103,11 +103,11 @@ class Fold:
     Attributes
     ----------
     folds
-        How many there are.
+        The number of folds.
     fold
-        Which one is held out, from 1.
+        The number of the fold that is held out, from 1.
     seed
-        Of the permutation of the rows: one for all folds and methods of a repetition.
+        The seed of the permutation of the rows, the same for all folds and methods of a repetition.
     """
 
     folds: int
