@@ -57,15 +57,8 @@ from .privacy import (
     rational_above as rational_above,
     root_below as root_below,
 )
-from .schema import (
-    MOST_ROWS as MOST_ROWS,
-    Schema as Schema,
-)
-from .shortener import (
-    Shortener as Shortener,
-    otherwise as otherwise,
-    shortened as shortened,
-)
+from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
+from .shortener import Shortener as Shortener, otherwise as otherwise, shortened as shortened
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,

@@ -19,13 +19,7 @@ class Choice(enum.StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the value of that name.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Return the value of that name, or raise InputError if there is none."""
         try:
             return cls(text)
         except ValueError:

@@ -28,18 +28,18 @@ def attributes_of(by: Cut) -> tuple[str, ...]:
 
 
 def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
-    """Return the attributes that a cut depends on, with a derived one replaced by its own, none if it does not say."""
+    """Return the attributes that a cut depends on, with derived ones replaced by their sources; none if unknown."""
     return frozenset().union(*(made_of.get(name, {name}) for name in attributes_of(by)))
 
 
 def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
-    """Return the attributes behind derived ones, with one more. One that does not say may depend on any."""
+    """Return the sources of derived attributes, with one more. One of unknown sources may depend on any attribute."""
     sources = sources_of(cases, made_of)
     return {**made_of, derived.name: sources} if sources else made_of
 
 
 def number_of_parts(by: Cut) -> int:
-    """Return how many parts a cut makes."""
+    """Return the number of parts that a cut makes."""
     if isinstance(by, Attribute):
         return by.size
     return len(by.descriptions) + 1 if isinstance(by, Cases) else len(by)

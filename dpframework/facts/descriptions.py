@@ -118,7 +118,6 @@ class Equals(Literal):
         return {"equals": [self.attribute, self.value]}
 
     def __str__(self) -> str:
-        """Write `attribute = value`."""
         return printable(f"{self.attribute} = {self.value}")
 
 
@@ -211,7 +210,6 @@ class Not(Description):
         return {"not": self.part.to_dict()}
 
     def __str__(self) -> str:
-        """Write a negated literal the way it is read."""
         if isinstance(self.part, Below):
             return f"{self.part.attribute} >= {threshold_text(self.part.threshold)}"
         part = self.part

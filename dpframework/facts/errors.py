@@ -23,8 +23,8 @@ class DPFrameworkError(Exception):
     Attributes
     ----------
     results
-        Where a run had begun: a `Results` with what its finished miners found and what had been spent. A release
-        that was paid for is not lost because a later one fails.
+        If a run had begun, a `Results` of its finished miners with the amount spent, so that no paid release is lost.
+        Else None.
     """
 
     results: Any | None = None
@@ -49,7 +49,7 @@ class DoesNotFit(InputError):  # noqa: N818 - the rows do not
     Attributes
     ----------
     kind
-        Which assertion they break: "data-fits-schema", "rows" or "max_rows". A private run says no more than that.
+        The assertion that they break: "data-fits-schema", "rows" or "max_rows". A private run tells nothing else.
     """
 
     def __init__(self, message: str, *, kind: str = "data-fits-schema") -> None:

@@ -15,7 +15,7 @@ def exact_form(value: Any, otherwise: Callable[[Any], Any]) -> Any:
     value
         Anything, with collections of anything inside.
     otherwise
-        Writes what is neither a number, a text, nor a collection.
+        The function that writes any other value than numbers, texts and collections.
 
     Examples
     --------

@@ -109,16 +109,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_text(path: Path, expected: str | None = None, *, most: int = MOST_JSON_BYTES) -> str:
-    """Return the text of a file in UTF-8. `expected` names the kind of file that is wanted, if any.
+    """Return the text of a file in UTF-8.
 
     Parameters
     ----------
     path
         Where it is.
     expected
-        The kind of file that is wanted, if it must be one; for errors.
+        The kind of file that is expected, for errors; None for any.
     most
-        The most bytes that it may have.
+        The largest size, in bytes.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def file_digest(path: Path, expected: str | None = None) -> bytes:
     path
         Where it is.
     expected
-        What is expected there, for the error.
+        The kind of file that is expected, for the error.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     kind
         The kind of file that it is, and may replace; without one it replaces nothing.
     called
-        What errors call it, if it is written where it will not stay.
+        The path to name in errors, if the file is moved to another place afterwards.
 
     Raises
     ------

@@ -25,13 +25,13 @@ def require_form(
     Parameters
     ----------
     form
-        What was read.
+        The content to check.
     package, file
-        Where the JSON Schema is.
+        The place of the JSON Schema.
     definition
-        One of its definitions, if not the whole of it is meant.
+        The name of one of its definitions, to check against that definition only.
     more
-        Adds to the schema what its file does not hold.
+        A function that adds to the schema before it is used.
 
     Raises
     ------

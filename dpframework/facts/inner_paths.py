@@ -43,13 +43,7 @@ def inner_path(text: str, folder: Path, where: str) -> Path:
 
 
 def require_relative(text: str, where: str) -> None:
-    """Refuse a path that may lead out of its folder (see `inner_path`).
-
-    Raises
-    ------
-    InputError
-        If it may.
-    """
+    """Refuse a path that may lead out of its folder (see `inner_path`)."""
     if not text.isprintable():
         raise InputError(f"{where} is {text!r}; a path must not hold characters that cannot be printed")
     if "://" in text:

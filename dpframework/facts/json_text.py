@@ -1,7 +1,7 @@
 """The one reader of JSON for every file that is read back, whoever may have written it.
 
-What it returns is plain: dictionaries, lists, texts, numbers, true, false and null. No name in it is looked up here,
-and whoever looks one up takes a table of what is known (a registry, say), and imports nothing that a file names.
+It returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name of a file
+uses a table of known names, such as a registry, and never imports what a file names.
 """
 
 from __future__ import annotations

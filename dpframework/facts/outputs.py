@@ -1,7 +1,7 @@
 """An output may replace a file of its own kind, known by its content, and nothing else.
 
-A name on a command line may be that of the data, the ledger or the study. So every kind of file that dpframework
-writes says how a file of that kind is told, and a file that is there already is replaced only if it is one.
+A name on a command line may by mistake be the name of the data, the ledger or the study. So every kind of file that
+dpframework writes can be recognized by its content, and an existing file is replaced only if it is of that kind.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class FileKind:
     Attributes
     ----------
     name
-        What errors call one, with its article, such as "a report".
+        The name of such a file in errors, with its article, such as "a report".
     holds
-        Tells whether the content of a file is of this kind.
+        A function that tells whether the content of a file is of this kind.
     """
 
     name: str
@@ -47,7 +47,7 @@ class FileKind:
         return cls(name, lambda content: content.startswith(text.encode()))
 
 
-#: Files in a folder that is known to be dpframework's as a whole: what it holds is replaced without a look.
+#: Files in a folder that dpframework owns as a whole. They are replaced without looking at their content.
 IN_OWN_FOLDER: Final = FileKind("a file", lambda content: True)
 
 

@@ -22,7 +22,7 @@ _CODE_FILES = (".py", ".so", ".pyd")
 def place_of(package: str) -> Path | None:
     """Return the folder of an imported package or the file of a module, or None if it has no file of its own.
 
-    Such as a folder without `__init__.py`, which may hold anything beside what is imported from it.
+    A folder without `__init__.py` has none, since it may hold other files beside the imported ones.
     """
     file = getattr(sys.modules.get(package), "__file__", None)
     if file is None or not Path(file).is_file():

@@ -127,12 +127,6 @@ def names_of(value: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_once(what: str, names: Collection[str]) -> None:
-    """Refuse a list of attributes' names that holds one of them twice. Errors call it `what`.
-
-    Raises
-    ------
-    InputError
-        If it does.
-    """
+    """Refuse a list of attributes' names that holds one of them twice. Errors call it `what`."""
     if len(set(names)) < len(names):
         raise InputError(f"{what} names an attribute twice; name each once")

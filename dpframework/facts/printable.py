@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: What is not seen, or moves what is: controls, breaks of lines, halves of characters, and all that Unicode calls
-#: ignorable (marks of direction, of no width, of a variant). A list of our own: Python's grows with its versions, and
-#: a plan is to read the same in all of them.
+#: Characters that are invisible or move others: controls, line breaks, halves of characters, and all that Unicode calls
+#: ignorable (marks of direction, of no width, of a variant). The list is our own, since Python's list grows with its
+#: versions, and a plan must read the same in all of them.
 _BEYOND_CONTROLS: Final = (
     "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
@@ -24,7 +24,7 @@ _UNSEEN_IN_A_LINE: Final = re.compile(f"[\x00-\x09\x0b-\x1f{_BEYOND_CONTROLS}]")
 
 
 def is_printable(text: str) -> bool:
-    r"""Tell whether a text is seen as it is, on one line.
+    r"""Tell whether a text is one line of visible characters.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def is_printable(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    r"""Return a text as one line on which every character is seen.
+    r"""Return a text as one line on which every character is visible.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    r"""Return a text of several lines, in which every character but the ends of its lines is seen.
+    r"""Return a text of several lines, in which every character except the line ends is visible.
 
     Examples
     --------

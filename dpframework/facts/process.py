@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
-#: The process's number, and how many forks lie between it and the one that was started: numbers are used again.
+#: The process's number, and how many forks lie between it and the first process, since systems reuse numbers.
 ProcessMark: TypeAlias = tuple[int, int]
 
 _forks = 0

@@ -82,7 +82,6 @@ class Schema:
     about_rows: int | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Check the facts as a whole."""
         if not self.attributes:
             raise InputError("a schema needs at least one attribute")
         for attribute in self.attributes:
@@ -156,15 +155,12 @@ class Schema:
         return self.attributes[self.index(name)]
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether an attribute has that name."""
         return isinstance(name, str) and name in self._positions
 
     def __iter__(self) -> Iterator[Attribute]:
-        """Go through the attributes in column order."""
         return iter(self.attributes)
 
     def __len__(self) -> int:
-        """Return the number of attributes."""
         return len(self.attributes)
 
     def view(self, view: View | str) -> tuple[Attribute, ...]:

@@ -1,7 +1,7 @@
 """Shorten descriptions by leaving out implied parts and joining tests on one attribute.
 
-A description may come from a path through a tree, or from a union of such, where a later test says more than an earlier
-one: `LDL < 145 or LDL < 160` is `LDL < 160`. What is shortened holds for the same rows, on every table of the schema.
+A description may come from a path through a tree, or from a union of paths, in which one test can imply another:
+`LDL < 145 or LDL < 160` is `LDL < 160`. The short form holds for the same rows, on every table of the schema.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class Shortener:
     ) -> Description | bool:
         """Shorten a joined description.
 
-        The tests among the parts leave rows open: a conjunction's those that all of them hold for, a disjunction's
-        those that none does. The other parts need to be right for these rows only.
+        The tests among the parts leave some rows open: in a conjunction the rows that pass all tests, in a disjunction
+        the rows that pass none. The other parts need to be right for these rows only.
         """
         pending, settled = list(parts), False
         while not settled:
@@ -243,14 +243,14 @@ _OTHER: dict[type[And | Or], type[And | Or]] = {And: Or, Or: And}
 
 
 def _test(description: Description) -> Literal | None:
-    """Return the literal that a description is, or is the negation of."""
+    """Return the literal of a description that is a literal or a negated one, else None."""
     inner = description.part if type(description) is Not else description
     # by type: asking an abstract class for its instances takes most of the time
     return None if type(inner) in (And, Or, Not) else cast(Literal, inner)
 
 
 def _joined(description: Description) -> tuple[type[And | Or], Iterable[Description]]:
-    """Return how a description that is no test joins parts, negations brought down to them."""
+    """Return how a description that is no test joins its parts, with a negation moved down to the parts."""
     if isinstance(description, And | Or):
         return type(description), description.parts
     assert isinstance(description, Not)
@@ -262,7 +262,7 @@ def _joined(description: Description) -> tuple[type[And | Or], Iterable[Descript
 
 
 def _flat(kind: type[And | Or], parts: Iterable[Description]) -> Iterator[Description]:
-    """Yield the parts, and of those that are joined in the same way, theirs."""
+    """Yield the parts, with each part that joins in the same way replaced by its own parts."""
     for part in parts:
         if _test(part):
             yield part

@@ -64,7 +64,9 @@ def parsed_toml(text: str) -> dict[str, Any]:
     """
     if len(text) > MOST_TOML_BYTES:
         raise InputError(f"is larger than the {MOST_TOML_BYTES >> 20} MiB that such a file may have")
-    _require_short_keys(text)
+    # Python reads a key in a time that grows with the square of its parts, so a key of very many is refused before.
+    if text.count(".") >= MOST_KEY_PARTS and any(token["long"] is not None for token in _TOKEN.finditer(text)):
+        raise InputError(f"has a key of more than {MOST_KEY_PARTS} parts, separated by dots; give fewer")
     try:
         form = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -78,22 +80,14 @@ def parsed_toml(text: str) -> dict[str, Any]:
 
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
-#: Texts and comments, which may hold anything; keys; and single parts. A text that is not closed is one too, so that
-#: no place of a file is looked at twice.
+#: A text or a comment, which may hold anything, a key of too many parts, or a single part. A text that is not closed
+#: matches too, so that no place of a file is looked at twice.
 _TOKEN = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+"*+|' + r"'''(?:[^']|'(?!''))*+'*+|#[^\n]*+|"
     + rf"(?P<long>{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_KEY_PARTS}}})|{_PART}"
     + r'|"(?:[^"\\\n]|\\.)*+|' + r"'[^'\n]*+",
     re.DOTALL,
 )  # fmt: skip
-
-
-def _require_short_keys(text: str) -> None:
-    """Refuse a key of very many parts before Python reads it, in a time that grows with their square."""
-    if text.count(".") < MOST_KEY_PARTS:
-        return
-    if any(token["long"] is not None for token in _TOKEN.finditer(text)):
-        raise InputError(f"has a key of more than {MOST_KEY_PARTS} parts, separated by dots; give fewer")
 
 
 def toml_lines(form: Mapping[str, Any]) -> str:
@@ -115,7 +109,7 @@ def _toml_value(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            # A JSON string is a TOML string, but for DEL, which TOML wants escaped, as is all that is not seen.
+            # A JSON string is a TOML string, except that TOML wants DEL escaped. Invisible characters are escaped too.
             text = json.dumps(value, ensure_ascii=False)
             return text if is_printable(text) else "".join(map(_toml_character, text))
         case list():
@@ -196,13 +190,7 @@ def required_text(form: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def refuse_unknown(form: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-    """Refuse an unknown key, and name the nearest known one. `what` begins the sentence.
-
-    Raises
-    ------
-    InputError
-        If there is one.
-    """
+    """Refuse an unknown key, and name the nearest known one. `what` begins the sentence."""
     known = tuple(known)
     for key in form:
         if key not in known:

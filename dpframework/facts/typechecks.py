@@ -1,4 +1,4 @@
-"""Type checks at public boundaries, paid for by who crosses them."""
+"""Type checks of public functions. The caller of a public function pays for its check, and other code does not."""
 
 from __future__ import annotations
 

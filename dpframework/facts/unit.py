@@ -32,13 +32,13 @@ ROWS_ASSERTED = "rows-per-unit-asserted"
 @final
 @attrs.frozen
 class PrivacyUnit:
-    """Whom a claim protects, one row or whoever an id names, by a bounded number of rows.
+    """The privacy unit of a claim, which is one row, or a bounded number of rows that belong together.
 
     Attributes
     ----------
     id
-        The column whose values name units. It is no attribute of the schema: it is read to bound how many rows a unit
-        keeps, and then gone. None: each row is a unit, or the owner asserts how many rows a unit has.
+        The column whose values name units; None if each row is a unit, or the owner asserts how many rows a unit has.
+        It is no attribute of the schema. It is read to bound the rows that each unit keeps, and then dropped.
     rows
         The most rows of one unit.
 
@@ -52,7 +52,6 @@ class PrivacyUnit:
     rows: int = 1
 
     def __attrs_post_init__(self) -> None:
-        """Refuse an id that names no column, and a bad number of rows."""
         if self.id is not None and not (isinstance(self.id, str) and self.id.strip()):
             raise InputError(f"unit is {self.id!r}; give the name of the column whose values name units")
         if self.id is not None:
@@ -67,22 +66,16 @@ class PrivacyUnit:
 
     @property
     def asserted(self) -> bool:
-        """Whether nothing but the owner's word bounds the rows of a unit."""
+        """Whether only the owner's assertion bounds the rows of a unit."""
         return self.id is None and self.rows > 1
 
     @property
     def groups_rows(self) -> bool:
-        """Whether ids tell which rows are of one unit, and it may have several."""
+        """Whether ids name the unit of each row, and a unit may have several rows."""
         return self.id is not None and self.rows > 1
 
     def require_no_attribute(self, schema: Schema) -> None:
-        """Refuse ids that are an attribute of a schema.
-
-        Raises
-        ------
-        InputError
-            If they are.
-        """
+        """Refuse ids that are an attribute of a schema."""
         if self.id in schema.names:
             raise InputError(f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more")
 
@@ -102,7 +95,6 @@ class PrivacyUnit:
             )
 
     def __str__(self) -> str:
-        """Say whom it is."""
         if self.is_row:
             return "one row"
         if self.id is None:
@@ -116,7 +108,7 @@ class PrivacyUnit:
 
 ROW = PrivacyUnit()
 
-#: What a fit's plan calls the column of its groups.
+#: The name of the column of groups in a fit's plan.
 GROUPS = "the groups of the fit"
 
 
@@ -142,9 +134,9 @@ class UnitChange:
     Attributes
     ----------
     rows
-        By how many rows neighbours differ at most: so many are added or removed, or so many leave and so many come.
+        The most rows by which neighbours differ: that many are added or removed, or leave while as many others come.
     resizes
-        Whether a unit in place of another may change the number of rows, so that a row may leave and none come for it.
+        Whether replacing a unit may change the number of rows, so that a row may leave without another one coming.
     """
 
     rows: int = 1
