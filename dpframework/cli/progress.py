@@ -39,7 +39,7 @@ def progress() -> Iterator[Observer]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    # How many releases there will be is not known: a tree may stop early. The bar pulses.
+    # The bar pulses, since the number of releases is not known: a tree may stop early.
     columns = (
         SpinnerColumn(),
         BarColumn(),

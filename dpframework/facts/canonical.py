@@ -8,7 +8,7 @@ missing value makes integers floats, a text makes numbers objects), and must not
 - a number that a 32-bit float holds exactly is the shortest decimal number that rounds to it: 0.1 is the same value in
   either precision;
 - a text is a number if it is written as programs write one ("-1.5e+16", "inf"; "007", "+1" and "1_000" are texts);
-- true and false are 1 and 0, as which libraries hold them beside numbers, and so are the texts "true" and "false";
+- true and false are 1 and 0, since libraries hold them so beside numbers, and so are the texts "true" and "false";
 - another text is itself, without the space around it; a blank one is missing, as are null and NaN.
 
 Labels of a schema are read by the same rule. A numeric attribute takes the number itself, in its full precision.
@@ -91,9 +91,9 @@ def label_of(form: Form) -> str:
 def of_id(text: str) -> str:
     """Return the canonical form of an id that is a text, one form for each number in any spelling.
 
-    An id names one person, so a number keeps all of its digits. A text that is no number is itself, without the space
-    around it; "007" is one, and neither case nor accents are changed. If the number has an exponent, and programs write
-    a whole float beyond 2^53 so, it is that float: "1.152921504606847e+18" is 2^60, as a column of floats holds it.
+    An id names one person, so a number keeps all of its digits. A text that is no number, such as "007", is itself,
+    without the space around it and with its case and accents. Programs write whole floats beyond 2^53 with an exponent,
+    so such a text is that float: "1.152921504606847e+18" is 2^60, as a column of floats holds it.
 
     Examples
     --------

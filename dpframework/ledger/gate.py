@@ -38,8 +38,8 @@ def _untraced(rows: Any) -> tuple[Rows, str]:
 class JournaledGate(Gate):
     """A gate that keeps each output before it is seen, and gives it again when the run is resumed.
 
-    A resumed run must ask for the same releases of the same rows before it makes new ones: else it could make, of two
-    branches that the plan totals as one, the second one too, or cut rows anew that were cut before.
+    A resumed run must ask for the same releases of the same rows before it makes new ones. Otherwise it could run the
+    second of two branches of which the plan counts only one, or cut the same rows in another way.
     """
 
     run: LedgerRun = attrs.field(kw_only=True)
@@ -47,8 +47,8 @@ class JournaledGate(Gate):
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Make releases whose answers are found together. Each is charged, drawn and stored before the next.
 
-        So a run that is killed between two of them goes on with the second. (The plan's whole cost was charged before.)
-        A release that is made alone is charged before its query is asked.
+        So a run that is killed between two of them goes on with the second. The plan's whole cost was charged before.
+        A release that is made alone is charged before its query is evaluated.
         """
         plain = [attrs.evolve(one, rows=_untraced(one.rows)[0]) for one in asked]
         with self.run.lock:

@@ -107,7 +107,7 @@ def _is_module(name: str) -> bool:
     """Tell whether Python would import something of that name. A folder in the way is no module."""
     try:
         found = importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # one that is loaded but says nothing of itself
+    except (ImportError, ValueError):  # it is loaded, and has no specification
         return True
     return found is not None and found.origin is not None
 

@@ -215,12 +215,12 @@ def cart(
     target
         The class attribute.
     kind
-        Of the encoding (see `Encoding`).
+        The kind of the encoding (see `Encoding`).
     max_depth, min_share
-        The longest path, and the least rows of a leaf as a share of all: by default those of the retention paper
-        (Fletcher and Islam 2015, section 6).
+        The longest path, and the fewest rows of a leaf as a share of all rows. The defaults are those of the retention
+        paper (Fletcher and Islam 2015, section 6).
     seed
-        Decides among splits that are equally good.
+        The seed that decides among equally good splits.
 
     Raises
     ------

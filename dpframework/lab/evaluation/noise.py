@@ -38,10 +38,10 @@ def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable
     level
         The probability, in [0, 1].
     seed
-        Of the draws.
+        The seed of the draws.
     attributes
-        Names of those that noise is added to; by default all. A numeric one is drawn from its public range, a missing
-        cell may be hit, and none becomes missing.
+        The names of the attributes that get noise; by default all. A numeric one is drawn from its public range. A
+        missing cell may be hit, and no cell becomes missing.
 
     Raises
     ------
@@ -71,7 +71,8 @@ def distribution_preserving_noise(
     table, level, seed, attributes
         As for `uniform_noise`.
     within
-        An attribute, such as the class: cells change places among rows with the same value of it, and it keeps its own.
+        An attribute, such as the class, which keeps its cells. Other cells change places among rows that have the same
+        value of it.
 
     Raises
     ------
@@ -82,7 +83,8 @@ def distribution_preserving_noise(
     groups = np.zeros(number, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
 
     def exchanged(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
-        # sorted by group, the cells hit and the same in random order pair each with one of its own group
+        # The cells that are hit, and the same cells in random order, are both sorted by group. So each cell is paired
+        # with one of its own group.
         shuffled = rng.permutation(hit)
         given = np.empty(len(hit))
         given[np.argsort(groups[hit], kind="stable")] = column[shuffled[np.argsort(groups[shuffled], kind="stable")]]

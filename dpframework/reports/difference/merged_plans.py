@@ -23,8 +23,8 @@ class Merged:
     before, after
         The node in each plan; None where that plan has none.
     children
-        Those of both plans in the order of the plan after; a removed one follows the one that it followed. A
-        composition that only one plan has may stand around children of both: it was put around them, or taken away.
+        The children in both plans, in the order of the plan after. A removed child follows the one that it followed
+        before. A composition of one plan only may have children of both, if it was put around them or taken away.
     reordered
         Whether the children that both plans have stand in another order.
     """
@@ -36,7 +36,7 @@ class Merged:
 
     @property
     def side(self) -> Side:
-        """The node as the plan after has it, or else the one before."""
+        """The node of the plan after, or of the plan before if it was removed."""
         found = self.after or self.before
         assert found is not None  # a merged node stands for one of either
         return found
@@ -55,7 +55,7 @@ class Merged:
 
     @property
     def mark(self) -> Mark:
-        """Which plan it is in. A node of both is "changed" if its facts or its loss differ."""
+        """Whether it is in one plan or in both. A node of both is "changed" if its facts or its loss differ."""
         if self.before is None or self.after is None:
             return Mark.ADDED if self.before is None else Mark.REMOVED
         return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME

@@ -45,7 +45,7 @@ def loss_words(loss: PrivacyLoss | None) -> str:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Write names."""
+    """Write names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
 
 
