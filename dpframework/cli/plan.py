@@ -72,7 +72,7 @@ PLAN_FILES = {
         "a drawn plan",
         r"^[^\n]*  \[[^\n]*\]\n[\s\S]*\n((data|engine): [^\n]*\n)*total: [^\n]* \(budget [^\n]*\)[^\n]*\n",
     ),
-    PlanFormat.MERMAID: FileKind.of_pattern("a drawn plan", r'^flowchart TD\n    n0[\[(]+"'),
+    PlanFormat.MERMAID: FileKind.of_pattern("a drawn plan", r'^flowchart TD\n(    place\d[^\n]*\n)*    n0[\[(]+"'),
     PlanFormat.DOT: FileKind.of_pattern("a drawn plan", r"^digraph plan \{\n    node \[fontname=sans\];\n"),
     PlanFormat.JSON: PLAN_FILE,
     PlanFormat.HTML: PAGE_FILE,
