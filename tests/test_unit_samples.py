@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 import numpy as np
 import polars as pl
 import pytest
-from test_enumeration import ADD, ORDERS, RAREST, ROUNDING, SAMPLED, SCHEMA, Oracle, Part, Rows, noisy
-from test_units import SOME_KINDS, TWO, Seldom, planned
+from test_enumeration import ADD, ORDERS, ROUNDING, SAMPLED, noisy
+from test_units import TWO, Seldom, planned
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant, RDPAccountant, ZCDPAccountant
@@ -21,6 +20,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.plan import Plan
 from dpframework.tables.blocks import Block
 from dpframework.verify import assert_units_sampled, audit
+from dpframework.verify.enumeration import RAREST, SCHEMA, delta_at, largest_ratio, renyi, unit_neighbours
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import SmallTables, Universe, samples_of, units_of
 
@@ -30,25 +30,6 @@ PURE = [name for name in SAMPLED if "gaussian" not in name]
 
 
 # --- totals ---------------------------------------------------------------------------------------------------------
-
-
-def neighbours(*, whole: bool) -> Iterator[tuple[Rows, Rows]]:
-    """Yield tables of which one has a unit of up to two rows more; its rows say so where units are drawn whole."""
-    groups = [g for n in (1, 2) for g in itertools.combinations_with_replacement(SOME_KINDS, n)]
-    for rest, group in itertools.product(((), SOME_KINDS[1:2]), groups):
-        shared = tuple((*row, "another's") if whole else row for row in rest)
-        own = tuple((*row, "one's") if whole else row for row in group)
-        yield (*shared, *own), shared
-        yield shared, (*shared, *own)
-
-
-def worst(plan: dpf.StudyPlan, whole: bool, functional: Any, over_outputs: Any = sum) -> float:
-    oracle = Oracle(plan, functional, over_outputs)
-    return max(oracle.value((Part(plan.root, *pair),)) for pair in neighbours(whole=whole))
-
-
-def largest_ratio(plan: dpf.StudyPlan, *, whole: bool) -> float:
-    return worst(plan, whole, lambda p, q: math.log(p / q), max)
 
 
 def sampled(node: dpf.Node, unit: dpf.PrivacyUnit, delta: Any = 0) -> dpf.StudyPlan:
@@ -62,7 +43,7 @@ def test_the_pure_total_of_samples_is_what_a_unit_loses(name: str, unit: dpf.Pri
     plan = sampled(SAMPLED[name], unit)
     total = plan.total().epsilon
     assert total is not None
-    lost = largest_ratio(plan, whole=unit is TWO)
+    lost = largest_ratio(plan)
     assert lost <= total + ROUNDING
     assert name == "selection" or lost >= total * (1 - 1e-6)
 
@@ -70,21 +51,17 @@ def test_the_pure_total_of_samples_is_what_a_unit_loses(name: str, unit: dpf.Pri
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_totals_of_samples_with_a_delta_bound_what_a_unit_loses(name: str, unit: dpf.PrivacyUnit) -> None:
-    plan, whole = sampled(SAMPLED[name], unit, "1e-6"), unit is TWO
+    plan = sampled(SAMPLED[name], unit, "1e-6")
     totals = {found: float(loss.epsilon or 0) for found, loss in plan.totals().items()}
     assert {"pld", "rdp", "zcdp"} <= set(totals)
     for epsilon in totals.values():
-        factor = math.exp(epsilon)
-        delta = worst(plan, whole, lambda p, q, factor=factor: max(p - factor * q, 0.0))
-        assert delta <= 1e-6 * (1 + 1e-6) + RAREST
+        assert delta_at(plan, epsilon) <= 1e-6 * (1 + 1e-6) + RAREST
     curve = RDPAccountant(ADD, delta="1e-6").amount_of(plan.root, plan)
     rho = ZCDPAccountant(ADD, delta="1e-6").amount_of(plan.root, plan).add_or_remove_one
     assert rho is not None
     for order in ORDERS[::2]:
-        alpha = float(order)
-        moment = worst(plan, whole, lambda p, q, a=alpha: math.exp(a * math.log(p) + (1 - a) * math.log(q)))
-        lost = math.log(moment) / (alpha - 1)
-        assert lost <= min(float(curve.at(order).add_or_remove_one or 0), alpha * float(rho)) + ROUNDING
+        claimed = min(float(curve.at(order).add_or_remove_one or 0), float(order * rho))
+        assert renyi(plan, float(order)) <= claimed + ROUNDING
 
 
 def test_a_sample_of_rows_costs_a_unit_less_than_one_of_units() -> None:
@@ -100,8 +77,8 @@ def test_rows_drawn_one_by_one_cost_more_than_is_claimed_for_units() -> None:
     """Whether there is a row at all: drawn one by one, more units have one in the sample."""
     plan = sampled(dpf.sample("0.3", dpf.step("any", Seldom(), DiscreteLaplace(1))), TWO)
     claimed = float(plan.total().epsilon or 0)
-    assert largest_ratio(plan, whole=True) == pytest.approx(claimed)
-    assert largest_ratio(plan, whole=False) > 1.3 * claimed
+    assert largest_ratio(plan) == pytest.approx(claimed)
+    assert largest_ratio(plan, unit_neighbours(ADD, 2)) > 1.3 * claimed
 
 
 def test_in_a_sample_of_rows_a_query_does_not_declare_better() -> None:
@@ -111,7 +88,7 @@ def test_in_a_sample_of_rows_a_query_does_not_declare_better() -> None:
         calibration = plan.calibration(next(plan.steps()))
         assert calibration is not None
         assert calibration.scale == times
-        assert largest_ratio(plan, whole=unit is TWO) <= float(plan.total().epsilon or 0) + ROUNDING
+        assert largest_ratio(plan) <= float(plan.total().epsilon or 0) + ROUNDING
 
 
 def test_an_accountant_of_a_plugin_claims_nothing_for_samples_of_a_units_rows() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -14,14 +12,9 @@ import numpy as np
 import pytest
 from test_enumeration import (
     ADD,
-    KINDS,
     PLANS,
     REPLACE,
     ROUNDING,
-    SCHEMA,
-    Oracle,
-    Part,
-    Rows,
     histogram,
     noisy,
     total_beyond,
@@ -33,9 +26,9 @@ from dpframework.accountant.base import Accountant as Base
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.laplace import _LatticeLaplace
+from dpframework.verify.enumeration import SCHEMA, largest_ratio, renyi
 from dpframework.verify.tables import Universe
 
-SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # of both values of one attribute, and all of the other
 TWO = dpf.PrivacyUnit("person", 2)
 ORDERS = (Fraction("1.01"), Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
 
@@ -46,35 +39,6 @@ def planned(node: dpf.plan.Node, relation: dpf.Relation, unit: dpf.PrivacyUnit, 
     study = dpf.Study(schema, epsilon=100, relation=relation, unit=unit.id, rows_per_unit=unit.rows, **budget)
     study.add_plan("plan", node)
     return study.plan()
-
-
-def unit_neighbours(relation: dpf.Relation, rows: int, *, resizes: bool = True) -> Iterator[tuple[Rows, Rows]]:
-    """Yield tables that differ by one unit of up to so many rows, alone and beside a row that both have."""
-    groups = [g for n in range(1, rows + 1) for g in itertools.combinations_with_replacement(SOME_KINDS, n)]
-    for rest in ((), (KINDS[1],)):
-        if relation is ADD:
-            for group in groups:
-                yield (*rest, *group), rest
-                yield rest, (*rest, *group)
-        else:
-            for one, other in itertools.permutations([(), *groups] if resizes else groups, 2):
-                if resizes or len(one) == len(other):
-                    yield (*rest, *one), (*rest, *other)
-
-
-def worst(oracle: Oracle, *, resizes: bool = True) -> float:
-    plan = oracle.plan
-    pairs = unit_neighbours(plan.relation, plan.unit.rows, resizes=resizes)
-    return max(oracle.value((Part(plan.root, *pair),)) for pair in pairs)
-
-
-def largest_ratio(plan: dpf.StudyPlan, **how: bool) -> float:
-    return worst(Oracle(plan, lambda p, q: math.log(p / q), max), **how)
-
-
-def renyi(plan: dpf.StudyPlan, order: float) -> float:
-    moment = worst(Oracle(plan, lambda p, q: math.exp(order * math.log(p) + (1 - order) * math.log(q))))
-    return math.log(moment) / (order - 1)
 
 
 #: Where what is lost is the total: the unit's rows all do the same, whether they lie in one part or in several.

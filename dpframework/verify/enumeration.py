@@ -1,0 +1,305 @@
+"""What small plans lose exactly: all outputs of a plan on two neighbouring tables, with their probabilities.
+
+No rule of composition is used. The plan is walked with the probabilities of each output on both tables. Where it leaves
+a choice to what was released, the branch that tells most is taken. So the result is what an attacker gains at best: the
+largest log-ratio, a Renyi divergence, or the delta that belongs to an epsilon. Tables have the attributes of `SCHEMA`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Boolean, Categorical
+from dpframework.facts.cuts import Cut, number_of_parts
+from dpframework.facts.privacy import Relation
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Post, Repeat, Sample, Sequential, Step
+from dpframework.plan.plan import Plan
+from dpframework.queries import Query
+from dpframework.tables.blocks import cells_of
+from dpframework.tables.engines import InMemory
+from dpframework.tables.table import Table
+
+SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])
+KINDS = tuple(itertools.product(range(2), range(3)))  # of rows
+SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # of both values of one attribute, and all of the other
+FURTHEST = 60  # of a noisy output from an exact one
+RAREST = 1e-14  # outputs of a lower probability are left out
+
+#: The codes of each row, and behind them whose it is, where that matters.
+Rows: TypeAlias = tuple[tuple[Any, ...], ...]
+#: The probabilities of outputs, on one table and on the other.
+Atoms: TypeAlias = tuple[tuple[float, float], ...]
+#: Convex and homogeneous, and added up over outputs.
+Functional: TypeAlias = Callable[[float, float], float]
+
+_SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, Atoms]] = weakref.WeakKeyDictionary()
+
+
+@final
+@attrs.frozen
+class Part:
+    """A node still to be released, with its rows on both tables."""
+
+    node: Node
+    before: Rows
+    after: Rows
+
+
+@final
+@attrs.frozen(eq=False)
+class Oracle:
+    """How far a plan's releases tell two tables apart.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    functional
+        A function of an output's two probabilities.
+    over_outputs
+        What becomes of its values over all outputs.
+    """
+
+    plan: Plan
+    functional: Functional
+    over_outputs: Callable[[Iterable[float]], float] = sum
+
+    def value(self, parts: tuple[Part, ...], p: float = 1.0, q: float = 1.0) -> float:
+        """Return the functional added up over all outputs of the parts, at the worst choice of branches."""
+        parts = tuple(part for part in parts if part.before != part.after)  # equal rows have equal outputs
+        if not parts:
+            return self.functional(p, q)
+        part, rest = parts[0], parts[1:]
+        node, before, after = part.node, part.before, part.after
+        match node:
+            case Step():
+                atoms = self._outputs(part)
+                while rest and isinstance(rest[0].node, Step):
+                    atoms, rest = _together(atoms, self._outputs(rest[0])), rest[1:]
+                return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
+            case Post():
+                return self.value(rest, p, q)
+            case Sequential():
+                return self.value((*(Part(n, before, after) for n in node.parts), *rest), p, q)
+            case Repeat():
+                return self.value((*[Part(node.part, before, after)] * node.times, *rest), p, q)
+            case Either():
+                return max(self.value((Part(n, before, after), *rest), p, q) for n in node.parts)
+            case Parallel():
+                return max(self.value((*split, *rest), p, q) for split in _splits(node, before, after))
+            case Sample():
+                atoms = self._sampled(node, before, after)
+                return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
+        raise AssertionError(node)
+
+    def _outputs(self, part: Part) -> Atoms:
+        """Return the probabilities of a step's outputs on both tables, those of one ratio added up."""
+        assert isinstance(part.node, Step)
+        calibration = self.plan.calibration(part.node)
+        assert calibration is not None
+        one, other = (np.atleast_1d(_answer(part.node.query, rows)) for rows in (part.before, part.after))
+        if part.node.mechanism.selects:
+            return _chosen(calibration, tuple(one.tolist()), tuple(other.tolist()))
+        changed = (_noisy(calibration, x, y) for x, y in zip(one.tolist(), other.tolist(), strict=True) if x != y)
+        return functools.reduce(_together, changed, ((1.0, 1.0),))  # noise is drawn for each number alone
+
+    def _sampled(self, node: Sample, before: Rows, after: Rows) -> Atoms:
+        """Return the probabilities of all outputs from a sample, on both tables, those of one ratio added up."""
+        known = _SAMPLED.setdefault(self.plan, {})
+        if (key := (id(node), before, after)) not in known:
+            one, other = (_joint(node, self.plan, rows) for rows in (before, after))
+            likely = np.minimum(one, other) > RAREST
+            pairs = np.unique(np.round(np.log(one[likely] / other[likely]), 9), return_inverse=True)[1]
+            p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
+            known[key] = tuple(zip(p, q, strict=True))
+        return known[key]
+
+
+def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[Part, ...]]:
+    """Yield the parts of each partition that a parallel may stand for: any attribute's, if a release makes it."""
+    for by in SCHEMA if isinstance(node.by, FromRelease) else [node.by]:
+        assert by is not None
+        children = node.parts * number_of_parts(by) if len(node.parts) == 1 else node.parts
+        yield tuple(map(Part, children, _parts(by, before), _parts(by, after)))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _parts(by: Cut, rows: Rows) -> list[Rows]:
+    """Return the rows of each part of a cut."""
+    cells = cells_of(by, InMemory().load(_table(rows))[0]).tolist()
+    return [tuple(row for row, cell in zip(rows, cells, strict=True) if cell == k) for k in range(number_of_parts(by))]
+
+
+def _joint(node: Node, plan: Plan, rows: Rows) -> NDArray[np.float64]:
+    """Return the probability of each list of outputs of a node: of a sample, averaged over all samples of the rows."""
+    match node:
+        case Step():
+            calibration = plan.calibration(node)
+            assert calibration is not None
+            answer = np.atleast_1d(_answer(node.query, rows))
+            return _chances(node.mechanism, calibration, answer.tobytes(), answer.dtype)
+        case Sequential():
+            return functools.reduce(_outer, (_joint(part, plan, rows) for part in node.parts))
+        case Repeat():
+            return functools.reduce(_outer, [_joint(node.part, plan, rows)] * node.times)
+        case Parallel():
+            (parts,) = _splits(node, rows, rows)
+            return functools.reduce(_outer, (_joint(part.node, plan, part.before) for part in parts))
+        case Sample():
+            rate, found = float(node.rate), np.zeros(1)
+            whose = [row[2:] or k for k, row in enumerate(rows)]  # a row that names no unit is one
+            units = tuple(dict.fromkeys(whose))
+            for kept in itertools.product((True, False), repeat=len(units)):
+                own = {unit for unit, drawn in zip(units, kept, strict=True) if drawn}
+                drawn = tuple(row for row, unit in zip(rows, whose, strict=True) if unit in own)
+                chance = math.prod(rate if unit in own else 1 - rate for unit in units)
+                found = found + chance * _joint(node.part, plan, drawn)
+            return found
+    raise AssertionError(node)
+
+
+def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.outer(one, other).ravel()
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _chances(
+    mechanism: Mechanism, calibration: Calibration, answer: bytes, dtype: np.dtype[Any]
+) -> NDArray[np.float64]:
+    """Return the probability of each output on an answer, which many samples have."""
+    held = np.frombuffer(answer, dtype)
+    listed = range(len(held)) if mechanism.selects else range(-FURTHEST, FURTHEST + 1)
+    outputs = [np.array(k) if mechanism.selects else np.array([k]) for k in listed]
+    return np.exp([mechanism.log_density(held, k, calibration) for k in outputs])
+
+
+def _table(rows: Rows) -> Table:
+    return Table.from_codes(SCHEMA, np.array([row[:2] for row in rows], dtype=np.int64).reshape(len(rows), 2).T)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _answer(query: Query, rows: Rows) -> Any:
+    """Return a query's exact answer."""
+    engine = InMemory()
+    return query.evaluate(engine, engine.load(_table(rows)))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _together(one: Atoms, other: Atoms) -> Atoms:
+    """Return the probabilities of two outputs that are drawn apart."""
+    return _merged((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _chosen(calibration: Calibration, one: tuple[int, ...], other: tuple[int, ...]) -> Atoms:
+    """Return the probabilities of each choice."""
+    return _merged(_densities(calibration, [(np.array(one), np.array(other), k) for k in range(len(one))]))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _noisy(calibration: Calibration, x: int, y: int) -> Atoms:
+    """Return the probabilities of a number's noisy values."""
+    reach = range(min(x, y) - FURTHEST, max(x, y) + FURTHEST + 1)
+    return _merged(_densities(calibration, [(np.array([x]), np.array([y]), np.array([k])) for k in reach]))
+
+
+def _densities(calibration: Calibration, outputs: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[float, float]]:
+    """Yield the probability of each output on both answers."""
+    density = calibration.mechanism.log_density
+    for x, y, k in outputs:
+        p, q = math.exp(density(x, k, calibration)), math.exp(density(y, k, calibration))
+        if max(p, q) > RAREST:
+            yield p, q
+
+
+def _merged(atoms: Iterable[tuple[float, float]]) -> Atoms:
+    """Add up outputs that tell the same."""
+    sums: dict[float, tuple[float, float]] = {}
+    for p, q in atoms:
+        ratio = round(math.log(p / q), 9)
+        known = sums.get(ratio, (0.0, 0.0))
+        sums[ratio] = known[0] + p, known[1] + q
+    return tuple(sums.values())
+
+
+def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
+    """Yield pairs of tables that differ by one row, both ways, alone and beside a row that both have."""
+    for rest in ((), *((kind,) for kind in KINDS)):
+        if relation is Relation.ADD_OR_REMOVE_ONE:
+            for kind in KINDS:
+                yield (*rest, kind), rest
+                yield rest, (*rest, kind)
+        else:
+            for one, other in itertools.permutations(KINDS, 2):
+                yield (*rest, one), (*rest, other)
+
+
+def unit_neighbours(
+    relation: Relation, rows: int, *, resizes: bool = True, named: bool = False
+) -> Iterator[tuple[Rows, Rows]]:
+    """Yield tables that differ by one unit of up to so many rows, alone and beside a row that both have.
+
+    Parameters
+    ----------
+    relation, rows
+        How they differ.
+    resizes
+        Whether one unit in place of another may change the number of rows.
+    named
+        Whether rows say whose they are, as samples of whole units need it.
+    """
+    groups = [g for n in range(1, rows + 1) for g in itertools.combinations_with_replacement(SOME_KINDS, n)]
+    if named:
+        groups = [tuple((*row, "one's") for row in group) for group in groups]
+    for rest in ((), ((*KINDS[1], "another's") if named else KINDS[1],)):
+        if relation is Relation.ADD_OR_REMOVE_ONE:
+            for group in groups:
+                yield (*rest, *group), rest
+                yield rest, (*rest, *group)
+        else:
+            for one, other in itertools.permutations([(), *groups] if resizes else groups, 2):
+                if resizes or len(one) == len(other):
+                    yield (*rest, *one), (*rest, *other)
+
+
+def pairs_of(plan: Plan) -> Iterator[tuple[Rows, Rows]]:
+    """Yield neighbours under a plan's relation, which differ by one of its units."""
+    unit = plan.unit
+    if unit.rows == 1:
+        return neighbours(plan.relation)
+    named = unit.groups_rows and plan.index.samples
+    return unit_neighbours(plan.relation, unit.rows, resizes=plan.unit_change.resizes, named=named)
+
+
+def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
+    """Return the largest value over all neighbours, by default those of `pairs_of`."""
+    root = oracle.plan.root
+    return max(oracle.value((Part(root, *pair),)) for pair in (pairs_of(oracle.plan) if pairs is None else pairs))
+
+
+def largest_ratio(plan: Plan, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
+    """Return the pure epsilon: the largest log-ratio of an output's probabilities."""
+    return worst(Oracle(plan, lambda p, q: math.log(p / q), max), pairs)
+
+
+def renyi(plan: Plan, order: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
+    """Return the Renyi divergence at an order."""
+    moment = worst(Oracle(plan, lambda p, q: math.exp(order * math.log(p) + (1 - order) * math.log(q))), pairs)
+    return math.log(moment) / (order - 1)
+
+
+def delta_at(plan: Plan, epsilon: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
+    """Return the least delta for an epsilon."""
+    factor = math.exp(epsilon)
+    return worst(Oracle(plan, lambda p, q: max(p - factor * q, 0.0)), pairs)
