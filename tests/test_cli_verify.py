@@ -100,7 +100,7 @@ def test_the_miners_of_a_study_are_verified_without_its_data(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["dp-id33"], "no miner or mechanism is named 'dp-id33'; did you mean 'dp-id3'?"),
+        (["dp-id33"], "no miner, mechanism or accountant is named 'dp-id33'; did you mean 'dp-id3'?"),
         (["dp-id3", "--example", "maxx"], "'dp-id3' has no example 'maxx'; did you mean 'max'?"),
         (["unexampled"], "has no examples to verify it on"),
         (["dp-id3", "--replays", "5"], "--replays is 5"),

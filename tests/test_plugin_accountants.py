@@ -20,7 +20,9 @@ from dpframework.accountant import BUILT_IN, AdditiveAccountant
 from dpframework.reports import drawing, facts
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_difference, html_report
+from dpframework.run.miner import Example
 from dpframework.study.registry import GROUP, Registry
+from dpframework.verify import verify_examples
 
 HOOK_PAGE = Path(__file__).resolve().parents[1] / "docs" / "hooks" / "dpframework_accountants.md"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -195,6 +197,9 @@ def test_the_example_of_the_hook_page_is_used_as_it_says(installed: Callable[...
     assert blocks["text"].splitlines() == drawing.tree(plan).splitlines()
     assert list(plan.totals())[:3] == ["forgiving", "pld", "pure"]
     assert made.run(TABLE, seed=1).accounting == "forgiving"
+    found = verify_examples("mode", {"one": Example(SCHEMA, Mode("0.3333"), Fraction("0.01"))}, replays=200, runs=0)
+    assert found.passed, list(found.problems())
+    assert [one.accountant for one in found.accountants] == ["forgiving"]
     for epsilon in ("0.1", "1", "30"):  # what it forgives is no more than the exact delta, and not much less
         total = study(epsilon, delta="0.01", budget=100).plan().totals()["forgiving"]
         assert float(total.epsilon or 0) == pytest.approx(response(float(epsilon), 0.01), abs=1e-6)

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     subject: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A miner, a mechanism, or a study file (.toml) with miners.")
+        str, typer.Argument(metavar="WHAT", help="A miner, mechanism or accountant, or a study file (.toml).")
     ],
     example: Annotated[
         str | None,
@@ -86,6 +86,8 @@ def verify(
     known = Verified() if record is None or not record.exists() else Verified.load(record)
     if subject in registry().mechanisms and subject not in registry().miners:
         found, records = _of_mechanism(subject)
+    elif subject in registry().accountants and subject not in registry().miners:
+        found, records = _of_accountant(subject), iter(())
     else:
         amounts = {"replays": replays, "runs": runs, "seconds": seconds, "seed": seed}
         found, records = _of_examples(subject, example, relation, amounts, PrivacyUnit(rows=rows_per_unit))
@@ -116,6 +118,15 @@ def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
         tell(f"comparing the claims of {name}")
         found = Verification(name, (), (), (sampled,), (check_losses(mechanism),))
     return found, remembered_mechanism(found, name, type(mechanism))
+
+
+def _of_accountant(name: str) -> Verification:
+    from dpframework.verify import Verification, check_accountant
+
+    with _progress() as tell:
+        tell(f"comparing the totals of {name}")
+        found = check_accountant(registry().accountants[name].component)
+    return Verification(name, (), (), (), accountants=(found,))
 
 
 def _of_examples(
@@ -155,8 +166,8 @@ def _examples(
                 "define its examples() or give a study file that uses it"
             )
     else:
-        known = [*registry().miners, *registry().mechanisms]
-        raise InputError(f"no miner or mechanism is named '{subject}'; {nearest(subject, known)}")
+        known = [*registry().miners, *registry().mechanisms, *registry().accountants]
+        raise InputError(f"no miner, mechanism or accountant is named '{subject}'; {nearest(subject, known)}")
     if wanted is None:
         return examples, relations, unit
     if wanted not in examples:
@@ -220,6 +231,7 @@ def _lines(found: Verification) -> Iterator[str]:
     if found.bounding is not None and found.bounding.passed:
         yield str(found.bounding)
     yield from (str(compared) for compared in found.losses if compared.passed)
+    yield from (str(checked) for checked in found.accountants if checked.passed)
     for audited in found.audits:
         where = f"{audited.example}, {audited.relation}"
         if audited.tail is not None and audited.passed:

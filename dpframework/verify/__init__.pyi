@@ -1,3 +1,8 @@
+from .accountant_conformance import AccountantConformance as AccountantConformance
+from .accountants import (
+    AccountantReport as AccountantReport,
+    check_accountant as check_accountant,
+)
 from .answers import Answers as Answers
 from .assertions import (
     assert_bounded as assert_bounded,
@@ -60,8 +65,8 @@ from .tail import (
     check_tail as check_tail,
 )
 from .unit_samples import assert_units_sampled as assert_units_sampled
-from .verification import (
+from .verification import verify_examples as verify_examples
+from .verification_report import (
     Audited as Audited,
     Verification as Verification,
-    verify_examples as verify_examples,
 )

@@ -15,6 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dpframework.accountant import Accountant
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
@@ -47,7 +48,7 @@ def audit(
     delta: Amount = 0,
     replays: int = 12_000,
     seed: int = 0,
-    accounting: Any = None,
+    accounting: type[Accountant[Any]] | None = None,
     witnesses: Iterable[Witness] = (),
     tell: Callable[[str], None] = lambda what: None,
     seconds: float = math.inf,
@@ -76,7 +77,7 @@ def audit(
     seed
         Of the tables and draws: the same seed gives the same report.
     accounting
-        The accountant whose total is the claim; `PureAccountant` by default.
+        The accountant whose total is the claim; by default the one that a study would charge the plan by.
     witnesses
         Tables and outputs that are replayed first; those of the other relation are left out.
     tell
@@ -92,8 +93,7 @@ def audit(
         If the miner has no finite claim under the relation, not even with a delta, or refuses the schema.
     """
     relation = Relation.parse(relation)
-    given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit}
-    given |= {} if accounting is None else {"accounting": accounting}
+    given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
     if replays < 100:
         raise InputError(f"replays is {replays}; an audit needs 100 or more")
     subject = Subject(miner, schema, relation, delta=exact(delta, "delta"), **given)
@@ -192,7 +192,7 @@ class _Audit:
             if shown.divergence is not None:
                 violations.setdefault("control", Violation.on(shown.subject, shown.divergence, *where))
             if shown.loss > self.behaviour.allowed:
-                what = f"a witness loses {number(shown.loss)}, the plan claims {decimal_text(claim)}"
+                what = f"a witness loses {number(shown.loss)}, {self._claims(claim)}"
                 violations.setdefault("loss", Violation.on(shown.subject, what, *where))
         return largest
 
@@ -211,7 +211,7 @@ class _Audit:
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
             # a pair that was searched for shows more than one that was met
-            what = f"a transcript loses {number(worst)}, the plan claims {decimal_text(claim)}"
+            what = f"a transcript loses {number(worst)}, {self._claims(claim)}"
             behaviour.violations["loss"] = self._shrunk(
                 what, found, telling, lambda loss: loss > behaviour.allowed, MOST_SHRINKS
             )
@@ -219,6 +219,9 @@ class _Audit:
             return worst, None
         what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
+
+    def _claims(self, claim: Fraction) -> str:
+        return f"the plan claims {decimal_text(claim)}{self.subject.charged_by(Fraction(0))}"
 
     def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""

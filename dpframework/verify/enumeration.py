@@ -259,7 +259,7 @@ def unit_neighbours(
     named
         Whether rows say whose they are, as samples of whole units need it.
     """
-    groups = [g for n in range(1, rows + 1) for g in itertools.combinations_with_replacement(SOME_KINDS, n)]
+    groups: list[Rows] = [g for n in range(1, rows + 1) for g in itertools.combinations_with_replacement(SOME_KINDS, n)]
     if named:
         groups = [tuple((*row, "one's") for row in group) for group in groups]
     for rest in ((), ((*KINDS[1], "another's") if named else KINDS[1],)):
@@ -273,13 +273,14 @@ def unit_neighbours(
                     yield (*rest, *one), (*rest, *other)
 
 
-def pairs_of(plan: Plan) -> Iterator[tuple[Rows, Rows]]:
-    """Yield neighbours under a plan's relation, which differ by one of its units."""
+def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
+    """Return neighbours under a plan's relation, which differ by one of its units, or few of them."""
     unit = plan.unit
-    if unit.rows == 1:
-        return neighbours(plan.relation)
+    if unit.rows == 1 and not few:
+        return list(neighbours(plan.relation))
     named = unit.groups_rows and plan.index.samples
-    return unit_neighbours(plan.relation, unit.rows, resizes=plan.unit_change.resizes, named=named)
+    pairs = unit_neighbours(plan.relation, unit.rows, resizes=plan.unit_change.resizes, named=named)
+    return [pair for pair in pairs if not few or min(map(len, pair)) <= 1]
 
 
 def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:

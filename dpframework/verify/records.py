@@ -11,7 +11,7 @@ from dpframework.plan.code import code_form, code_of
 from dpframework.plan.nodes import sequential
 from dpframework.plan.verification_records import VerifiedCode
 from dpframework.run.miner import Example
-from dpframework.verify.verification import Verification
+from dpframework.verify.verification_report import Verification
 
 
 def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:

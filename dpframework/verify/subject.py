@@ -9,21 +9,35 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.accountant import Accountant, AccountedPlan, PureAccountant
+from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.scope import Run
+from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.many import largest_number
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables import SAMPLED_ROWS, SmallTables, Universe
 
 SCOPE = "audited"
 USUAL_DELTA = Fraction(1, 10**6)  # of a plan without a pure claim, whose example carries no delta
+
+
+@final
+@attrs.frozen(eq=False)
+class _TotalledBy(AccountedPlan):
+    """A plan that is totalled by one accountant."""
+
+    accounting: type[Accountant[Any]] = attrs.field(kw_only=True)
+
+    @property
+    def accountants(self) -> tuple[type[Accountant[Any]], ...]:
+        """That one."""
+        return (self.accounting,)
 
 
 @final
@@ -42,7 +56,8 @@ class Subject:
     delta
         The delta that its example carries; 0 for a pure claim.
     accounting
-        The accountant whose total is the pure claim.
+        The accountant whose total is the claim; None for the one that a study would charge the plan by: the one with
+        the smallest total, of all that are installed.
     kinds
         The kinds of rows that its tables are made of; empty for those of the schema, or a sample of them.
     patience
@@ -55,7 +70,7 @@ class Subject:
     schema: Schema
     relation: Relation
     delta: Fraction = Fraction(0)
-    accounting: type[Accountant[object]] = PureAccountant  # type: ignore[assignment]
+    accounting: type[Accountant[Any]] | None = None
     kinds: tuple[Mapping[str, Any], ...] = ()
     patience: Patience = attrs.field(factory=Patience)
     unit: PrivacyUnit = ROW
@@ -96,21 +111,49 @@ class Subject:
         return self.unit.rows if self.unit.groups_rows and self.plan.index.samples else 1
 
     @functools.cached_property
-    def accountant(self) -> Accountant[object]:
-        """The accountant that the claim and the charges are composed by, without a limit."""
-        return self.accounting(self.relation)
-
-    @functools.cached_property
     def claim(self) -> Fraction | None:
         """The plan's claim in epsilon, or None where it has no claim under the relation."""
-        total = self.accountant.total(self.plan)
-        return None if total is None or total.delta else total.epsilon
+        total = self.total_at(Fraction(0))
+        return None if total is None else total.epsilon
+
+    def total_at(self, delta: Fraction) -> PrivacyLoss | None:
+        """Return the total that a study with a delta would charge the plan, or None without a claim."""
+        return self._charged_at(delta).smallest_total()
 
     def claim_at(self, delta: Fraction) -> Fraction | None:
         """Return the smallest epsilon that the plan claims at a delta in any notion of loss, or None."""
-        plan = self.plan
-        at_delta = AccountedPlan(plan.root, plan.relation, plan.facts, Budget(1, delta), plan.schema, unit=plan.unit)
-        return next((total.epsilon for total in at_delta.totals().values()), None)
+        total = self.total_at(delta)
+        return None if total is None else total.epsilon
+
+    def accountant_at(self, delta: Fraction) -> type[Accountant[Any]]:
+        """Return the accountant that gives the plan its total at a delta."""
+        return type(self._charged_at(delta).accountant())
+
+    def charged_by(self, delta: Fraction) -> str:
+        """Say which accountant gives the plan its total, and what built-in ones charge, if that is a plugin's."""
+        kind, plan = self.accountant_at(delta), self._charged_at(delta)
+        if kind in BUILT_IN:
+            return ""
+        known = AccountedPlan(plan.root, plan.relation, plan.facts, plan.budget, plan.schema, unit=plan.unit)
+        total = known.smallest_total()
+        charge = "have no total" if total is None or total.epsilon is None else f"charge {decimal_text(total.epsilon)}"
+        return f", as accountant '{kind.name}' totals it; the built-in accountants {charge}"
+
+    def _charged_at(self, delta: Fraction) -> AccountedPlan:
+        """Return the plan in a study of a delta, with the accountants that may total it."""
+        if delta not in self._charged:
+            self._charged[delta] = self._new_charged(delta)
+        return self._charged[delta]
+
+    @functools.cached_property
+    def _charged(self) -> dict[Fraction, AccountedPlan]:
+        return {}
+
+    def _new_charged(self, delta: Fraction) -> AccountedPlan:
+        given = self.plan.root, self.relation, self.plan.facts, Budget(1, delta), self.schema
+        if self.accounting is None:
+            return StudyPlan(*given, unit=self.unit)
+        return _TotalledBy(*given, unit=self.unit, accounting=self.accounting)
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
@@ -135,4 +178,4 @@ class Subject:
 
     def begin(self) -> Run:
         """Return a new run of the plan, which makes planned releases only, each once."""
-        return Run(self.plan, self.accountant)
+        return Run(self.plan, PureAccountant(self.relation))

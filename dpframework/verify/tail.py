@@ -51,6 +51,8 @@ class Tail:
         Its lower bound, which holds but for a probability of 1e-6.
     needed
         The smallest epsilon beyond which no more than `delta` was found.
+    charged_by
+        Which accountant of a plugin totals the plan so; empty for the built-in ones.
     """
 
     epsilon: float
@@ -58,6 +60,7 @@ class Tail:
     found: float
     proved: float
     needed: float
+    charged_by: str = ""
 
     @property
     def tightness(self) -> float:
@@ -122,7 +125,7 @@ class TailReport:
         """One line a point of the claim."""
         return "\n".join(
             f"beyond epsilon {tail.epsilon:.4g} at most {tail.delta:g} is claimed, {tail.found:.3g} found: "
-            + ("not refuted" if tail.holds else f"DOES NOT HOLD, at least {tail.proved:.3g}")
+            + ("not refuted" if tail.holds else f"DOES NOT HOLD, at least {tail.proved:.3g}{tail.charged_by}")
             for tail in self.tails
         )
 
@@ -181,15 +184,15 @@ def check_tail_of(subject: Subject, *, runs: int, seed: int) -> TailReport:
             raise InputError(
                 f"miner '{subject.miner.name}' claims no finite epsilon under {subject.relation}, not even with a delta"
             )
-        points.append((float(total), float(delta)))
+        points.append((float(total), float(delta), subject.charged_by(delta)))
     rng = np.random.default_rng(seed)
     tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
     losses = _losses(subject, tables, rng, runs)
     slack = math.sqrt(math.log(len(points) / FALSE_ALARM) / (2 * runs))
     tails = []
-    for epsilon, claimed in points:
+    for epsilon, claimed, by in points:
         found = _beyond(losses, epsilon)
-        tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0), _needed(losses, claimed)))
+        tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0), _needed(losses, claimed), by))
     one, other = (tuple(subject.universe.describe(rows)) for rows in tables)
     return TailReport(subject.miner.name, subject.relation, tuple(tails), runs, one, other, tables)
 

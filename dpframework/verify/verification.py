@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 import attrs
 
+from dpframework.accountant import BUILT_IN, Accountant
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
 from dpframework.run.miner import Example
+from dpframework.verify.accountants import AccountantReport, check_accountant
 from dpframework.verify.audits import audit
-from dpframework.verify.contributions import BoundingReport, check_bounding
+from dpframework.verify.contributions import check_bounding
 from dpframework.verify.distinguisher import Distinguished, distinguish
-from dpframework.verify.findings import AuditReport, reach
 from dpframework.verify.losses import LossReport, check_losses
 from dpframework.verify.patience import Patience
 from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
@@ -25,8 +26,8 @@ from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows
-from dpframework.verify.tail import TailReport
 from dpframework.verify.transcript import record
+from dpframework.verify.verification_report import Audited, Verification
 
 ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
 UNIT = 3  # rows of a unit, for which what a query declares is searched in any case
@@ -36,137 +37,6 @@ AUDIT = 0.6  # of an example's time
 BOUNDED = 2  # attributes of the tables of people that are read
 PEOPLE = 2  # such tables, for each way to hold one
 COMPARED = 2  # mechanisms of one name, with different queries or relations
-
-
-@final
-@attrs.frozen
-class Audited:
-    """One example under one relation.
-
-    Attributes
-    ----------
-    example
-        Its name.
-    report
-        The replay audit; None where the plan claims nothing under the relation.
-    told_apart
-        What many runs on the worst pair of tables prove; None where there is none, or no runs were asked for.
-    """
-
-    example: str
-    relation: Relation
-    report: AuditReport | None = None
-    told_apart: Distinguished | None = None
-
-    @property
-    def claimed(self) -> bool:
-        """Whether the plan claims anything under the relation."""
-        return self.report is not None
-
-    @property
-    def tail(self) -> TailReport | None:
-        """The tail test, where the plan's claim with a delta was tested."""
-        return None if self.report is None else self.report.tail
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing was found wrong."""
-        if self.report is None:
-            return True
-        return self.report.passed and (self.told_apart is None or self.told_apart.epsilon <= self.report.claim)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {
-            "example": self.example,
-            "relation": self.relation.value,
-            "claimed": self.claimed,
-            "audit": None if self.report is None else self.report.to_dict(),
-            "distinguished": None if self.told_apart is None else attrs.asdict(self.told_apart),
-            "passed": self.passed,
-        }
-
-
-@final
-@attrs.frozen
-class Verification:
-    """The findings of the kit on one miner.
-
-    Attributes
-    ----------
-    name
-        What was verified.
-    audits
-        One entry an example and relation.
-    sensitivities
-        One entry a query and relation.
-    samplers
-        One entry a mechanism.
-    losses
-        One entry a mechanism, query and relation.
-    left_out
-        What was not tried, or not to its end, for want of time.
-    bounding
-        Whether the rows of units are bounded by what each has alone; None where no column of ids names units.
-    """
-
-    name: str
-    audits: tuple[Audited, ...]
-    sensitivities: tuple[SensitivityReport, ...]
-    samplers: tuple[SamplerReport, ...]
-    losses: tuple[LossReport, ...] = ()
-    left_out: tuple[str, ...] = ()
-    bounding: BoundingReport | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether something is claimed, and nothing was found wrong."""
-        return next(self.problems(), None) is None
-
-    @property
-    def tightness(self) -> float:
-        """The smallest tightness of all searches, NaN if nothing was searched."""
-        audits = [audited.report.tightness for audited in self.audits if audited.report is not None]
-        return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
-
-    @property
-    def verdict(self) -> str:
-        """Whether every claim held, and how near the search came to them, in one sentence."""
-        if not self.passed:
-            return "A CLAIM DOES NOT HOLD"
-        least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)
-        where = "" if least is None or len(self.audits) == 1 else f" ({least.example}, {least.relation})"
-        return f"every claim held; {reach(self.tightness)}{where}"
-
-    def problems(self) -> Iterator[str]:
-        """Yield the problems, each with the tables that show it."""
-        if self.audits and not any(audited.claimed for audited in self.audits):
-            yield "no example claims a finite epsilon, so there is nothing to replay"
-        for audited in self.audits:
-            where = f"{audited.example}, {audited.relation}: "
-            if audited.report is not None:
-                yield from (where + str(violation) for violation in audited.report.violations)
-                if audited.told_apart is not None and audited.told_apart.epsilon > audited.report.claim:
-                    yield where + str(audited.told_apart)
-        yield from (f"{one.relation}: {one}" for one in self.sensitivities if not one.passed)
-        yield from (str(one) for one in self.samplers if not one.passed)
-        yield from (str(one) for one in self.losses if not one.passed)
-        yield from () if self.bounding is None else self.bounding.violations
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {
-            "verified": self.name,
-            "passed": self.passed,
-            "verdict": self.verdict,
-            "tightness": self.tightness if math.isfinite(self.tightness) else None,
-            "audits": [one.to_dict() for one in self.audits],
-            "sensitivities": [one.to_dict() for one in self.sensitivities],
-            "samplers": [one.to_dict() for one in self.samplers],
-            "losses": [one.to_dict() for one in self.losses],
-            "left_out": list(self.left_out),
-            "bounding": None if self.bounding is None else self.bounding.to_dict(),
-        }
 
 
 def verify_examples(
@@ -235,6 +105,7 @@ class _Verifying:
         self._unit = unit
         self._audits: list[Audited] = []
         self._left_out: list[str] = []
+        self._accountants: dict[type[Accountant[Any]], AccountantReport] = {}
         self._asking = _Asking(replays, seed, self._left_out, tell)
 
     def verify(self, name: str, example: Example, relation: Relation) -> None:
@@ -244,6 +115,7 @@ class _Verifying:
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
             return
+        self._check_accountant(subject.accountant_at(subject.delta_needed))
         report = audit(
             subject.miner,
             subject.schema,
@@ -267,12 +139,21 @@ class _Verifying:
         self._audits.append(Audited(name, subject.relation, report, told_apart))
         self._asking.check(subject, patience)
 
+    def _check_accountant(self, kind: type[Accountant[Any]]) -> None:
+        """Check an accountant that gives a plan its total. The built-in ones have the project's own tests."""
+        if kind not in BUILT_IN and kind not in self._accountants:
+            self._tell(f"comparing the totals of accountant '{kind.name}'")
+            self._accountants[kind] = check_accountant(kind)
+
     def found(self, name: str) -> Verification:
         """Return all of it."""
         asking = self._asking
         sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
         losses, left_out = tuple(asking.losses.values()), tuple(self._left_out)
-        return Verification(name, tuple(self._audits), sensitivities, samplers, losses, left_out)
+        accountants = tuple(self._accountants.values())
+        return Verification(
+            name, tuple(self._audits), sensitivities, samplers, losses, left_out, accountants=accountants
+        )
 
 
 @final

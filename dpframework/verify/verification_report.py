@@ -1,0 +1,155 @@
+"""What the kit found on one miner, with a verdict in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import Relation
+from dpframework.verify.accountants import AccountantReport
+from dpframework.verify.contributions import BoundingReport
+from dpframework.verify.distinguisher import Distinguished
+from dpframework.verify.findings import AuditReport, reach
+from dpframework.verify.losses import LossReport
+from dpframework.verify.samplers import SamplerReport
+from dpframework.verify.sensitivity import SensitivityReport
+from dpframework.verify.tail import TailReport
+
+
+@final
+@attrs.frozen
+class Audited:
+    """One example under one relation.
+
+    Attributes
+    ----------
+    example
+        Its name.
+    report
+        The replay audit; None where the plan claims nothing under the relation.
+    told_apart
+        What many runs on the worst pair of tables prove; None where there is none, or no runs were asked for.
+    """
+
+    example: str
+    relation: Relation
+    report: AuditReport | None = None
+    told_apart: Distinguished | None = None
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the plan claims anything under the relation."""
+        return self.report is not None
+
+    @property
+    def tail(self) -> TailReport | None:
+        """The tail test, where the plan's claim with a delta was tested."""
+        return None if self.report is None else self.report.tail
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        if self.report is None:
+            return True
+        return self.report.passed and (self.told_apart is None or self.told_apart.epsilon <= self.report.claim)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "example": self.example,
+            "relation": self.relation.value,
+            "claimed": self.claimed,
+            "audit": None if self.report is None else self.report.to_dict(),
+            "distinguished": None if self.told_apart is None else attrs.asdict(self.told_apart),
+            "passed": self.passed,
+        }
+
+
+@final
+@attrs.frozen
+class Verification:
+    """The findings of the kit on one miner.
+
+    Attributes
+    ----------
+    name
+        What was verified.
+    audits
+        One entry an example and relation.
+    sensitivities
+        One entry a query and relation.
+    samplers
+        One entry a mechanism.
+    losses
+        One entry a mechanism, query and relation.
+    left_out
+        What was not tried, or not to its end, for want of time.
+    bounding
+        Whether the rows of units are bounded by what each has alone; None where no column of ids names units.
+    accountants
+        One entry for each accountant of a plugin that gives an example its total.
+    """
+
+    name: str
+    audits: tuple[Audited, ...]
+    sensitivities: tuple[SensitivityReport, ...]
+    samplers: tuple[SamplerReport, ...]
+    losses: tuple[LossReport, ...] = ()
+    left_out: tuple[str, ...] = ()
+    bounding: BoundingReport | None = None
+    accountants: tuple[AccountantReport, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether something is claimed, and nothing was found wrong."""
+        return next(self.problems(), None) is None
+
+    @property
+    def tightness(self) -> float:
+        """The smallest tightness of all searches, NaN if nothing was searched."""
+        audits = [audited.report.tightness for audited in self.audits if audited.report is not None]
+        return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
+
+    @property
+    def verdict(self) -> str:
+        """Whether every claim held, and how near the search came to them, in one sentence."""
+        if not self.passed:
+            return "A CLAIM DOES NOT HOLD"
+        least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)
+        where = "" if least is None or len(self.audits) == 1 else f" ({least.example}, {least.relation})"
+        return f"every claim held; {reach(self.tightness)}{where}"
+
+    def problems(self) -> Iterator[str]:
+        """Yield the problems, each with the tables that show it."""
+        if self.audits and not any(audited.claimed for audited in self.audits):
+            yield "no example claims a finite epsilon, so there is nothing to replay"
+        for audited in self.audits:
+            where = f"{audited.example}, {audited.relation}: "
+            if audited.report is not None:
+                yield from (where + str(violation) for violation in audited.report.violations)
+                if audited.told_apart is not None and audited.told_apart.epsilon > audited.report.claim:
+                    yield where + str(audited.told_apart)
+        yield from (f"{one.relation}: {one}" for one in self.sensitivities if not one.passed)
+        yield from (str(one) for one in self.samplers if not one.passed)
+        yield from (str(one) for one in self.losses if not one.passed)
+        yield from (str(one) for one in self.accountants if not one.passed)
+        yield from () if self.bounding is None else self.bounding.violations
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "verified": self.name,
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "tightness": self.tightness if math.isfinite(self.tightness) else None,
+            "audits": [one.to_dict() for one in self.audits],
+            "sensitivities": [one.to_dict() for one in self.sensitivities],
+            "samplers": [one.to_dict() for one in self.samplers],
+            "losses": [one.to_dict() for one in self.losses],
+            "left_out": list(self.left_out),
+            "bounding": None if self.bounding is None else self.bounding.to_dict(),
+            "accountants": [one.to_dict() for one in self.accountants],
+        }
