@@ -1,4 +1,4 @@
-"""The conformance suite of accountants, whose totals must cover what plans lose.
+"""The conformance suite of accountants, whose totals must cover the loss of plans.
 
 Subclass it in a test module, and name your accountant::
 

@@ -1,4 +1,4 @@
-"""Whether an accountant's totals cover what plans lose, which exact enumeration of small plans tells.
+"""A test of accountants, whose totals are compared with exact enumeration of small plans.
 
 An accountant is believed by plans, checks, runs and audits. One that is wrong breaks the claim of every study that it
 totals, and no release shows it. So each rule of composition is tried on plans so small that all their outputs on two
@@ -37,7 +37,7 @@ Kind: TypeAlias = "type[Accountant[Any]]"
 @final
 @attrs.frozen
 class AccountantReport:
-    """What was found of one accountant.
+    """The findings on one accountant.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class AccountantReport:
     tried
         How many totals were compared with what is lost.
     wrong
-        What was found wrong, in one sentence each; empty if nothing was.
+        The problems, in one sentence each; empty if there are none.
     unclaimed
         The rules of composition for which it has no total at all, which is sound.
     """
@@ -66,7 +66,7 @@ class AccountantReport:
         return {**attrs.asdict(self), "passed": self.passed}
 
     def __str__(self) -> str:
-        """Write what is wrong, or how much was tried."""
+        """Write the problems, or how much was tried."""
         if self.wrong:
             return "\n".join(self.wrong)
         nothing = f"; it claims nothing for: {', '.join(self.unclaimed)}" if self.unclaimed else ""
@@ -90,12 +90,12 @@ def check_accountant(
     relations
         The neighbouring relations.
     """
-    checked = _Checked(accountant, [exact(delta, "delta") for delta in deltas], tuple(relations))
+    checked = _AccountantCheck(accountant, [exact(delta, "delta") for delta in deltas], tuple(relations))
     return checked.report()
 
 
 @final
-class _Checked:
+class _AccountantCheck:
     """The findings so far on one accountant."""
 
     def __init__(self, kind: Kind, deltas: Sequence[Fraction], relations: Sequence[Relation]) -> None:
@@ -131,7 +131,7 @@ class _Checked:
         return list(dict.fromkeys(delta for delta in found if delta is not None))
 
     def _tried(self, what: str, call: Callable[[], Any]) -> Any:
-        """Return what a call of the accountant does, None if it fails."""
+        """Return the result of a call of the accountant, None if it fails."""
         try:
             return call()
         except PlanRefused:
@@ -141,7 +141,7 @@ class _Checked:
             return None
 
     def _totals(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
-        """Compare the total of each plan with what it loses."""
+        """Compare the total of each plan with its loss."""
         for case in all_cases:
             rule = case.rule_under(relation)
             if (rule, relation) in self.faults:
@@ -190,7 +190,7 @@ class _Checked:
         return ""
 
     def _sentence(self, case: Case, plan: Plan, total: PrivacyLoss, found: str) -> str:
-        """Say what is wrong with the total of a plan."""
+        """Describe the mistake in the total of a plan."""
         whom = "" if case.unit is ROW else f", for {case.unit}"
         why = MISTAKES[case.rule_under(plan.relation)]
         own = self._of_its_rules(plan)
@@ -218,7 +218,7 @@ class _Checked:
             return None
 
     def _sentences(self) -> Iterator[str]:
-        """Yield the sentences. Where a release is wrong, what is composed of it follows."""
+        """Yield the sentences. Where a single release is wrong, compositions are too, and are left out."""
         found, simplest = sorted(self.faults, key=lambda key: list(MISTAKES).index(key[0])), ("release", "no claim")
         alone = [key for key in found if key[0] in simplest]
         for rule, relation in alone if any(key[0] == "release" for key in alone) else found:
@@ -229,7 +229,7 @@ class _Checked:
             )
 
     def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
-        """Open plans one after another, with copies and a limit: what is spent must cover all of them."""
+        """Open plans one after another, with copies and a limit: `spent` must cover all of them."""
         count, histogram = (case.plan(relation, delta) for case in all_cases[:2])
         where = f"accountant '{self.name}' under {relation}"
 

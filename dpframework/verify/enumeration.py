@@ -1,7 +1,7 @@
-"""What small plans lose exactly: all outputs of a plan on two neighbouring tables, with their probabilities.
+"""The exact loss of small plans, from all outputs on two neighbouring tables with their probabilities.
 
 No rule of composition is used. The plan is walked with the probabilities of each output on both tables. Where it leaves
-a choice to what was released, the branch that tells most is taken. So the result is what an attacker gains at best: the
+a choice to earlier releases, the branch that tells most is taken. So the result is an attacker's best gain: the
 largest log-ratio, a Renyi divergence, or the delta that belongs to an epsilon. Tables have the attributes of `SCHEMA`.
 """
 
@@ -48,7 +48,7 @@ _SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, Atoms]] = weakref.WeakKeyDic
 
 @final
 @attrs.frozen
-class Part:
+class NodeOnRows:
     """A node still to be released, with its rows on both tables."""
 
     node: Node
@@ -68,14 +68,14 @@ class Oracle:
     functional
         A function of an output's two probabilities.
     over_outputs
-        What becomes of its values over all outputs.
+        How its values over all outputs become one.
     """
 
     plan: Plan
     functional: Functional
     over_outputs: Callable[[Iterable[float]], float] = sum
 
-    def value(self, parts: tuple[Part, ...], p: float = 1.0, q: float = 1.0) -> float:
+    def value(self, parts: tuple[NodeOnRows, ...], p: float = 1.0, q: float = 1.0) -> float:
         """Return the functional added up over all outputs of the parts, at the worst choice of branches."""
         parts = tuple(part for part in parts if part.before != part.after)  # equal rows have equal outputs
         if not parts:
@@ -91,11 +91,11 @@ class Oracle:
             case Post():
                 return self.value(rest, p, q)
             case Sequential():
-                return self.value((*(Part(n, before, after) for n in node.parts), *rest), p, q)
+                return self.value((*(NodeOnRows(n, before, after) for n in node.parts), *rest), p, q)
             case Repeat():
-                return self.value((*[Part(node.part, before, after)] * node.times, *rest), p, q)
+                return self.value((*[NodeOnRows(node.part, before, after)] * node.times, *rest), p, q)
             case Either():
-                return max(self.value((Part(n, before, after), *rest), p, q) for n in node.parts)
+                return max(self.value((NodeOnRows(n, before, after), *rest), p, q) for n in node.parts)
             case Parallel():
                 return max(self.value((*split, *rest), p, q) for split in _splits(node, before, after))
             case Sample():
@@ -103,7 +103,7 @@ class Oracle:
                 return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
         raise AssertionError(node)
 
-    def _outputs(self, part: Part) -> Atoms:
+    def _outputs(self, part: NodeOnRows) -> Atoms:
         """Return the probabilities of a step's outputs on both tables, those of one ratio added up."""
         assert isinstance(part.node, Step)
         calibration = self.plan.calibration(part.node)
@@ -126,12 +126,12 @@ class Oracle:
         return known[key]
 
 
-def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[Part, ...]]:
+def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:
     """Yield the parts of each partition that a parallel may stand for: any attribute's, if a release makes it."""
     for by in SCHEMA if isinstance(node.by, FromRelease) else [node.by]:
         assert by is not None
         children = node.parts * number_of_parts(by) if len(node.parts) == 1 else node.parts
-        yield tuple(map(Part, children, _parts(by, before), _parts(by, after)))
+        yield tuple(map(NodeOnRows, children, _parts(by, before), _parts(by, after)))
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -286,7 +286,7 @@ def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
 def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
     """Return the largest value over all neighbours, by default those of `pairs_of`."""
     root = oracle.plan.root
-    return max(oracle.value((Part(root, *pair),)) for pair in (pairs_of(oracle.plan) if pairs is None else pairs))
+    return max(oracle.value((NodeOnRows(root, *pair),)) for pair in (pairs_of(oracle.plan) if pairs is None else pairs))
 
 
 def largest_ratio(plan: Plan, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
