@@ -69,6 +69,10 @@ def asked(query: dpf.Query, mechanism: Any = None, **options: Any) -> Step:
     return dpf.step("q", query, mechanism or DiscreteLaplace(1), **options)
 
 
+def scoped(name: str, *parts: dpf.Node) -> dpf.Node:
+    return dpf.sequential(*parts, name=name)
+
+
 def best(epsilon: Any) -> Step:
     return dpf.step("best", dpf.queries.Histogram(SCHEMA["c"]), PermuteAndFlip(epsilon))
 
@@ -143,7 +147,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             "error",
             "did you mean 'split'",
             (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.FromRelease("spilt"))), {}),
-            (dpf.sequential(count("split"), dpf.parallel(count(), by=dpf.FromRelease("split"))), {}),
+            (dpf.sequential(count("split"), scoped("s", dpf.parallel(count(), by=dpf.FromRelease("split")))), {}),
         ),
         (
             "error",
@@ -201,6 +205,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             "step 'm' in the plan is released but nobody uses it",
             (dpf.sequential(count("n"), count("m"), dpf.post("p", ["n"])), {}),
             (dpf.sequential(count("n"), count("m", uses=["n"]), dpf.post("p", ["m"])), {}),
+        ),
+        (
+            "warning",
+            "step 'n' in the plan is released but nobody uses it",
+            (dpf.sequential(count("n"), scoped("s", count("m", uses=["l"])), dpf.post("p", ["s"])), {}),
+            (dpf.sequential(count("n"), scoped("s", count("m", uses=["n"])), dpf.post("p", ["s"])), {}),
         ),
     ],
     "DP009": [
@@ -269,6 +279,18 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
             "'m' in the plan uses 'rowz', which is not there; did you mean 'rows'",
             (dpf.sequential(count("rows"), count("m", uses=["rowz"])), {}),
             (dpf.sequential(count("rows"), count("m", uses=["rows"])), {}),
+        ),
+        (  # the name of a scope is not seen from another: a study's miners have one each
+            "error",
+            "'m' in 'inner' uses 'other', which is not there",
+            (dpf.sequential(scoped("other", count()), scoped("inner", count("m", uses=["other"]))), {}),
+            (dpf.sequential(count("other"), scoped("inner", count("m", uses=["other"]))), {}),
+        ),
+        (
+            "error",
+            "'m' in 'parts' uses 'x', which is not there",
+            (dpf.sequential(scoped("inner", count("x")), dpf.parallel(count("m", uses=["x"]), by=SCHEMA["a"])), {}),
+            (dpf.sequential(count("x"), dpf.parallel(count("m", uses=["x"]), by=SCHEMA["a"])), {}),
         ),
     ],
     "DP017": [

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity
 from dpframework.facts.descriptions import first_overlap
 from dpframework.facts.errors import InputError, nearest
-from dpframework.plan.index import ScopeNodes
+from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.queries.base import Declared
@@ -22,8 +22,9 @@ def _place(scope: ScopeNodes) -> str:
 def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find parallel parts that are not known to be disjoint."""
     for scope in plan.index.scopes:
-        released = {placed.name for placed in scope.nodes if isinstance(placed.node, Step | Post)}
-        for node in (placed.node for placed in scope.nodes):
+        own = {placed.name for placed in scope.nodes if isinstance(placed.node, Step | Post)}
+        for placed in scope.nodes:
+            node, released = placed.node, own | _names(placed, plan)
             if not isinstance(node, Parallel):
                 continue
             what = f"parallel '{node.name}'" if node.name else "a parallel"
@@ -41,6 +42,11 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 )
             elif isinstance(node.by, tuple):
                 yield from _overlaps(node, what, _place(scope), plan)
+
+
+def _names(placed: PlacedNode, plan: Plan) -> set[str]:
+    """Return the names of the releases that a node is given, from its scope and from those around it."""
+    return {plan.index.nodes[source].name for source in placed.uses}
 
 
 def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tuple[Severity, str]]:
@@ -92,10 +98,12 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find releases that no post-processing uses."""
+    used_below = {source for placed in plan.index.nodes for source in placed.uses}
     for scope in plan.index.scopes:
         if not any(isinstance(placed.node, Post) for placed in scope.nodes):
             continue  # a scope that marks no post-processing hands all its releases to the result
         used = {name for placed in scope.nodes for name in placed.kind.uses(placed.node)}
+        used |= {placed.name for placed in scope.nodes if placed.number in used_below}
         for placed in scope.nodes:
             if isinstance(placed.node, Step) and placed.name not in used:
                 yield (
@@ -106,12 +114,13 @@ def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find uses of a release that is not in the scope."""
+    """Find uses of a release that is not in the scope, or in one around it."""
     for scope in plan.index.scopes:
-        known = {placed.name for placed in scope.nodes if placed.name}
+        own = {placed.name for placed in scope.nodes if placed.name}
         for placed in scope.nodes:
             if isinstance(placed.node, Parallel):
                 continue  # `parts_not_disjoint` says it of parts that are made from a release
+            known = own | _names(placed, plan)
             for name in placed.kind.uses(placed.node):
                 if name not in known:
                     yield (

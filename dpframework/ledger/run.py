@@ -25,7 +25,7 @@ from dpframework.ledger.gate import JournaledGate
 from dpframework.ledger.journal import Journal, Owner, StoredRelease, remove, written
 from dpframework.ledger.key import journal_key
 from dpframework.ledger.records import Records, refused as _refused
-from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
@@ -293,8 +293,8 @@ class LedgerRun(Observer):
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that its releases go through."""
         if self._at is None:
-            return Gate(engine, randomness, observers, self)
-        return JournaledGate(engine, randomness, observers, self, run=self)
+            return Gate(engine, randomness, observers, self, public_seed=seed_of("run", self.id))
+        return JournaledGate(engine, randomness, observers, self, public_seed=seed_of("run", self.id), run=self)
 
     def charged(self, charge: Charge) -> None:
         """Record a charge, unless the run was resumed and it is on record.

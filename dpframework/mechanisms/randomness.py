@@ -14,6 +14,7 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import hashlib
 import os
 import secrets
 import weakref
@@ -31,9 +32,14 @@ from dpframework.mechanisms import opendp_samplers
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
-KEY_BITS = 256
+KEY_BITS, PUBLIC_BITS = 256, 128
 WORD_BITS = 64
 GUARD_DIGITS = 10  # decimal, beyond what tells two of the numbers that are compared apart
+
+
+def seed_of(*texts: str) -> int:
+    """Return the seed that public texts stand for, of 128 bits."""
+    return int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[: PUBLIC_BITS // 8])
 
 
 class Noise(enum.StrEnum):
@@ -72,6 +78,13 @@ class Randomness(abc.ABC):
     @abc.abstractmethod
     def generator(self) -> np.random.Generator:
         """A generator for samplers that draw in floating point (assumption `real-arithmetic`)."""
+
+    def public_seed(self) -> int:
+        """Return 128 bits for draws that anybody may know and repeat. No private draw has to do with them.
+
+        By default they are the operating system's, which no other draw is made from.
+        """
+        return secrets.randbits(PUBLIC_BITS)
 
     def below_exp(self, exponent: Fraction, word: int) -> bool:
         """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
@@ -217,6 +230,11 @@ class SeededRandomness(Randomness):
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InputError(f"seed is {seed!r}; a non-negative integer is needed")
         self._generator = np.random.default_rng(seed)
+        self._seed = int(seed)
+
+    def public_seed(self) -> int:
+        """Return the same seed each time, by a hash: the stream of public draws is unrelated to the one of noise."""
+        return seed_of("public", str(self._seed))
 
     @property
     def generator(self) -> np.random.Generator:

@@ -224,12 +224,13 @@ class _Builder:
         self.scopes: list[tuple[str, list[int]]] = []
         self._facts: list[dict[str, Any]] = []
         self._sequentials: list[list[int]] = []
+        self._openers: list[int | None] = []  # of each node's scope: the named sequential, parallel or sample
 
     def place_scope(self, node: Node, path: str, parent: int | None, position: int, **rows: bool) -> None:
         """Place the node at the top of a scope, and all below it."""
         own: list[int] = []
         self.scopes.append((path, own))
-        self._place(node, path, own, (), parent, position, **rows)
+        self._place(node, path, own, (), parent, parent, position, **rows)
 
     def _place(
         self,
@@ -237,6 +238,7 @@ class _Builder:
         path: str,
         own: list[int],
         around: tuple[list[int], ...],
+        opener: int | None,
         parent: int | None,
         position: int,
         **rows: bool,
@@ -245,13 +247,14 @@ class _Builder:
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "parent": parent, "position": position, "scope": path, **rows}
         self._facts.append(facts)
+        self._openers.append(opener)
         opens = bool(name and own and not kind.rows and not kind.leaf)
         own.append(number)
         for inside in around:
             inside.append(number)
         inner = f"{path}/{name or kind.rows}".lstrip("/")
         if opens:
-            path, own, around = inner, [number], ()
+            path, own, around, opener = inner, [number], (), number
             self.scopes.append((path, own))
         if isinstance(node, Sequential):
             around = (*around, [number])
@@ -263,7 +266,7 @@ class _Builder:
                 cut = {"in_parts": rows["in_parts"] or not sampled, "on_sample": rows["on_sample"] or sampled}
                 self.place_scope(child, numbered, number, k, **cut)
             else:
-                self._place(child, path, own, around, number, k, **rows)
+                self._place(child, path, own, around, opener, number, k, **rows)
         facts["end"] = len(self._facts)
 
     def placed(self) -> tuple[PlacedNode, ...]:
@@ -277,13 +280,23 @@ class _Builder:
         )
 
     def _uses(self) -> Iterator[tuple[int, int]]:
-        """Yield each release with a node that uses it, both in one scope, below one sequential."""
-        for inside in self._sequentials:
-            named = {name: k for k in inside if (name := name_of(self._facts[k]["node"]))}
-            for user in inside:
-                for name in self._facts[user]["kind"].uses(self._facts[user]["node"]):
-                    if named.get(name, user) != user:
-                        yield named[name], user
+        """Yield each release with a node that uses it, below one sequential of the user's scope or of one around it."""
+        named = [{name_of(self._facts[k]["node"]): k for k in inside} for inside in self._sequentials]
+        opening = set(self._openers)
+        around: dict[int, list[int]] = {}  # each node's sequentials, without the one that it opens a scope with
+        for number, inside in enumerate(self._sequentials):
+            for k in inside:
+                if k != inside[0] or k not in opening:
+                    around.setdefault(k, []).append(number)
+        for user, facts in enumerate(self._facts):
+            for name in facts["kind"].uses(facts["node"]):
+                place: int | None = user
+                while place is not None:
+                    sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
+                    if place != user:  # a scope's name is not seen from others: each miner of a study has one
+                        sources = {k for k in sources if not isinstance(self._facts[k]["node"], Sequential)}
+                    yield from ((source, user) for source in sources)
+                    place = None if sources else self._openers[place]
 
 
 def scopes(node: Node) -> Iterator[tuple[str, tuple[Node, ...]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -16,7 +17,7 @@ from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped
 from dpframework.facts.process import ProcessMark, this_process
-from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.answers import answers_of
 from dpframework.run.observers import Observer, Release
 from dpframework.run.read_only import read_only
@@ -30,6 +31,10 @@ T = TypeVar("T")
 
 def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
     return tuple(told)
+
+
+def _public_seed(gate: Gate) -> int:
+    return gate.randomness.public_seed()
 
 
 @final
@@ -56,7 +61,9 @@ class Gate:
     recorder: Observer | None = None  # is told of each charge first; its failures are the run's own
     _copies: dict[tuple[int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
     _failures: list[RunStopped] = attrs.field(factory=list, init=False, repr=False)
+    public_seed: int = attrs.field(default=attrs.Factory(_public_seed, takes_self=True), kw_only=True)
     process: ProcessMark = attrs.field(factory=this_process, init=False, repr=False)
+    _public_draws: collections.Counter[str] = attrs.field(factory=collections.Counter, init=False, repr=False)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Make releases that have been charged, together, and return them in order.
@@ -179,6 +186,16 @@ class Gate:
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
         handed = self.randomness.handed(mechanism.assumptions)
         return self._guarded(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
+
+    def public_random(self, path: str) -> np.random.Generator:
+        """Return a generator of public draws, which follow from the public seed, the place, and how many it had."""
+        self._public_draws[path] += 1
+        return np.random.default_rng(seed_of(str(self.public_seed), path, str(self._public_draws[path])))
+
+    @property
+    def drew_publicly(self) -> bool:
+        """Whether public draws were asked for."""
+        return bool(self._public_draws)
 
     def load(self, table: Table) -> Rows:
         """Return the engine's handle of all rows (private side only)."""

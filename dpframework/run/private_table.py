@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, final
 
 import attrs
+import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, with_sources
@@ -98,6 +99,22 @@ class PrivateTable:
                 gate.release_many(charged)
             raise
         return gate.release_many(charged)
+
+    def public_random(self) -> np.random.Generator:
+        """Return a generator for draws that are no secret, such as rows of synthetic data or starting points.
+
+        Its seed is public, stands in the results, and has nothing to do with the noise. Each call returns another
+        generator, which depends on the run's seed and on the place in the plan: the same again when a run is resumed,
+        replayed by a verification, or repeated with the same seed. What is drawn costs nothing. Never add it to
+        anything as noise: who reads the results can subtract it.
+
+        Examples
+        --------
+        Forty values of a released histogram, in `Miner.mine`:
+
+        ``table.public_random().choice(labels, size=40, p=shares)``
+        """
+        return self._gate.public_random(self._scope.path)
 
     def calibration(self, step: str) -> Calibration:
         """Return the noise of a planned step of this scope, which is public and known before the run.

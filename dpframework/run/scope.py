@@ -82,6 +82,11 @@ class Scope:
     def __init__(self, run: Run, node: Node, state: State, path: str) -> None:
         self._run, self._node, self._state, self._path = run, node, state, path
 
+    @property
+    def path(self) -> str:
+        """Where it is in the plan."""
+        return self._path
+
     def charge_of(self, step: str | Step) -> Charge:
         """Charge a step, given by its name or as planned (see `charge` and `require_planned`)."""
         if isinstance(step, str):

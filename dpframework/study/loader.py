@@ -101,6 +101,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         about["time"],
         about["version"],
         told,
+        form.get("public_seed"),
     )
 
 

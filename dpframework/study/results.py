@@ -78,6 +78,8 @@ class Results(Mapping[str, Any]):
         When the run ended.
     version
         The version of dpframework that made it.
+    public_seed
+        The seed of the miners' public draws, in hexadecimal; None if there were none.
     """
 
     found: Mapping[str, Any]
@@ -93,6 +95,7 @@ class Results(Mapping[str, Any]):
     time: str = attrs.field(factory=now)
     version: str = __version__
     _told: Mapping[str, Told] = attrs.field(factory=dict, repr=False)
+    public_seed: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.found[name]
@@ -196,6 +199,7 @@ class Results(Mapping[str, Any]):
             "spent_delta": None if spent is None else str(spent.delta),
             "spent_text": NO_EPSILON if spent is None else spent.text,
             "releases": len(self.charges),
+            **({} if self.public_seed is None else {"public_seed": self.public_seed}),
             **({} if self.stopped is None else {"stopped": self.stopped}),
             "about": {
                 "schema": None if schema is None else schema.to_dict(),

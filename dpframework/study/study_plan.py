@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,7 +14,7 @@ from dpframework.checks import Finding, Severity, findings
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.notebook import html_table
 from dpframework.facts.privacy import readable
-from dpframework.mechanisms.base import Preview
+from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.graph import plan_graph
 from dpframework.plan.preview import planned_parts, previews
 from dpframework.plan.reading import plan_from_json
@@ -150,7 +150,7 @@ class StudyPlan(AccountedPlan):
         return attrs.evolve(self, verified=verified)
 
     @classmethod
-    def from_json(cls, text: str, *, source: str = "plan") -> StudyPlan:
-        """Read a plan that `to_json` wrote (see `plan_from_json`)."""
-        mechanisms = [brought.component for brought in registry().mechanisms.values()]
-        return plan_from_json(text, mechanisms, source=source, kind=cls)
+    def from_json(cls, text: str, *, source: str = "plan", mechanisms: Iterable[type[Mechanism]] = ()) -> StudyPlan:
+        """Read a plan that `to_json` wrote (see `plan_from_json`), with mechanism classes beside the installed ones."""
+        installed = [brought.component for brought in registry().mechanisms.values()]
+        return plan_from_json(text, [*installed, *mechanisms], source=source, kind=cls)

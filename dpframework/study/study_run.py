@@ -114,26 +114,37 @@ class StudyRun:
                     raise _stopped(name, miner, error) from (None if randomness.private else error)
                 gate.require_told()
         except DPFrameworkError as error:
-            error.results = self._results(found, run, budget, randomness, ledger, error)
+            error.results = self._results(found, run, budget, gate, ledger, error)
             raise
         finally:
             engine.drop(rows)
-        return self._results(found, run, budget, randomness, ledger, None)
+        return self._results(found, run, budget, gate, ledger, None)
 
     def _results(
         self,
         found: Mapping[str, Any],
         run: Run,
         budget: Accountant[Any],
-        randomness: Randomness,
+        gate: Gate,
         ledger: Recorder | None,
         stop: DPFrameworkError | None,
     ) -> Results:
         """Return the results so far. `stop` is the error that ended the run early."""
-        private = randomness.private and not self.plan.facts.inferred
+        private = gate.randomness.private and not self.plan.facts.inferred
         recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
         why = None if stop is None else str(stop)
-        return Results(dict(found), self.plan, private, budget.name, tuple(run.charges), run.spent, recorded, head, why)
+        return Results(
+            dict(found),
+            self.plan,
+            private,
+            budget.name,
+            tuple(run.charges),
+            run.spent,
+            recorded,
+            head,
+            why,
+            public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
+        )
 
 
 def _stopped(name: str, miner: Miner | None, error: BaseException) -> RunStopped:

@@ -117,7 +117,7 @@ def worst_transcript(
     others = {0: subject.engine.hold(other)}
     gate = _WorstGate(subject.engine, randomness, rng=rng, others=others, given=dict(given or {}))
     outcome, refused = run_through(subject, gate, one)
-    return Transcript(tuple(gate.events), outcome, refused), gate.tried[0]
+    return Transcript(tuple(gate.events), outcome, refused, gate.public_seed), gate.tried[0]
 
 
 def outputs(

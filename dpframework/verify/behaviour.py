@@ -34,6 +34,7 @@ MOST_ROWS = 60
 SMALL = 10
 FORGOTTEN = 4  # tables that a transcript is replayed on as if no run had been before
 SHOWN = 3  # places that are named
+ADVICE = "if the miner draws random numbers, take them from table.public_random(), which repeats them"
 STILL = 8  # tables that a query is asked on, to see whether its answer ever changes
 
 
@@ -98,8 +99,10 @@ class Behaviour:
             self.found("error", f"the run fails with {transcript.outcome.error}", table, table, transcript)
         here = self._replayed(transcript, table)
         if here.divergence is not None:
-            same = "" if here.refused else "the same releases from the same rows, and yet "
-            self.found("refused" if here.refused else "itself", f"{same}{here.divergence}", table, table, transcript)
+            kind, what = "refused", here.divergence
+            if not here.refused:
+                kind, what = "itself", f"the same releases from the same rows, and yet {what}; {ADVICE}"
+            self.found(kind, what, table, table, transcript)
             return
         rows = labelled(table)
         self._order(here, rows, transcript)

@@ -106,7 +106,8 @@ class _ForcedGate(WatchedGate):
 
 def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
     """Run the miner on a table with the outputs of a transcript forced upon it."""
-    gate = _ForcedGate(subject.engine, SeededRandomness(zlib.crc32(rows)), (), events=transcript.events)
+    noise, seed = SeededRandomness(zlib.crc32(rows)), transcript.public_seed
+    gate = _ForcedGate(subject.engine, noise, (), public_seed=seed, events=transcript.events)
     try:
         outcome, _ = run_through(subject, gate, rows)
     except Diverged as diverged:

@@ -123,11 +123,14 @@ class Transcript:
         How the run ended.
     refused
         The sentence with which a release was refused, if one was: the miner asked for what its plan does not hold.
+    public_seed
+        The seed of the run's public draws.
     """
 
     events: tuple[Event, ...]
     outcome: RunOutcome
     refused: str | None
+    public_seed: int = 0
 
     @property
     def releases(self) -> list[ReleaseEvent]:
@@ -239,7 +242,7 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
     """
     gate = _RecordingGate(subject.engine, SeededRandomness(seed), schema=subject.schema, flattening=flattening)
     outcome, refused = run_through(subject, gate, rows)
-    return Transcript(tuple(gate.events), outcome, refused)
+    return Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
 
 
 def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, str | None]:

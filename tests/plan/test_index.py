@@ -56,19 +56,46 @@ def walked_scopes(node: Node, path: str = "") -> Iterator[tuple[str, list[Node]]
             yield from walked_scopes(inner, f"{path}/{inner.name}".lstrip("/"))
 
 
+def walked_openers(node: Node, opener: Node | None = None) -> Iterator[tuple[Node, Node | None]]:
+    """Yield each node with what opened its scope. One that opens a scope comes once more, in that."""
+    own = list(walked_scope(node))
+    yield from ((inner, opener) for inner in own)
+    for inner in own if isinstance(node, Parallel | Sample) else own[1:]:
+        if isinstance(inner, Parallel | Sample):
+            for child in inner.children:
+                yield from walked_openers(child, inner)
+        elif isinstance(inner, Sequential) and inner.name is not None:
+            yield from walked_openers(inner, inner)
+
+
 def walked_uses(root: Node) -> set[tuple[int, int]]:
-    found = set()
-    for top in walk(root):
-        if not isinstance(top, Sequential):
-            continue
-        inside = list(walked_scope(top))
-        named = {getattr(node, "name", None): node for node in inside}
-        for user in inside:
-            wanted: tuple[str, ...] = user.uses if isinstance(user, Step | Post) else ()
-            if isinstance(user, Parallel) and isinstance(user.by, dpf.FromRelease):
-                wanted = (user.by.step,)
-            found |= {(id(named[w]), id(user)) for w in wanted if w in named and named[w] is not user}
-    return found
+    opener_of: dict[int, Node | None] = {}
+    for node, opener in walked_openers(root):
+        opener_of.setdefault(id(node), opener)
+    opening = {id(opener) for opener in opener_of.values()}
+    insides = [(top, list(walked_scope(top))) for top in walk(root) if isinstance(top, Sequential)]
+
+    def seen(place: Node, name: str, *, others: bool) -> set[int]:
+        found = set()
+        for top, inside in insides:
+            if any(one is place for one in inside) and not (top is place and id(top) in opening):
+                named = {getattr(node, "name", None): node for node in inside}
+                if name in named and named[name] is not place and not (others and isinstance(named[name], Sequential)):
+                    found.add(id(named[name]))
+        return found
+
+    uses = set()
+    for user in walk(root):
+        wanted: tuple[str, ...] = user.uses if isinstance(user, Step | Post) else ()
+        if isinstance(user, Parallel) and isinstance(user.by, dpf.FromRelease):
+            wanted = (user.by.step,)
+        for name in wanted:
+            place: Node | None = user
+            while place is not None:
+                found = seen(place, name, others=place is not user)
+                uses |= {(source, id(user)) for source in found}
+                place = None if found else opener_of[id(place)]
+    return uses
 
 
 @given(node=nodes)
