@@ -33,7 +33,7 @@ from dpframework.verify import (
     check_losses,
     check_reading,
     check_sampler,
-    verification,
+    step_checks,
     verify_examples,
 )
 
@@ -63,8 +63,8 @@ def each_mechanism_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
             compared[key] = check_losses(mechanism, given=given, relations=relations)
         return compared[key]
 
-    monkeypatch.setattr(verification, "check_sampler", sampled_once)
-    monkeypatch.setattr(verification, "check_losses", compared_once)
+    monkeypatch.setattr(step_checks, "check_sampler", sampled_once)
+    monkeypatch.setattr(step_checks, "check_losses", compared_once)
 
 
 def problems_of(miner: dpf.Miner, replays: int) -> list[str]:

@@ -9,17 +9,21 @@ pytest collects the inherited tests, one for each example and relation that the 
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from reprlib import repr as short
 from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
 
-from dpframework.facts.privacy import Relation
+from dpframework.accountant import ZCDPAccountant
+from dpframework.facts.privacy import Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
@@ -30,6 +34,7 @@ from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, Threads, _Blocks
+from dpframework.verify.answer_changes import measure
 from dpframework.verify.answers import Answers
 from dpframework.verify.assertions import (
     assert_loses_as_claimed,
@@ -39,12 +44,15 @@ from dpframework.verify.assertions import (
 )
 from dpframework.verify.behaviour import ADVICE
 from dpframework.verify.findings import MIN_TIGHTNESS
+from dpframework.verify.patience import Patience
 from dpframework.verify.query_trace import takes_any_answers
 from dpframework.verify.sameness import same
 from dpframework.verify.samplers import Probe
-from dpframework.verify.sensitivity import measure
-from dpframework.verify.subject import Subject
+from dpframework.verify.step_checks import StepChecks
+from dpframework.verify.subject import USUAL_DELTA, Subject
 from dpframework.verify.tables import Sizes, SmallTables, Universe
+
+AMOUNTS = (int, float, str, Decimal, Fraction)  # types of a parameter `epsilon` or `rho`
 
 
 @final
@@ -168,6 +176,27 @@ class MinerConformance:
             f"over blocks, or depends on their order. From one block: {short(one)}; from three: {short(three)}"
         )
 
+    def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
+        """The plan's total is at most the parameter `epsilon`, or `rho`, where the miner has one."""
+        subject = _subject(example, relation)
+        for name, spent in (("epsilon", subject.claim), ("rho", _rho_of(subject))):
+            given = getattr(example.miner, name, None)
+            if spent is None or not isinstance(given, AMOUNTS):
+                continue
+            what = f"the plan costs {name} = {float(spent):g} under {relation}, and the parameter is {given}"
+            assert spent <= exact(given, name), f"{what}: is it spent more than once?"
+
+    def test_each_step_holds_what_it_declares(self, example: Example, relation: Relation) -> None:
+        """No query changes by more than declared, and no mechanism of the plugin loses more, or draws otherwise.
+
+        Queries are asked on all pairs of tables of one row first. pytest's report with -rP says how near that came.
+        """
+        checks = _steps_of(self.miner, self.replays)
+        checks.steps.clear()
+        checks.check(_subject(example, relation), Patience())
+        assert checks.problems() == [], "\n".join(checks.problems())
+        print("\n".join(f"{step}: {reached}" for step, reached in checks.steps.items()))
+
     def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
         """The audit finds no larger loss than claimed in any notion, and comes near the claim."""
         least = self.min_tightness
@@ -184,6 +213,17 @@ class MinerConformance:
             witnesses=example.witnesses,
         )
         print(report.verdict)  # in pytest's report with -rP
+
+
+@functools.cache
+def _steps_of(miner: type[Miner], replays: int) -> StepChecks:
+    """Return the checks of a miner's steps, which try alike ones of several examples once."""
+    return StepChecks(replays, 0, [], foreign=True)
+
+
+def _rho_of(subject: Subject) -> Fraction | None:
+    total = ZCDPAccountant(subject.relation, delta=subject.delta or USUAL_DELTA).total(subject.plan)
+    return None if total is None else total.rho
 
 
 class QueryConformance:

@@ -15,7 +15,7 @@ from dpframework.queries import Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answers import Answers, made_up
 from dpframework.verify.samplers import probes, serves
-from dpframework.verify.subject import Subject
+from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
 from dpframework.verify.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
 
@@ -23,12 +23,13 @@ from dpframework.verify.transcript import DerivationEvent, PartitionEvent, Relea
 @final
 @attrs.frozen(eq=False)
 class QueryCall:
-    """A query in a run, with its mechanism, inputs, and the attributes that were derived before."""
+    """A query in a run, with its mechanism, inputs, the attributes that were derived before, and its step's path."""
 
     query: Query
     mechanism: Mechanism
     inputs: Mapping[str, Any]
     derived: tuple[tuple[Attribute, Cases], ...]
+    path: str = ""
 
 
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
@@ -51,9 +52,10 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
                 case ReleaseEvent():
                     query = event.charge.step.query
                     key = query.facts(), event.charge.step.mechanism.name
+                    path = event.charge.path.removeprefix(SCOPE + "/")
                     if key not in seen:
                         seen.add(key)
-                        yield QueryCall(query, event.charge.step.mechanism, event.inputs, before)
+                        yield QueryCall(query, event.charge.step.mechanism, event.inputs, before, path)
 
 
 def fitting(subject: Subject, rows: Rows) -> Rows:

@@ -9,7 +9,6 @@ from typing import Any, final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
@@ -18,6 +17,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
+from dpframework.verify.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
@@ -25,11 +25,9 @@ from dpframework.verify.tables import Change, Halves, Held, Pair, Rows, Sizes, S
 
 MOST_ROWS = 60
 BLOCKS = 7  # rows of a small table that is cut into blocks
+MOST_OF_ONE = 1_000  # pairs of tables of one unit each
 TIGHT = 0.999  # of a declared change
 ROUNDING = 1e-9  # relative, of floating point in an answer
-UNBOUNDED = 1e300  # stands for a change that no noise of a mechanism covers; JSON has no infinity
-SPREAD = "spread"
-RISE, FALL = " rise", " fall"  # after the name of a norm
 
 
 @final
@@ -202,60 +200,6 @@ def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[st
     return declared
 
 
-def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_rows: bool = False) -> dict[str, float]:
-    """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread.
-
-    Parameters
-    ----------
-    before, after
-        The answers.
-    histograms
-        The sizes of the histograms of all rows that they are made of, if they are. If the change has not the same sum
-        in all of them, it is `UNBOUNDED` in that norm.
-    same_rows
-        Whether that sum must be 0.
-    """
-    change = _change(before, after)
-    found = {SPREAD: float(np.ptp(change)) if change.size else 0.0}
-    for name, part in (("", np.abs(change)), (RISE, np.maximum(change, 0)), (FALL, np.maximum(-change, 0))):
-        found["l1" + name] = float(part.sum())
-        found["squared-l2" + name] = float(np.square(part).sum())
-        found["linf" + name] = float(part.max(initial=0.0))
-    if histograms:
-        found |= _of_histograms(change, histograms, same_rows)
-    return found
-
-
-def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows: bool) -> dict[str, float]:
-    name = Norm.HISTOGRAMS.value
-    if len(change) != sum(sizes):
-        return dict.fromkeys((name, name + RISE, name + FALL), UNBOUNDED)
-    parts = np.split(change, np.cumsum(sizes)[:-1])
-    sums = {float(part.sum()) for part in parts}
-    found = {
-        name: max(float(np.abs(part).sum()) for part in parts),
-        name + RISE: max(float(part.clip(0).sum()) for part in parts),
-        name + FALL: max(float((-part).clip(0).sum()) for part in parts),
-    }
-    if len(sums) > 1 or (same_rows and sums != {0.0}):
-        found[name] = UNBOUNDED
-    return found
-
-
-def _change(before: Any, after: Any) -> NDArray[np.float64]:
-    if isinstance(before, PiecewiseScores):
-        # functions on the public interval: between any two breaks of either both are constant
-        breaks = np.unique(np.concatenate([before.breaks, after.breaks]))
-        middles = (breaks[:-1] + breaks[1:]) / 2
-        return _at(after, middles) - _at(before, middles)
-    return np.asarray(after, dtype=np.float64).ravel() - np.asarray(before, dtype=np.float64).ravel()
-
-
-def _at(scores: PiecewiseScores, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    piece = np.clip(np.searchsorted(scores.breaks, points, side="right") - 1, 0, len(scores.scores) - 1)
-    return np.asarray(scores.scores[piece])
-
-
 class _Searched:
     def __init__(
         self,
@@ -275,7 +219,8 @@ class _Searched:
         self.sizes = Sizes.of(schema, relation, MOST_ROWS, rows)
         self.most = largest_number(schema, relation, rows)
         self.changes = changes(self.universe, relation, UnitChange(rows, rows > 1 and schema.rows is None))
-        self.histograms = query.facts().histograms
+        self.facts = query.facts()
+        self.histograms = self.facts.histograms
         self.same_rows = relation is Relation.REPLACE_ONE and (rows == 1 or schema.rows is not None)
         self.patience = patience
         self.search = Search(self.changes, self.universe.kinds, self.sizes, np.random.default_rng(seed), patience)
@@ -288,12 +233,20 @@ class _Searched:
         if not self.declared:
             self.wrong["undeclared"] = f"declares no sensitivity under {self.relation}"
         elif self.changes:
+            self.search.worst(self._ratio, self._one_row())
             self.search.exhaustive(self._ratio, self.pairs // 3)
             found = self._steered(self.pairs // 3)
-            if not self._tight():
+            if not self.wrong and not self._tight():
                 self.search.climb(self._ratio, found, self.pairs // 3)
             self.search.worst(self._ratio, self._many())
-            self._cut_into_blocks()
+            if not self.wrong:
+                self._cut_into_blocks()
+            if (
+                not self.wrong
+                and any(self.declared.values())
+                and not any(largest for largest, _, _ in self.largest.values())
+            ):
+                self.wrong.setdefault("still", f"answers the same on all {self.search.tried:,} pairs of tables tried")
         describe = self.universe.describe
         measured = tuple(
             Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other))
@@ -302,6 +255,16 @@ class _Searched:
         wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
         return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
 
+    def _one_row(self) -> Iterator[Pair]:
+        """Yield the smallest tables that differ by a unit: all, or those of the rows that change the answer most."""
+        shared = self._sized(b"")
+        if len(self.changes) <= MOST_OF_ONE:
+            return (Pair(shared, *change) for change in self.changes)
+        units = {unit for change in self.changes for unit in change}
+        alone = {unit: self._ratio(shared, shared + unit) for unit in units}
+        first = sorted(self.changes, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
+        return (Pair(shared, *change) for change in first[:MOST_OF_ONE])
+
     def _cut_into_blocks(self) -> None:
         """Compare the answers of some rows in one block and in two, as threads and files have them."""
         for number in (BLOCKS, self.sizes.most):
@@ -309,7 +272,7 @@ class _Searched:
             held = Held(rows, self.derived, 0)
             try:
                 whole, cut = (answer_of(self.query, e, held, self.inputs) for e in (self.engine, Halves(self.universe)))
-                change = _change(*map(self._coordinates, (whole, cut)))
+                change = change_of(*map(self._coordinates, (whole, cut)))
             except Exception as error:
                 self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
                 return
@@ -347,11 +310,16 @@ class _Searched:
     def _ratio(self, one: Rows, other: Rows) -> float:
         """Measure a pair, and return the largest ratio of the answer's change to the declared one over the norms."""
         try:
-            before, after = self._answer(one), self._answer(other)
+            before, after = (self._coordinates(self._answer(rows)) for rows in (one, other))
         except Exception as error:
             self.wrong.setdefault("fails", f"fails on a table with {type(error).__name__}: {error}")
             return 0.0
-        before, after = self._coordinates(before), self._coordinates(after)
+        for rows, answer in ((one, before), (other, after)):
+            problem = answer_problem(answer, self.facts)
+            if problem is not None:
+                table = ", ".join(self.universe.describe(rows)) or "no rows"
+                self.wrong.setdefault("answer", f"{problem}, on a table of {table}")
+                return 0.0
         if np.shape(before) != np.shape(after):
             self.wrong.setdefault("shape", "the length of its answer depends on the rows")
             return 0.0

@@ -43,7 +43,7 @@ class Universe:
     """The kinds of rows that a schema allows, all of them if they are few, else a sample.
 
     A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too, and its
-    upper bound.
+    upper bound. A sample holds rows of first and of last values: the largest changes are often theirs.
 
     Parameters
     ----------
@@ -76,8 +76,9 @@ class Universe:
         if number <= MOST_KINDS:
             chosen = np.array(list(itertools.product(*(range(len(codes)) for codes, _ in points)))).T
         else:
-            chosen = np.stack([rng.integers(0, len(codes), MOST_KINDS) for codes, _ in points])
-            chosen = np.unique(chosen, axis=1)
+            sizes = np.array([len(codes) for codes, _ in points])
+            drawn = np.stack([rng.integers(0, size, MOST_KINDS) for size in sizes])
+            chosen = np.unique(np.concatenate([_extreme(sizes), drawn], axis=1)[:, :MOST_KINDS], axis=1)
         self.kinds = chosen.shape[1]
         self.codes = np.stack([codes[k] for (codes, _), k in zip(points, chosen, strict=True)])
         self._values = {
@@ -125,6 +126,12 @@ class Universe:
                 shown = f"{raw[kind]:.6g}"
             texts.append(f"{attribute.name}: {shown}")
         return ", ".join(texts)
+
+
+def _extreme(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return rows of first and of last values: all of a kind, and one attribute unlike the others."""
+    one, last, kinds = np.diag(sizes - 1), sizes[:, None] - 1, np.arange(min(sizes.max(), MOST_KINDS // 4))
+    return np.concatenate([last, np.minimum(kinds, last), one, last - one], axis=1)[:, : MOST_KINDS // 2]
 
 
 @final
@@ -197,7 +204,7 @@ class Sizes:
             If the schema's public number of rows is larger than that.
         """
         if schema.rows is not None:
-            # Under replace-one both tables have that number; under the other one of them has a unit's rows more.
+            # under replace-one both tables have that number; under the other one has a unit's rows more
             shared = max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
             if shared > most:
                 raise InputError(

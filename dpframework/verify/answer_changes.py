@@ -1,0 +1,85 @@
+"""The change between two answers of a query in every norm, and answers that no norm can measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.queries import Norm, PiecewiseScores, QueryFacts
+
+UNBOUNDED = 1e300  # stands for a change that no noise of a mechanism covers; JSON has no infinity
+SPREAD = "spread"
+RISE, FALL = " rise", " fall"  # after the name of a norm
+
+
+def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_rows: bool = False) -> dict[str, float]:
+    """Return the change between two answers, its rise and its fall in every norm (l2 squared), and its spread.
+
+    Parameters
+    ----------
+    before, after
+        The answers.
+    histograms
+        The sizes of the histograms of all rows that they are made of, if they are. If the change has not the same sum
+        in all of them, it is `UNBOUNDED` in that norm.
+    same_rows
+        Whether that sum must be 0.
+    """
+    change = change_of(before, after)
+    found = {SPREAD: float(np.ptp(change)) if change.size else 0.0}
+    for name, part in (("", np.abs(change)), (RISE, np.maximum(change, 0)), (FALL, np.maximum(-change, 0))):
+        found["l1" + name] = float(part.sum())
+        found["squared-l2" + name] = float(np.square(part).sum())
+        found["linf" + name] = float(part.max(initial=0.0))
+    if histograms:
+        found |= _of_histograms(change, histograms, same_rows)
+    return found
+
+
+def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
+    """Say what is wrong with an answer whatever it changes by, or None: a kind or number of values, NaN, infinity."""
+    numbers = np.asarray(answer.scores if isinstance(answer, PiecewiseScores) else answer)
+    if numbers.dtype.kind not in "biuf":
+        return f"its answer holds values of type {numbers.dtype}, where a mechanism takes numbers"
+    if not np.isfinite(numbers).all():
+        return f"its answer holds {numbers[~np.isfinite(numbers)].flat[0]}, which no sensitivity bounds"
+    if not isinstance(answer, PiecewiseScores):
+        if facts.answer_length is not None and numbers.size > facts.answer_length:
+            return f"its answer holds {numbers.size} numbers, and it declares answer_length = {facts.answer_length}"
+        if facts.integer and numbers.dtype.kind == "f" and (numbers != np.rint(numbers)).any():
+            return f"its answer holds {numbers[numbers != np.rint(numbers)].flat[0]:g}, and it declares whole numbers"
+    return None
+
+
+def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows: bool) -> dict[str, float]:
+    name = Norm.HISTOGRAMS.value
+    if len(change) != sum(sizes):
+        return dict.fromkeys((name, name + RISE, name + FALL), UNBOUNDED)
+    parts = np.split(change, np.cumsum(sizes)[:-1])
+    sums = {float(part.sum()) for part in parts}
+    found = {
+        name: max(float(np.abs(part).sum()) for part in parts),
+        name + RISE: max(float(part.clip(0).sum()) for part in parts),
+        name + FALL: max(float((-part).clip(0).sum()) for part in parts),
+    }
+    if len(sums) > 1 or (same_rows and sums != {0.0}):
+        found[name] = UNBOUNDED
+    return found
+
+
+def change_of(before: Any, after: Any) -> NDArray[np.float64]:
+    """Return the change between two answers, coordinate by coordinate."""
+    if isinstance(before, PiecewiseScores):
+        # functions on the public interval: between any two breaks of either both are constant
+        breaks = np.unique(np.concatenate([before.breaks, after.breaks]))
+        middles = (breaks[:-1] + breaks[1:]) / 2
+        return _at(after, middles) - _at(before, middles)
+    return np.asarray(after, dtype=np.float64).ravel() - np.asarray(before, dtype=np.float64).ravel()
+
+
+def _at(scores: PiecewiseScores, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    piece = np.clip(np.searchsorted(scores.breaks, points, side="right") - 1, 0, len(scores.scores) - 1)
+    return np.asarray(scores.scores[piece])

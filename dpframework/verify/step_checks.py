@@ -1,0 +1,180 @@
+"""Checks of each step of a miner's runs: its query's sensitivity, its mechanism's draws and its mechanism's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy import Relation
+from dpframework.mechanisms import Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import QueryFacts
+from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.patience import Patience
+from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
+from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
+from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
+from dpframework.verify.subject import Subject
+
+CORE = __name__.partition(".")[0]
+ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
+UNIT = 3  # rows of a unit, for which what a query declares is searched in any case
+SAMPLED = 2  # mechanisms of one name, with different parameters
+DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
+COMPARED = 2  # mechanisms of one name, with different queries or relations
+
+
+@final
+class StepChecks:
+    """Checks of each query's sensitivity and of some mechanisms' draws and claims, as runs ask for them.
+
+    Parameters
+    ----------
+    replays
+        Of an audit: an eighth of them is how many pairs of tables a query is searched on.
+    seed
+        Of the searches.
+    left_out
+        Where what there was no time for is written.
+    tell
+        Called with what is about to be done.
+    foreign
+        Whether the core's own mechanisms are left to its own tests.
+    """
+
+    def __init__(
+        self,
+        replays: int,
+        seed: int,
+        left_out: list[str],
+        tell: Callable[[str], None] = lambda what: None,
+        *,
+        foreign: bool = False,
+    ) -> None:
+        self._pairs, self._seed, self._left_out, self._tell = max(replays // 8, 60), seed, left_out, tell
+        self._foreign = foreign
+        self.steps: dict[str, str] = {}
+        self.sensitivities: dict[Any, SensitivityReport] = {}
+        self._units: set[Any] = set()
+        self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
+        self.samplers: dict[Mechanism, SamplerReport] = {}
+        self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
+
+    def check(self, subject: Subject, patience: Patience) -> None:
+        """Check the queries of a subject's runs that were not checked before."""
+        for asked in trace_queries(subject):
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {asked.query.text}")
+            else:
+                searched = self._search(subject, asked, patience)
+                self._check_mechanism(subject, asked, searched, patience)
+                self._search_unit(subject, asked, patience)
+                self._note(subject, asked, searched)
+
+    def problems(self) -> list[str]:
+        """Return what does not hold, in words."""
+        return [
+            *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
+            *(str(one) for one in self.samplers.values() if not one.passed),
+            *(str(one) for one in self.losses.values() if not one.passed),
+        ]
+
+    def _note(self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None) -> None:
+        """Say how near the searches came to what a step's query declares, and its mechanism claims."""
+        found = ["an equal query was searched before"]
+        if searched is not None:
+            found = [f"{one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured]
+        compared = self.losses.get((asked.mechanism, asked.query.facts(), subject.relation))
+        if compared is not None:
+            found.append(f"{compared.tightness:.0%} of what its mechanism claims")
+        self.steps[f"step '{asked.path}', {subject.relation}"] = "reached " + ", ".join(found)
+
+    def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
+        """Search a query's sensitivity, or return the findings of an equal one on the same schema."""
+        facts, schema = asked.query.facts(), subject.schema.fingerprint
+        rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
+        key = facts, subject.relation, schema
+        alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
+        if key not in self.sensitivities and len(alike) >= ALIKE:
+            return next((found for of_schema, found in alike if of_schema == schema), None)
+        if key not in self.sensitivities:
+            self._tell(f"searching the sensitivity of {asked.query.text}")
+            self.sensitivities[key] = search_sensitivity(
+                asked.query,
+                subject.schema,
+                subject.relation,
+                inputs=asked.inputs,
+                derived=asked.derived,
+                pairs=self._pairs,
+                seed=self._seed,
+                seconds=patience.left / 2,
+                rows=rows,
+            )
+            alike.append((schema, self.sensitivities[key]))
+        return self.sensitivities[key]
+
+    def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
+        """Search a query's declaration for a unit of several rows, though no run asks for one here."""
+        facts, declared = asked.query.facts(), asked.query.for_rows(UNIT)
+        like, bound = (facts.name, tuple(declared), subject.relation), subject.schema.row_bound
+        if subject.by.rows > 1 or not declared or like in self._units or patience.over:
+            return
+        if bound is not None and bound <= UNIT:
+            return  # no room for a unit
+        self._units.add(like)
+        found = search_sensitivity(
+            asked.query,
+            subject.schema,
+            subject.relation,
+            inputs=asked.inputs,
+            derived=asked.derived,
+            pairs=self._pairs // 2,
+            seed=self._seed,
+            seconds=patience.left / 2,
+            rows=UNIT,
+        )
+        self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {UNIT} rows")
+
+    def _check_mechanism(
+        self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience
+    ) -> None:
+        mechanism, facts = asked.mechanism, asked.query.facts()
+        if self._foreign and type(mechanism).__module__.partition(".")[0] == CORE:
+            return
+        made_up = takes_any_answers(mechanism)
+        if not made_up and not _can_be_drawn(subject, asked, patience):
+            self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
+            return
+        alike = sum(1 for known in self.samplers if known.name == mechanism.name)
+        if mechanism not in self.samplers and alike < SAMPLED:
+            self._tell(f"sampling {mechanism.name}")
+            self.samplers[mechanism] = check_sampler(mechanism, given=_probes(subject, asked))
+        compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
+        tables = [] if searched is None else [measured.tables for measured in searched.measured]
+        if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
+            self._tell(f"comparing the claims of {mechanism.name}")
+            given = [call_answers(subject, asked, tables)]
+            relations = [subject.relation]
+            found = check_losses(mechanism, given=given, relations=relations)
+            self.losses[mechanism, facts, subject.relation] = found
+
+
+def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:
+    """Tell whether there is time for the draws from answers of the plan's own that a mechanism's tests make."""
+    answer = evaluate(subject, asked, fitting(subject, bytes(1)))
+    calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
+    if calibration is None:
+        return True
+    randomness = SeededRandomness(0).handed(asked.mechanism.assumptions)
+    return patience.allows(DRAWN, lambda: asked.mechanism.release(answer, calibration, randomness))
+
+
+def _probes(subject: Subject, asked: QueryCall) -> list[Probe] | None:
+    """Return the kit's probes (None), or, for a mechanism that takes answers of its own kind, one of the plan's own."""
+    if takes_any_answers(asked.mechanism):
+        return None
+    rows = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+    answer = evaluate(subject, asked, rows)
+    return [Probe(asked.query.facts(), lambda scale: answer)]
