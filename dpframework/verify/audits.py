@@ -27,6 +27,7 @@ from dpframework.verify.hunt import Hunt
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Weigher
 from dpframework.verify.search import MOST_SHRINKS, WorstPair, labelled_pair, shrunk
+from dpframework.verify.steering import steered
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Rows, changes
 from dpframework.verify.tail import TailReport, check_tail_of
@@ -37,6 +38,7 @@ FLATTENINGS = (1, 1, 3, 10)
 FEWEST_RUNS, MOST_RUNS = 8, 16
 SHOWN = 100  # tables tried, to make a pair small that shows no violation
 BEHAVIOUR = 0.4  # of the time, if it is limited; the rest is for the largest loss
+STEERED = 0.3  # of that time
 SHORT = 4  # releases of a run, up to which a replay counts as one; a longer one takes longer, and counts for more
 
 
@@ -168,7 +170,18 @@ class _Audit:
                 number = max(FEWEST_RUNS, min(MOST_RUNS, self.replays // 400))
         if not behaviour.patience.over:
             behaviour.examine_many(transcripts[0], self.most)
-        return transcripts
+        return transcripts + self._steered()
+
+    def _steered(self) -> list[Transcript]:
+        """Examine runs that reach code which drawn outputs hardly ever reach."""
+        behaviour, found = self.behaviour, []
+        self.tell("runs with outputs that are seldom drawn")
+        tables = [behaviour.table(SMALL), behaviour.table(MOST_ROWS)]
+        for table, transcript in steered(self.subject, tables, behaviour.patience.part(STEERED)):
+            behaviour.examine(table, transcript, most=8)
+            behaviour.examine_many(transcript, self.most)
+            found.append(transcript)
+        return found
 
     def _tail(self) -> TailReport | None:
         """Test the plan's claim at a delta, if it has no pure claim or its example carries a delta."""

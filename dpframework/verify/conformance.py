@@ -191,7 +191,7 @@ class MinerConformance:
 
         Queries are asked on all pairs of tables of one row first. pytest's report with -rP says how near that came.
         """
-        checks = _steps_of(self.miner, self.replays)
+        checks = _steps_of(self.miner, self.replays // 4)
         checks.steps.clear()
         checks.check(_subject(example, relation), Patience())
         assert checks.problems() == [], "\n".join(checks.problems())

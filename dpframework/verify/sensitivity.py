@@ -21,11 +21,21 @@ from dpframework.verify.answer_changes import FALL, RISE, SPREAD, answer_problem
 from dpframework.verify.many import largest_number, pairs_of_many
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
-from dpframework.verify.tables import Change, Halves, Held, Pair, Rows, Sizes, SmallTables, Universe, changes
+from dpframework.verify.tables import (
+    MOST_KINDS,
+    Change,
+    Halves,
+    Held,
+    Pair,
+    Rows,
+    Sizes,
+    SmallTables,
+    Universe,
+    changes,
+)
 
 MOST_ROWS = 60
 BLOCKS = 7  # rows of a small table that is cut into blocks
-MOST_OF_ONE = 1_000  # pairs of tables of one unit each
 TIGHT = 0.999  # of a declared change
 ROUNDING = 1e-9  # relative, of floating point in an answer
 
@@ -258,12 +268,12 @@ class _Searched:
     def _one_row(self) -> Iterator[Pair]:
         """Yield the smallest tables that differ by a unit: all, or those of the rows that change the answer most."""
         shared = self._sized(b"")
-        if len(self.changes) <= MOST_OF_ONE:
+        if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)
         units = {unit for change in self.changes for unit in change}
         alone = {unit: self._ratio(shared, shared + unit) for unit in units}
         first = sorted(self.changes, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
-        return (Pair(shared, *change) for change in first[:MOST_OF_ONE])
+        return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
 
     def _cut_into_blocks(self) -> None:
         """Compare the answers of some rows in one block and in two, as threads and files have them."""

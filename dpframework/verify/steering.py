@@ -1,0 +1,184 @@
+"""Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
+
+A release is public, so code may branch on it; what it does behind the branch must follow from releases, too. Small
+tables have small counts, and noise is seldom large. So runs are made in which somebody says what each release puts out:
+very large and very small numbers, each coordinate the largest in turn, and the constants of the code with the numbers
+beside them. Those runs are kept that execute code which no run before has executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.run.scope import Charge
+from dpframework.verify.patience import Patience
+from dpframework.verify.subject import Subject
+from dpframework.verify.tables import Held, Rows
+from dpframework.verify.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
+
+CORE = __name__.partition(".")[0]
+LARGE = 10**6
+MOST_CONSTANTS = 12
+COORDINATES = 4  # that are each the largest in turn
+MOST_RUNS = 160
+MOST_STEPS = 4  # of a run, of which each is aimed otherwise where the run reached something new
+LONG = 6  # releases: a run of more takes long, and fewer are made
+MOST_KEPT = 6
+Aim: TypeAlias = "tuple[float, int | None] | None"
+"""A number, and the coordinate that it is for, None for all; or None for an output as it is drawn."""
+
+
+@final
+@attrs.frozen(eq=False)
+class _SteeringGate(WatchedGate):
+    """A gate that puts out a wanted number, or candidate, where the mechanism may put it out."""
+
+    aims: Sequence[Aim] = (None,)
+    events: list[Event] = attrs.field(factory=list)
+
+    def output(
+        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+    ) -> Any:
+        (drawn,) = self.draw(charge, [answer])
+        aim = self.aims[len(self.events) % len(self.aims)]
+        number, place = aim or (0, None)
+        mechanism, calibration = charge.calibration.mechanism, charge.calibration
+        wanted = drawn
+        if aim is None:
+            pass
+        elif candidates is not None:
+            wanted = (place or 0) % len(candidates)
+        elif isinstance(drawn, np.ndarray | np.generic | int | float) and np.asarray(drawn).dtype.kind in "if":
+            kind, unit = np.asarray(drawn).dtype, float(calibration.unit)
+            point = kind.type(np.rint(number / unit) * unit)
+            here = np.arange(np.size(drawn)).reshape(np.shape(drawn)) == place
+            wanted = np.where(here | (place is None), point, kind.type(0))
+        if mechanism.log_density(answer, wanted, calibration) == -math.inf:
+            wanted = drawn
+        self.events.append(ReleaseEvent(charge, dict(inputs), candidates, wanted, rows.number))
+        return wanted
+
+    def happened(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def steered(subject: Subject, tables: Sequence[Rows], patience: Patience) -> Iterator[tuple[Rows, Transcript]]:
+    """Yield runs that reach code which none before them has reached, each with its table.
+
+    Parameters
+    ----------
+    subject
+        What is audited.
+    tables
+        Of the runs, by turns. The first ones are drawn on them as claimed: what these reach is known.
+    patience
+        When no more are tried.
+    """
+    steps = list(subject.plan.steps())
+    things = [subject.miner, *(part for step in steps for part in (step.query, step.mechanism))]
+    packages = {kind.__module__.partition(".")[0] for thing in things for kind in type(thing).__mro__} - {
+        CORE,
+        "builtins",
+    }
+    constants = _constants(things)
+    reached, kept = set[Any](), 0
+    left: list[Sequence[Aim]] = [(None,), (None,), *_aims(constants)]
+    for k in range(MOST_RUNS):
+        if not left or kept == MOST_KEPT or (k and patience.over):
+            return
+        aims, rows = left.pop(0), tables[k % len(tables)]
+        gate = _SteeringGate(subject.engine, SeededRandomness(k), aims=aims)
+        with _traced(packages) as here:
+            outcome, refused = run_through(subject, gate, rows)
+        here.update(_paths(gate.events))
+        new, reached = not here <= reached, reached | here
+        if new and aims != (None,):
+            kept += 1
+            yield rows, Transcript(tuple(gate.events), outcome, refused)
+        if new and len(gate.events) <= LONG:
+            left += _beside(aims, len(gate.events), constants)
+
+
+def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
+    """Yield what a run put out, with one of its releases aimed otherwise."""
+    whole = [aims[k % len(aims)] for k in range(length + 1)]
+    others: list[Aim] = [(LARGE, None), (-LARGE, None), *((LARGE, place) for place in range(COORDINATES))]
+    for k in range(min(length, MOST_STEPS)):
+        for other in (*others, *((number, None) for number in constants[:2])):
+            yield [*whole[:k], other, *whole[k + 1 :]]
+
+
+def _paths(events: Sequence[Event]) -> Iterator[Any]:
+    """Yield which steps were released, and whether one was released after another."""
+    paths = [event.charge.path for event in events if isinstance(event, ReleaseEvent)]
+    yield from paths
+    yield "number of releases", min(len(paths), 3)
+
+
+def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
+    """Yield what all releases of a run put out."""
+    yield from ([(number, None)] for number in (0, LARGE, -LARGE))
+    for number in constants:
+        yield from ([(beside, None)] for beside in (number + 1, number, number - 1))
+    yield from ([(LARGE, place)] for place in range(COORDINATES))
+
+
+def _constants(things: Sequence[Any]) -> list[float]:
+    """Return the numbers that stand in the code of some objects, in its modules' globals, and in their fields."""
+    kinds = {kind for thing in things for kind in type(thing).__mro__ if _is_foreign(kind)}
+    fields = [
+        getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))
+    ]
+    left = [*fields, *(held for kind in kinds for held in vars(kind).values())]
+    found, seen = dict[float, None](), set[int]()
+    while left:
+        one = left.pop()
+        if type(one) in (int, float) and math.isfinite(one):
+            found[float(one)] = None
+        if not isinstance(one, types.FunctionType) or id(one) in seen or not _is_foreign(one):
+            continue
+        seen.add(id(one))
+        codes = [one.__code__]
+        while codes:
+            code = codes.pop()
+            codes += [part for part in code.co_consts if isinstance(part, types.CodeType)]
+            left += [part for part in code.co_consts if not isinstance(part, types.CodeType)]
+            left += [one.__globals__[name] for name in code.co_names if name in one.__globals__]
+    return sorted(found, key=abs, reverse=True)[:MOST_CONSTANTS]
+
+
+def _is_foreign(code: Any) -> bool:
+    return (code.__module__ or "").partition(".")[0] not in (CORE, "builtins", *sys.stdlib_module_names)
+
+
+@contextlib.contextmanager
+def _traced(packages: set[str]) -> Iterator[set[Any]]:
+    """Yield a set that fills with the operations that code of some packages executes, as coverage tools do it."""
+    reached: set[Any] = set()
+    before = sys.gettrace()
+
+    def inside(frame: types.FrameType, event: str, _: Any) -> Any:
+        if event == "opcode":
+            reached.add((frame.f_code, frame.f_lasti))
+        return inside
+
+    def called(frame: types.FrameType, event: str, _: Any) -> Any:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in packages:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return inside
+
+    sys.settrace(called)
+    try:
+        yield reached
+    finally:
+        sys.settrace(before)
