@@ -3,6 +3,7 @@ from . import (
     basics as basics,
     checks as checks,
     facts as facts,
+    formulas as formulas,
     lab as lab,
     ledger as ledger,
     mechanisms as mechanisms,

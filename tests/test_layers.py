@@ -94,8 +94,8 @@ def test_every_contract_is_broken_by_something_planted() -> None:
     assert {contract for _, contract, _, _ in PLANTED} == contracts()
 
 
-def test_at_most_eighteen_modules_stand_at_the_top() -> None:
-    assert len(list(pkgutil.iter_modules(dpf.__path__))) <= 18
+def test_at_most_twenty_modules_stand_at_the_top() -> None:
+    assert len(list(pkgutil.iter_modules(dpf.__path__))) <= 20
 
 
 def test_no_source_file_has_more_than_400_lines() -> None:

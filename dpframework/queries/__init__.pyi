@@ -15,6 +15,10 @@ from .counts import (
     histogram_sensitivities as histogram_sensitivities,
 )
 from .entropies import entropy_change as entropy_change
+from .formula_scores import (
+    FormulaScores as FormulaScores,
+    formula_sensitivity as formula_sensitivity,
+)
 from .marginals import Marginals as Marginals
 from .matches import (
     CAP as CAP,

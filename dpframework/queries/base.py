@@ -17,6 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.values import as_texts
+from dpframework.formulas.claims import ScoreClaims
 from dpframework.tables.blocks import Block
 
 
@@ -253,6 +254,11 @@ class Query(abc.ABC):
     @property
     def histograms(self) -> tuple[int, ...]:
         """The sizes of the histograms of all rows that its answer is made of, if it is (see `Norm.HISTOGRAMS`)."""
+        return ()
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The formulas that it scores by, with what is claimed of each: what `dpframework prove` proves."""
         return ()
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:

@@ -14,6 +14,22 @@ from typing import final
 import attrs
 
 from dpframework.facts import InputError, Schema, nearest, rational_above
+from dpframework.formulas import (
+    LAST_INCREMENT,
+    Change,
+    Claim,
+    Formula,
+    Parts,
+    ScoreClaims,
+    as_formula,
+    largest_over_classes,
+    n,
+    root,
+    rows,
+    rows_of_part,
+    sum_over_classes,
+    x_log2_x,
+)
 from dpframework.queries import Norm, Sensitivity, entropy_change
 
 NORM, MAX, GINI, INFORMATION_GAIN = range(4)  # their numbers in the kernels
@@ -34,11 +50,24 @@ class Criterion:
         Its number in the kernels.
     text
         What f is.
+    formula
+        The score.
+    bounds
+        What one row moves it by: the rise, the fall, and the change when a row is replaced.
     """
 
     name: str
     code: int
     text: str
+    formula: Parts
+    bounds: tuple[Formula, Formula, Formula]
+
+    @property
+    def scored(self) -> ScoreClaims:
+        """The formula with its claims, which `dpframework prove` proves."""
+        changes = (Change.RISE, Change.FALL, Change.REPLACED)
+        claims = tuple(Claim(change, bound) for change, bound in zip(changes, self.bounds, strict=True))
+        return ScoreClaims(self.name, self.formula, claims)
 
     def sensitivity(
         self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2
@@ -179,18 +208,37 @@ class KnownRows:
         return cls(schema.row_bound, schema.rows is not None)
 
 
+_0, _1, _2 = (as_formula(number) for number in range(3))
+_GINI = Parts(sum_over_classes(n**2) / rows_of_part)
+
 CRITERIA = {
     criterion.name: criterion
     for criterion in (
-        Criterion("norm", NORM, "sum over children of the 3-norm of the class counts"),
-        Criterion("max", MAX, "sum over children of the largest class count"),
-        Criterion("gini", GINI, "sum over children of sum of n_c^2 / N (purity)"),
-        Criterion("information-gain", INFORMATION_GAIN, "sum over children of sum of n_c log2(n_c / N)"),
+        Criterion(
+            "norm",
+            NORM,
+            "sum over children of the 3-norm of the class counts",
+            Parts(root(sum_over_classes(n**3), 3)),
+            (_1, _0, _1),
+        ),
+        Criterion(
+            "max", MAX, "sum over children of the largest class count", Parts(largest_over_classes(n)), (_1, _0, _1)
+        ),
+        Criterion(
+            "gini", GINI, "sum over children of sum of n_c^2 / N (purity)", _GINI, (_1, 1 - 2 / rows, 2 - 2 / rows)
+        ),
+        Criterion(
+            "information-gain",
+            INFORMATION_GAIN,
+            "sum over children of sum of n_c log2(n_c / N)",
+            Parts(sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)),
+            (_0, LAST_INCREMENT, LAST_INCREMENT),
+        ),
     )
 }
 
 #: Gini as published: for comparison, not for use.
-PUBLISHED_GINI = Criterion("published-gini", GINI, CRITERIA["gini"].text)
+PUBLISHED_GINI = Criterion("published-gini", GINI, CRITERIA["gini"].text, _GINI, (_2, _2, _2))
 
 
 def criterion_named(name: str) -> Criterion:

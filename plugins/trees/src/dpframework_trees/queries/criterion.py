@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from dpframework.facts import Attribute
+from dpframework.formulas import ScoreClaims
 from dpframework.queries import ReadsAmong, Sensitivity
 from dpframework_trees.criteria import Criterion, KnownRows
 
@@ -27,6 +28,11 @@ class CriterionScores(ReadsAmong):
     criterion: Criterion
     target: Attribute
     rows: KnownRows
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The criterion's formula, with what is claimed of it."""
+        return (self.criterion.scored,)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:

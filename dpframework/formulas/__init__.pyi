@@ -1,0 +1,68 @@
+from .claims import (
+    LAST_INCREMENT as LAST_INCREMENT,
+    Change as Change,
+    Claim as Claim,
+    Neighbours as Neighbours,
+    ScoreClaims as ScoreClaims,
+    bound_at as bound_at,
+)
+from .derivation import (
+    Derived as Derived,
+    derive as derive,
+)
+from .evaluation import (
+    is_rational as is_rational,
+    value_of as value_of,
+)
+from .formula import (
+    Formula as Formula,
+    absolute as absolute,
+    as_formula as as_formula,
+    at_least as at_least,
+    cells as cells,
+    largest_over_classes as largest_over_classes,
+    least as least,
+    legend as legend,
+    most as most,
+    n as n,
+    public as public,
+    root as root,
+    rows as rows,
+    rows_of_part as rows_of_part,
+    sum_over_classes as sum_over_classes,
+    x_log2_x as x_log2_x,
+)
+from .ground import ground_problem as ground_problem
+from .kept_proofs import proved_claims as proved_claims
+from .kernels import (
+    kernel_of as kernel_of,
+    kernel_source as kernel_source,
+    scores_of as scores_of,
+)
+from .mathml import mathml as mathml
+from .proofs import (
+    Proof as Proof,
+    Verdict as Verdict,
+    prove as prove,
+    vacuous as vacuous,
+)
+from .rounding import rounding_of as rounding_of
+from .shapes import (
+    Adds as Adds,
+    Cells as Cells,
+    Outer as Outer,
+    Parts as Parts,
+    Shape as Shape,
+    Total as Total,
+    table_rows as table_rows,
+)
+from .small_tables import (
+    nearest_neighbours as nearest_neighbours,
+    refuting as refuting,
+    searched as searched,
+)
+from .smt import without_claim as without_claim
+from .solvers import (
+    installed as installed,
+    require_solvers as require_solvers,
+)

@@ -1,0 +1,173 @@
+"""Claims about how far a score moves between neighbours, and pairs of tables that attain or refute one."""
+
+from __future__ import annotations
+
+import enum
+import math
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy import rational_above
+from dpframework.formulas.formula import Formula, Operation, as_formula, form, rows, x_log2_x
+from dpframework.formulas.shapes import Shape
+
+
+class Change(enum.StrEnum):
+    """What a claim bounds.
+
+    `RISE` and `FALL` are of a table that rows are added to; `REPLACED` is the change, either way, when rows leave and
+    as many come. `L1`, `SQUARED_L2` and `LINF` are norms of what a row adds to a vector.
+    """
+
+    RISE = "rise"
+    FALL = "fall"
+    REPLACED = "replaced"
+    L1 = "l1"
+    SQUARED_L2 = "squared-l2"
+    LINF = "linf"
+
+
+@final
+@attrs.frozen
+class Claim:
+    """A bound on how far a score moves.
+
+    Attributes
+    ----------
+    change
+        What is bounded.
+    bound
+        The bound: a number, or a formula of `rows` that grows with them. `rows` is the number of rows of the larger
+        table, or more.
+    group
+        How many rows are added, or replaced, at most.
+    replaced
+        For norms: whether a row is replaced, not added.
+    """
+
+    change: Change = attrs.field(converter=Change)
+    bound: Formula = attrs.field(converter=as_formula)
+    group: int = 1
+    replaced: bool = False
+
+    @property
+    def text(self) -> str:
+        """The claim in a line."""
+        who = f" by {self.group} rows" if self.group > 1 else ""
+        return f"{self.change}{' when replaced' if self.replaced else ''}{who} <= {self.bound}"
+
+    @property
+    def form(self) -> Any:
+        """The claim as JSON content."""
+        return [str(self.change), self.group, self.replaced, form(self.bound)]
+
+
+@final
+@attrs.frozen
+class ScoreClaims:
+    """A score's formula with what is claimed of it: what `dpframework prove` proves.
+
+    Attributes
+    ----------
+    name
+        What the score is called.
+    shape
+        Its formula.
+    claims
+        What the query declares.
+    """
+
+    name: str
+    shape: Shape
+    claims: tuple[Claim, ...]
+
+
+#: The counts of a table: of its cells, or of its parts by class.
+Counts: TypeAlias = "tuple[int, ...] | tuple[tuple[int, ...], ...]"
+
+
+@final
+@attrs.frozen
+class Neighbours:
+    """Two neighbouring tables and how far their scores are apart.
+
+    Attributes
+    ----------
+    low, high
+        Their counts; the second one's score is higher.
+    change
+        By so much: exact where the formula is rational.
+    """
+
+    low: Counts
+    high: Counts
+    change: Fraction | float
+
+    def __str__(self) -> str:
+        change = str(self.change) if isinstance(self.change, Fraction) else f"{self.change:.6g}"
+        return f"{_text(self.low)} -> {_text(self.high)}: {change}"
+
+
+def _text(counts: Counts) -> str:
+    return f"[{' '.join(_text(one) if isinstance(one, tuple) else str(one) for one in counts)}]"
+
+
+#: The largest change of N log2 N when a row is added to a table that then has at most `rows` rows.
+LAST_INCREMENT = x_log2_x(rows) - x_log2_x(rows - 1)
+
+
+def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
+    """Return a bound for tables of at most so many rows, as a rational that is no smaller; None for any number.
+
+    Raises
+    ------
+    InputError
+        If it grows without end, and the number of rows has no bound.
+
+    Examples
+    --------
+    >>> from dpframework.formulas.formula import rows
+    >>> bound_at(1 - 2 / rows, 8), bound_at(1 - 2 / rows, None)
+    (Fraction(3, 4), Fraction(1, 1))
+    """
+    if row_bound is None:
+        return _limit(bound)
+    if bound == LAST_INCREMENT:
+        less = row_bound - 1
+        return (
+            rational_above(math.log2(row_bound) + less * math.log1p(1 / less) / math.log(2)) if less > 0 else Fraction()
+        )
+    return max(_exact(bound, Fraction(row_bound)), Fraction())
+
+
+def _exact(bound: Formula, number: Fraction) -> Fraction:
+    if bound.constant is not None:
+        return bound.constant
+    if bound == rows:
+        return number
+    parts = [_exact(part, number) for part in bound.parts]
+    match bound.operation:
+        case Operation.ADD:
+            return parts[0] + parts[1]
+        case Operation.MULTIPLY:
+            return parts[0] * parts[1]
+        case Operation.DIVIDE:
+            return parts[0] / parts[1] if parts[1] else Fraction()
+    raise InputError(f"the bound '{bound}' is none that a sensitivity can be read from")
+
+
+def _limit(bound: Formula) -> Fraction:
+    """Return the limit of a sum of constants and of constants over the rows."""
+    if bound.constant is not None:
+        return bound.constant
+    match bound.operation:
+        case Operation.ADD:
+            return _limit(bound.parts[0]) + _limit(bound.parts[1])
+        case Operation.MULTIPLY if bound.parts[0].constant is not None:
+            return bound.parts[0].constant * _limit(bound.parts[1])
+        case Operation.DIVIDE if bound.parts[0].constant is not None:
+            return Fraction()
+    raise InputError(f"the bound '{bound}' grows with the rows; set max_rows or rows in the schema")

@@ -1,0 +1,85 @@
+"""The value of a formula on arrays: in floating point, or exact, in whole numbers and fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows_of_part
+
+
+def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = False) -> Any:
+    """Return a formula's value.
+
+    Parameters
+    ----------
+    formula
+        Any formula.
+    values
+        The values of its leaves: arrays that broadcast together. For a formula of parts `n` has one axis more, the
+        classes, which comes last.
+    exact
+        Whether values are whole numbers and fractions in arrays of objects, and the result is exact.
+
+    Raises
+    ------
+    InputError
+        If a leaf has no value, or an exact one is wanted of a root or a logarithm.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import cells
+    >>> a, b = cells("a", "b")
+    >>> value_of(a / (a + b), {a: 1, b: 2}, exact=True)
+    Fraction(1, 3)
+    """
+    if formula in values:
+        return values[formula]
+    if formula.operation in AGGREGATES:
+        counts = values[n]
+        inner = value_of(formula.parts[0], {**values, rows_of_part: values[rows_of_part][..., None]}, exact)
+        each = np.broadcast_to(inner, counts.shape)
+        return each.sum(axis=-1) if formula.operation is Operation.SUM else each.max(axis=-1, initial=0)
+    parts = [value_of(part, values, exact) for part in formula.parts]
+    match formula.operation:
+        case Operation.CONSTANT:
+            return formula.constant if exact else float(formula.constant or 0)
+        case Operation.ADD:
+            return parts[0] + parts[1]
+        case Operation.MULTIPLY:
+            return parts[0] * parts[1]
+        case Operation.DIVIDE:
+            return _exact_quotient(*parts) if exact else _quotient(*parts)
+        case Operation.LEAST:
+            return np.minimum(*parts)
+        case Operation.MOST:
+            return np.maximum(*parts)
+        case Operation.AT_LEAST:
+            return np.asarray(np.asarray(parts[0]) >= np.asarray(parts[1])).astype(object if exact else np.float64)
+        case Operation.ROOT if not exact and isinstance(formula.value, int):
+            return np.cbrt(parts[0]) if formula.value == 3 else np.asarray(parts[0]) ** (1 / formula.value)
+        case Operation.X_LOG_X if not exact:
+            count = np.asarray(parts[0], dtype=np.float64)
+            return count * np.log2(np.where(count > 0, count, 1))
+        case Operation.ROOT | Operation.X_LOG_X:
+            raise InputError(f"'{formula}' has no exact value")
+    raise InputError(f"'{formula}' has no value here")
+
+
+def is_rational(formula: Formula) -> bool:
+    """Tell whether a formula's values are fractions, so that they can be exact."""
+    return not formula.leaves(Operation.ROOT, Operation.X_LOG_X)
+
+
+def _quotient(top: Any, bottom: Any) -> Any:
+    above, below = np.broadcast_arrays(np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64))
+    return np.divide(above, below, out=np.zeros(above.shape), where=below != 0)
+
+
+def _exact_quotient(top: Any, bottom: Any) -> Any:
+    divided = np.frompyfunc(lambda above, below: Fraction(above) / Fraction(below) if below else Fraction(0), 2, 1)
+    return divided(top, bottom)

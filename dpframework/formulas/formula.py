@@ -1,0 +1,327 @@
+"""Formulas over the counts of a public cross table, as values that print as a person would write them.
+
+Division by 0 is 0, and the sum and the largest over no classes are 0, in every reading of a formula: on arrays, in the
+generated kernel, and in what the solvers are asked.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+
+
+class Operation(enum.StrEnum):
+    """What a formula does with its parts, or the kind of leaf that it is."""
+
+    CONSTANT = "constant"
+    PUBLIC = "public"
+    CELL = "cell"
+    CLASS = "class"
+    PART = "part"
+    ROWS = "rows"
+    ADD = "+"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    LEAST = "min"
+    MOST = "max"
+    AT_LEAST = ">="
+    ROOT = "root"
+    X_LOG_X = "x log2 x"
+    SUM = "sum"
+    LARGEST = "largest"
+
+
+AGGREGATES = (Operation.SUM, Operation.LARGEST)
+
+
+@final
+@attrs.frozen
+class PublicRange:
+    """A public parameter's name and the values that it may have."""
+
+    name: str
+    lower: Fraction
+    upper: Fraction
+
+
+Number: TypeAlias = "Fraction | int | float | str"
+_Value: TypeAlias = "Fraction | PublicRange | str | int | None"
+
+
+@final
+@attrs.frozen(cache_hash=True, repr=False)
+class Formula:
+    """A formula: an operation on formulas, or a leaf.
+
+    Build one from `n`, `rows_of_part`, `cells`, numbers and the functions of this room, with `+ - * / **`.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import n, rows_of_part, sum_over_classes
+    >>> print(sum_over_classes(n**2) / rows_of_part)
+    sum(n^2) / N
+    """
+
+    operation: Operation
+    parts: tuple[Formula, ...] = ()
+    value: _Value = None
+
+    def __add__(self, other: Formula | Number) -> Formula:
+        return _joined(Operation.ADD, self, other)
+
+    def __radd__(self, other: Number) -> Formula:
+        return _joined(Operation.ADD, other, self)
+
+    def __neg__(self) -> Formula:
+        return _joined(Operation.MULTIPLY, -1, self)
+
+    def __sub__(self, other: Formula | Number) -> Formula:
+        return self + -as_formula(other)
+
+    def __rsub__(self, other: Number) -> Formula:
+        return as_formula(other) + -self
+
+    def __mul__(self, other: Formula | Number) -> Formula:
+        return _joined(Operation.MULTIPLY, self, other)
+
+    def __rmul__(self, other: Number) -> Formula:
+        return _joined(Operation.MULTIPLY, other, self)
+
+    def __truediv__(self, other: Formula | Number) -> Formula:
+        return _joined(Operation.DIVIDE, self, other)
+
+    def __rtruediv__(self, other: Number) -> Formula:
+        return _joined(Operation.DIVIDE, other, self)
+
+    def __pow__(self, power: int) -> Formula:
+        if not isinstance(power, int) or power < 1:
+            raise InputError(f"a formula's power is {power!r}; a whole number from 1 is needed, or root(x, k)")
+        return self if power == 1 else self ** (power - 1) * self
+
+    def walk(self) -> Iterator[Formula]:
+        """Yield this formula and all that it is made of."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    def leaves(self, *operations: Operation) -> list[Formula]:
+        """Return the different formulas in this one that are of some operations, in order."""
+        return list(dict.fromkeys(found for found in self.walk() if found.operation in operations))
+
+    def replaced(self, by: dict[Formula, Formula]) -> Formula:
+        """Return the formula with others in place of some of its parts."""
+        if self in by:
+            return by[self]
+        return attrs.evolve(self, parts=tuple(part.replaced(by) for part in self.parts))
+
+    @property
+    def constant(self) -> Fraction | None:
+        """The number that it is, or None."""
+        return self.value if isinstance(self.value, Fraction) else None
+
+    def __str__(self) -> str:
+        return _text(self)[0]
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def as_formula(given: Formula | Number) -> Formula:
+    """Return a formula as it is, and a number as a constant.
+
+    Raises
+    ------
+    InputError
+        If it is neither; a float is read as the decimal that it prints as.
+    """
+    if isinstance(given, Formula):
+        return given
+    try:
+        return Formula(Operation.CONSTANT, value=Fraction(str(given) if isinstance(given, float) else given))
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{given!r} stands in a formula; a formula or a number is needed") from None
+
+
+def _joined(operation: Operation, first: Formula | Number, second: Formula | Number) -> Formula:
+    one, other = as_formula(first), as_formula(second)
+    if one.constant is not None and other.constant is not None:
+        match operation:
+            case Operation.ADD:
+                return as_formula(one.constant + other.constant)
+            case Operation.MULTIPLY:
+                return as_formula(one.constant * other.constant)
+            case _:
+                return as_formula(one.constant / other.constant if other.constant else 0)
+    if operation is Operation.MULTIPLY and other.constant is not None:
+        one, other = other, one
+    return Formula(operation, (one, other))
+
+
+def _nested(operation: Operation, given: tuple[Formula | Number, ...]) -> Formula:
+    if not given:
+        raise InputError(f"{operation} needs a formula")
+    first, *others = given
+    return Formula(operation, (as_formula(first), _nested(operation, tuple(others)))) if others else as_formula(first)
+
+
+def constant(value: Number) -> Formula:
+    """Return a number as a formula."""
+    return as_formula(value)
+
+
+def public(name: str, lower: Number, upper: Number) -> Formula:
+    """Return a public parameter with the range of its values."""
+    return Formula(Operation.PUBLIC, value=PublicRange(name, Fraction(lower), Fraction(upper)))
+
+
+def cells(*names: str) -> tuple[Formula, ...]:
+    """Return the numbers of rows in disjoint cells: every row is in one of them, or in none."""
+    for name in names:
+        if not (name.isidentifier() and name.isascii()):
+            raise InputError(f"{name!r} names a cell; a name of letters, digits and '_' is needed")
+    if len(set(names)) < len(names):
+        raise InputError(f"two cells have one name: {', '.join(names)}")
+    return tuple(Formula(Operation.CELL, value=name) for name in names)
+
+
+def least(*given: Formula | Number) -> Formula:
+    """Return the smallest of some formulas."""
+    return _nested(Operation.LEAST, given)
+
+
+def most(*given: Formula | Number) -> Formula:
+    """Return the largest of some formulas."""
+    return _nested(Operation.MOST, given)
+
+
+def absolute(given: Formula | Number) -> Formula:
+    """Return the absolute value."""
+    return most(given, -as_formula(given))
+
+
+def at_least(first: Formula | Number, second: Formula | Number) -> Formula:
+    """Return 1 where the first is as large as the second or larger, else 0."""
+    return Formula(Operation.AT_LEAST, (as_formula(first), as_formula(second)))
+
+
+def root(given: Formula, degree: int = 2) -> Formula:
+    """Return the root of a formula that is never negative."""
+    if not isinstance(degree, int) or degree < 2:
+        raise InputError(f"a root's degree is {degree!r}; a whole number from 2 is needed")
+    return Formula(Operation.ROOT, (given,), degree)
+
+
+def x_log2_x(given: Formula) -> Formula:
+    """Return x log2 x of a count, which is 0 at 0."""
+    return Formula(Operation.X_LOG_X, (given,))
+
+
+def sum_over_classes(body: Formula) -> Formula:
+    """Return the sum over the classes of a part, of a formula of a class's count `n`."""
+    return _aggregate(Operation.SUM, body)
+
+
+def largest_over_classes(body: Formula) -> Formula:
+    """Return the largest over the classes of a part, of a formula of a class's count `n`; at least 0."""
+    return _aggregate(Operation.LARGEST, body)
+
+
+def _aggregate(operation: Operation, body: Formula) -> Formula:
+    if body.leaves(*AGGREGATES):
+        raise InputError(f"{operation} over classes of '{body}', which has one in it; aggregates cannot be nested")
+    return Formula(operation, (body,))
+
+
+n = Formula(Operation.CLASS)  #: The number of rows of a class, in a part.
+rows_of_part = Formula(Operation.PART)  #: The number of rows of a part.
+rows = Formula(Operation.ROWS)  #: In bounds: the largest number of rows that a table may have.
+
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly a text holds together
+
+
+def _text(formula: Formula) -> tuple[str, int]:
+    """Return a formula as text, and how tightly it holds together."""
+    parts = formula.parts
+    match formula.operation:
+        case Operation.CONSTANT:
+            found = str(formula.value)
+            return found, _ATOM if found.isdigit() else _SUM
+        case Operation.PUBLIC | Operation.CELL:
+            return str(getattr(formula.value, "name", formula.value)), _ATOM
+        case Operation.CLASS | Operation.PART | Operation.ROWS:
+            return {Operation.CLASS: "n", Operation.PART: "N"}.get(formula.operation, "R"), _ATOM
+        case Operation.ADD:
+            text, _ = _text(parts[1])
+            return f"{_text(parts[0])[0]} {f'- {text[1:]}' if text.startswith('-') else f'+ {text}'}", _SUM
+        case Operation.MULTIPLY:
+            return _product_text(formula)
+        case Operation.DIVIDE:
+            return f"{_held(parts[0], _PRODUCT)} / {_held(parts[1], _POWER)}", _PRODUCT
+        case Operation.LEAST | Operation.MOST:
+            return f"{formula.operation}({', '.join(_text(one)[0] for one in _flat(formula))})", _ATOM
+        case Operation.AT_LEAST:
+            return f"[{_text(parts[0])[0]} >= {_text(parts[1])[0]}]", _ATOM
+        case Operation.ROOT:
+            return f"{_held(parts[0], _ATOM)}^(1/{formula.value})", _POWER
+        case Operation.X_LOG_X:
+            inner = _held(parts[0], _ATOM)
+            return f"{inner} log2 {inner}", _PRODUCT
+        case _:
+            return f"{'sum' if formula.operation is Operation.SUM else 'largest'}({_text(parts[0])[0]})", _ATOM
+
+
+def _held(formula: Formula, tightly: int) -> str:
+    text, own = _text(formula)
+    return text if own >= tightly else f"({text})"
+
+
+def _flat(formula: Formula) -> list[Formula]:
+    """Return the parts of a chain of one operation."""
+    same = formula.operation
+    return [found for part in formula.parts for found in (_flat(part) if part.operation is same else [part])]
+
+
+def _product_text(formula: Formula) -> tuple[str, int]:
+    """Return a product as text, with powers, and its constant in front."""
+    factors = _flat(formula)
+    numbers = [one.constant for one in factors if one.constant is not None]
+    factor = Fraction(1)
+    for number in numbers:
+        factor *= number
+    others: dict[Formula, int] = {}
+    for one in factors:
+        if one.constant is None:
+            others[one] = others.get(one, 0) + 1
+    alone = _PRODUCT if len(others) == 1 and factor == -1 else _POWER
+    texts = [f"{_held(one, _ATOM)}^{power}" if power > 1 else _held(one, alone) for one, power in others.items()]
+    sign = "-" if factor < 0 else ""
+    if abs(factor) != 1:
+        texts[0] = f"{abs(factor) if factor.denominator == 1 else f'({abs(factor)})'} {texts[0]}"
+    is_power = factor == 1 and len(texts) == 1
+    return sign + " * ".join(texts), _POWER if is_power else _PRODUCT
+
+
+def legend(formula: Formula) -> dict[str, str]:
+    """Return what the letters of a formula's text mean."""
+    meanings: dict[Operation, tuple[str, str]] = {
+        Operation.CLASS: ("n", "rows of a class, in a part"),
+        Operation.PART: ("N", "rows of a part"),
+        Operation.ROWS: ("R", "the largest number of rows of a table"),
+    }
+    return dict(meanings[found.operation] for found in formula.leaves(*meanings))
+
+
+def form(formula: Formula) -> Any:
+    """Return a formula as JSON content, equal for equal formulas alone."""
+    value: Any = formula.value
+    if isinstance(value, PublicRange):
+        value = [value.name, str(value.lower), str(value.upper)]
+    elif isinstance(value, Fraction):
+        value = str(value)
+    return [str(formula.operation), value, [form(part) for part in formula.parts]]

@@ -1,0 +1,95 @@
+"""Goals for scores of cells, each of which is one of a fixed number of disjoint sets of rows.
+
+1. *One cell.* A row that is added raises one cell by 1, or none: `count` is tested for that. The cells hold any numbers
+   of rows, so that a goal for each cell (and for none) covers all tables.
+2. *Replaced.* Both tables are a shared one with a row added: a goal for each two cells.
+3. *Several rows.* Up to k rows are added to cells in all ways: one goal with a number of new rows for each cell.
+4. *Zero cases.* As for parts: a goal for each way that denominators are 0 or positive, and one that says that one of
+   them is negative on some table.
+5. *Extremes.* Let x and y move by at most b. Then so does max(x, y): it is x or y where it is higher, say x, and it is
+   at least x where it is lower. The same holds for a minimum, and by induction for any number of candidates. What falls
+   in x rises in -x.
+"""
+
+from __future__ import annotations
+
+from itertools import product as combinations
+
+from dpframework.formulas.claims import Change, Claim
+from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.shapes import Cells
+from dpframework.formulas.smt import Goal, Ratio, assume_sign, divisions, product, total
+
+#: Where a row goes: the position of a cell, or None for no cell.
+Spot = int | None
+_OTHER_WAY = {Change.RISE: Change.FALL, Change.FALL: Change.RISE, Change.REPLACED: Change.REPLACED}
+
+
+def simpler(shape: Cells, claim: Claim) -> list[tuple[Cells, Claim]]:
+    """Return claims of which all together are enough for one of an extreme or of -x (rule 5); none if it is neither."""
+    body = shape.body
+    if body.operation in (Operation.LEAST, Operation.MOST):
+        return [(Cells(shape.cells, part, shape.within), claim) for part in body.parts]
+    if body.operation is Operation.MULTIPLY and body.parts[0].constant == -1:
+        turned = Claim(_OTHER_WAY[claim.change], claim.bound, claim.group)
+        return [(Cells(shape.cells, body.parts[1], shape.within), turned)]
+    return []
+
+
+def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
+    """Return the goals of a claim, of whole numbers of rows or of real ones."""
+    cases = list(combinations((False, True), repeat=2 * len(divisions(shape.body))))
+    if claim.group > 1:
+        goals = [_case(shape, claim, whole, zeros, None) for zeros in cases]
+    else:
+        spots: list[Spot] = [None, *range(len(shape.cells))]
+        out_of = spots if claim.change is Change.REPLACED else [None]
+        moves = [(out, into) for out in out_of for into in spots if out != into]
+        goals = [_case(shape, claim, whole, zeros, move) for move in moves for zeros in cases]
+    for quotient in divisions(shape.body):
+        goal = Goal(whole)
+        names = [goal.count(str(cell), gap=False) for cell in shape.cells]
+        _assume_within(goal, shape)
+        goal.claim = f"(< {goal.ratio(quotient.parts[1], _terms(goal, shape, names))[0]} 0.0)"
+        goals.append(goal.text())
+    return goals
+
+
+def _terms(goal: Goal, shape: Cells, counts: list[str]) -> dict[Formula, Ratio]:
+    return {cell: (goal.as_real(count), "1.0") for cell, count in zip(shape.cells, counts, strict=True)}
+
+
+def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move: tuple[Spot, Spot] | None) -> str:
+    """Return the goal of one way that denominators are 0: of a row that moves, or of several rows."""
+    goal = Goal(whole)
+    names = [goal.count(str(cell), gap=False) for cell in shape.cells]
+    if move is not None:
+        tables = [[goal.plus(name, int(k == spot)) for k, name in enumerate(names)] for spot in move]
+    else:
+        before = _joined(goal, names, "out", claim.group) if claim.change is Change.REPLACED else names
+        tables = [before, _joined(goal, names, "in", claim.group)]
+    _assume_within(goal, shape)
+    quotients = divisions(shape.body)
+    sides = []
+    for side, table in enumerate(tables):
+        terms = _terms(goal, shape, table)
+        zero = [one for one, is_zero in zip(quotients, zeros[side * len(quotients) :], strict=False) if is_zero]
+        for one in quotients:
+            assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
+        sides.append(goal.ratio(shape.body, terms, zero))
+    low, high = sides if claim.change is not Change.FALL else reversed(sides)
+    goal.deny(high, low, goal.ratio(claim.bound, {}))
+    return goal.text()
+
+
+def _joined(goal: Goal, names: list[str], tag: str, group: int) -> list[str]:
+    """Return the cells' rows after up to `group` rows have joined."""
+    joining = [goal.count(f"{tag}_{name}", gap=False) for name in names]
+    goal.assume(f"(<= {total(joining)} {goal.whole_number(group)})")
+    return [f"(+ {name} {more})" for name, more in zip(names, joining, strict=True)]
+
+
+def _assume_within(goal: Goal, shape: Cells) -> None:
+    for low, high in shape.within:
+        (top, bottom), (above, below) = goal.ratio(low, {}), goal.ratio(high, {})
+        goal.assume(f"(<= {product(top, below)} {product(above, bottom)})")

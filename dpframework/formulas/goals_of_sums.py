@@ -1,0 +1,120 @@
+"""Goals for functions of totals that are proved elsewhere, and for vectors that rows add to.
+
+1. *Outer.* A total lies between 0 and h N, with N the rows, and a row moves it by something in [-fall, rise]. For one
+   of degree 1 in each total that divides by the rows alone, the change is of degree 1 in each total and in each move,
+   so that it is largest at vertices of the box of all of them: a goal for each vertex, with N alone unknown. Where
+   a total has no known range, or the body is another, one goal has all of them as unknowns.
+2. *Norm.* A row adds its entries to a vector, so that the norm of these is what adding it changes, and the norm of the
+   difference of two rows' entries what replacing it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product as combinations
+
+from dpframework.formulas.claims import Change, Claim
+from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.shapes import Adds, Outer, Total, table_rows
+from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
+
+_END = tuple[bool, ...]
+
+
+def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
+    """Yield the goals of a claim about a formula of totals."""
+    if claim.group > 1:
+        raise UnprovableError("no rule covers several rows of a formula of totals")
+    replaced = claim.change is Change.REPLACED
+    if not _is_multilinear(shape):
+        raise UnprovableError(f"'{shape.body}' is not of degree 1 in its totals, over the rows alone")
+    ends = list(combinations((False, True), repeat=len(shape.totals)))
+    for at in ends:
+        for moves in combinations(ends, repeat=2 if replaced else 1):
+            for empty in (False, True):
+                yield _vertex(shape, claim, at, (moves[0] if replaced else None, moves[-1]), empty)
+
+
+def _is_multilinear(shape: Outer) -> bool:
+    """Tell whether a body is of degree 1 in each total and divides by the rows alone, with ranges for all totals."""
+
+    def totals(formula: Formula) -> set[Formula]:
+        return {leaf for leaf in formula.leaves(Operation.CELL) if leaf != table_rows}
+
+    def allowed(one: Formula) -> bool:
+        match one.operation:
+            case Operation.MULTIPLY:
+                return not totals(one.parts[0]) & totals(one.parts[1])
+            case Operation.DIVIDE:
+                return one.parts[1] == table_rows or one.parts[1].constant is not None
+            case _:
+                return one.operation in (Operation.ADD, Operation.CONSTANT, Operation.CELL)
+
+    return all(one.per_row is not None for one in shape.totals) and all(map(allowed, shape.body.walk()))
+
+
+def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
+    """Return the goal of one vertex: each total at an end of its range, and each move at an end of its own."""
+    goal = Goal(False)
+    rows = goal.count("N")
+    goal.assume(f"({'=' if empty else '>='} {rows} {'0.0' if empty else '1.0'})")
+    sides = []
+    for move in moves:
+        now = goal.plus(rows, int(move is not None))
+        terms: dict[Formula, Ratio] = {table_rows: (now, "1.0")}
+        for k, one in enumerate(shape.totals):
+            base = f"(* {number_text(one.per_row or Fraction())} {rows})" if at[k] else "0.0"
+            terms[one.cell] = (base if move is None else f"(+ {base} {_move(one, move[k])})", "1.0")
+        zero = divisions(shape.body) if empty and move is None else []
+        for quotient in divisions(shape.body):
+            assume_sign(goal, quotient, goal.ratio(quotient.parts[1], terms), quotient in zero)
+        sides.append(goal.ratio(shape.body, terms, zero))
+    low, high = sides if claim.change is not Change.FALL else reversed(sides)
+    goal.deny(high, low, goal.ratio(claim.bound, {}))
+    return goal.text()
+
+
+def _move(one: Total, up: bool) -> str:
+    return number_text(one.rise if up else -one.fall)
+
+
+def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
+    """Yield the goals of a claim about a norm: one, or for the linf norm one for each entry."""
+    if claim.group > 1:
+        raise UnprovableError("no rule covers several rows of a vector")
+    for which in range(len(shape.entries)) if claim.change is Change.LINF else (None,):
+        goal = Goal(False)
+        new = _entries(goal, shape, "")
+        old = _entries(goal, shape, "_before") if claim.replaced else ["0.0"] * len(new)
+        moved = [f"(- {one} {other})" for one, other in zip(new, old, strict=True)]
+        squared = claim.change is Change.SQUARED_L2
+        sizes = [f"(* {one} {one})" if squared else f"(ite (>= {one} 0.0) {one} (- {one}))" for one in moved]
+        size = total(sizes) if which is None else sizes[which]
+        goal.deny((size, "1.0"), ("0.0", "1.0"), goal.ratio(claim.bound, {}))
+        yield goal.text()
+
+
+def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
+    """Return a row's entries, with numbers of its own for what it is free in."""
+    terms: dict[Formula, Ratio] = {}
+    for entry in shape.entries:
+        for free in entry.leaves(Operation.PUBLIC):
+            name, _ = goal.ratio(free, {})
+            if tag:
+                own = goal.real(f"{name}{tag}")
+                for told in [one for one in goal.assumptions if one.startswith("(<= ") and f" {name} " in one]:
+                    goal.assume(told.replace(f" {name} ", f" {own} "))
+                name = own
+            terms[free] = (name, "1.0")
+    entries = []
+    for entry in shape.entries:
+        top, bottom = goal.ratio(entry, terms)
+        if bottom != "1.0":
+            raise UnprovableError(f"the entry '{entry}' divides")
+        entries.append(top)
+    if shape.shares:
+        for top in entries:
+            goal.assume(f"(<= 0.0 {top} 1.0)")
+        goal.assume(f"(<= {total(entries)} 1.0)")
+    return entries

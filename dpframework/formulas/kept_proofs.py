@@ -1,0 +1,78 @@
+"""Verdicts that are kept on disk, under the digest of formula, claim, rules and solvers: nobody waits twice for one."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from dpframework.formulas.cache import cache_folder, write_kept
+from dpframework.formulas.claims import Claim
+from dpframework.formulas.proofs import Proof, Verdict, prove
+from dpframework.formulas.shapes import Shape
+from dpframework.formulas.solvers import versions
+
+
+@functools.cache
+def _code() -> str:
+    """Return the digest of this room's code: a rule that changes proves anew."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def proved_claims(shape: Shape, claims: tuple[Claim, ...], effort: int = 1) -> tuple[Proof, ...]:
+    """Return verdicts on claims (see `prove`), those that were kept where there are some."""
+    key = key_of(shape, claims, effort)
+    kept = kept_verdicts(key, claims)
+    if kept is not None:
+        return kept
+    proofs = prove(shape, claims, effort)
+    keep(key, proofs)
+    return proofs
+
+
+def key_of(shape: Shape, claims: tuple[Claim, ...], effort: int) -> str:
+    """Return the digest under which verdicts on claims are kept."""
+    content = [shape.digest, [claim.form for claim in claims], effort, _code(), sorted(versions().items())]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def kept_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
+    """Return verdicts that were kept, without their goals; None if there are none."""
+    try:
+        found = json.loads((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
+        return tuple(_read(one, claim) for one, claim in zip(found, claims, strict=True))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # nothing was kept, or something else
+
+
+def keep(key: str, proofs: tuple[Proof, ...]) -> None:
+    """Keep verdicts where the user's cache folder can be written. One that a table refutes is found again at once."""
+    if any(proof.verdict is Verdict.REFUTED for proof in proofs):
+        return
+    write_kept(cache_folder("proofs") / f"{key}.json", json.dumps([_form(proof) for proof in proofs]))
+
+
+def _form(proof: Proof) -> dict[str, Any]:
+    return {
+        "verdict": str(proof.verdict),
+        "rules": proof.rules,
+        "goals": proof.number,
+        "size": proof.size,
+        "digest": proof.digest,
+        "answers": proof.answers,
+        "problem": proof.problem,
+    }
+
+
+def _read(found: dict[str, Any], claim: Claim) -> Proof:
+    return Proof(
+        claim,
+        Verdict(found["verdict"]),
+        tuple(found["rules"]),
+        answers=tuple((str(solver), int(proved)) for solver, proved in found["answers"]),
+        problem=str(found["problem"]),
+        kept=(int(found["goals"]), int(found["size"]), str(found["digest"])),
+    )

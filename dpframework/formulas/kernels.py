@@ -1,0 +1,139 @@
+"""Numba kernels that are generated from formulas: one loop over the classes, then the formula, and no branch on it.
+
+A kernel's source is written to a cache folder, under its digest, so that numba keeps what it compiles. What runs is the
+text that was generated here, whatever that file holds.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.formulas.cache import cache_folder, write_kept
+from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows_of_part
+from dpframework.formulas.shapes import Parts, Scored
+
+_HEAD = '''"""Generated from the formula {text}."""
+import math
+
+
+def quotient(above, below):
+    return above / below if below != 0 else 0.0
+
+
+def x_log2_x(count):
+    return count * math.log2(count) if count > 0 else 0.0
+
+
+def score(counts):
+{score}
+
+
+def fill(counts, scores):
+    for i in range(len(counts)):
+{fill}
+'''
+_FILL = {
+    True: """\
+        total = 0.0
+        for p in range(counts.shape[1]):
+            total += score(counts[i, p])
+        scores[i] = total""",
+    False: "        scores[i] = score(counts[i])",
+}
+
+
+def kernel_source(shape: Scored) -> str:
+    """Return the source of a kernel: `score` of one part or one set of cells, `fill` for arrays of them."""
+    if isinstance(shape, Parts):
+        lines = _part_lines(shape)
+    else:
+        names = {cell: f"float(counts[{k}])" for k, cell in enumerate(shape.cells)}
+        lines = [f"return {_expression(shape.body, names)}"]
+    body = "\n".join(f"    {line}" for line in lines)
+    return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
+
+
+def _part_lines(shape: Parts) -> list[str]:
+    """Return the lines of a part's score; sums that need the part's rows have a loop of their own."""
+    aggregates = shape.body.leaves(*AGGREGATES)
+    names = {n: "n", rows_of_part: "total", **{found: f"sum{k}" for k, found in enumerate(aggregates)}}
+    late = [found for found in aggregates if rows_of_part in found.walk()]
+    lines = ["total = 0.0", *(f"{names[found]} = 0.0" for found in aggregates)]
+    for first, those in ((True, [one for one in aggregates if one not in late]), (False, late)):
+        if not (first or those):
+            continue
+        lines += ["for c in range(len(counts)):", "    n = float(counts[c])", *(["    total += n"] if first else [])]
+        for found in those:
+            name, each = names[found], _expression(found.parts[0], names)
+            joined = f"{name} + {each}" if found.operation is Operation.SUM else f"max({name}, {each})"
+            lines.append(f"    {name} = {joined}")
+    return [*lines, f"return {_expression(shape.body, names)}"]
+
+
+def _expression(formula: Formula, names: dict[Formula, str]) -> str:
+    if formula in names:
+        return names[formula]
+    parts = [_expression(part, names) for part in formula.parts]
+    match formula.operation:
+        case Operation.CONSTANT:
+            return repr(float(formula.constant or 0))
+        case Operation.ADD | Operation.MULTIPLY:
+            return f"({parts[0]} {formula.operation} {parts[1]})"
+        case Operation.DIVIDE:
+            return f"quotient({parts[0]}, {parts[1]})"
+        case Operation.LEAST | Operation.MOST:
+            return f"{formula.operation}({parts[0]}, {parts[1]})"
+        case Operation.AT_LEAST:
+            return f"(1.0 if {parts[0]} >= {parts[1]} else 0.0)"
+        case Operation.ROOT:
+            return f"({parts[0]} ** {1 / int(str(formula.value))!r})"
+        case _:
+            return f"x_log2_x({parts[0]})"
+
+
+Kernel = Callable[[NDArray[Any], NDArray[np.float64]], None]
+
+
+@functools.lru_cache(maxsize=256)
+def kernel_of(shape: Scored) -> Kernel:
+    """Return the compiled kernel: it fills in scores, from counts of shape (scores, cells) or (scores, parts, classes).
+
+    It is compiled once for a formula, and kept on disk where the user's cache folder can be written.
+    """
+    from numba import njit
+
+    text = kernel_source(shape)
+    path = _kept(text)
+    module = types.ModuleType(f"dpframework_kernel_{hashlib.sha256(text.encode()).hexdigest()}")
+    module.__file__ = str(path or "<generated kernel>")
+    sys.modules[module.__name__] = module  # numba looks there for what it compiled before
+    space = module.__dict__
+    exec(compile(text, module.__file__, "exec"), space)
+    for name in ("quotient", "x_log2_x"):
+        space[name] = njit(inline="always")(space[name])
+    space["score"] = njit(nogil=True)(space["score"])
+    filled: Kernel = njit(nogil=True, cache=path is not None)(space["fill"])
+    return filled
+
+
+def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return scores, shape (scores,), by the compiled kernel."""
+    table = np.ascontiguousarray(counts, dtype=np.int64)
+    scores = np.zeros(len(table))
+    kernel_of(shape)(table, scores)
+    return scores
+
+
+def _kept(text: str) -> Path | None:
+    """Return a file that holds a source, beside which numba keeps its code; None if there is no cache folder."""
+    path = cache_folder("kernels") / f"{hashlib.sha256(text.encode()).hexdigest()}.py"
+    return path if write_kept(path, text) else None

@@ -1,0 +1,60 @@
+"""Formulas as MathML, for reports."""
+
+from __future__ import annotations
+
+from html import escape
+
+from dpframework.formulas.formula import Formula, Operation
+
+
+def mathml(formula: Formula) -> str:
+    """Return a formula as a MathML element, with fractions and powers set as on paper.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import cells
+    >>> both, apart = cells("both", "apart")
+    >>> mathml(both / (both + apart))
+    '<math><mfrac><mi>both</mi><mrow><mi>both</mi><mo>+</mo><mi>apart</mi></mrow></mfrac></math>'
+    """
+    return f"<math>{_element(formula)}</math>"
+
+
+def _element(formula: Formula) -> str:
+    parts = [_element(part) for part in formula.parts]
+    match formula.operation:
+        case Operation.CONSTANT:
+            return f"<mn>{formula.value}</mn>"
+        case Operation.DIVIDE:
+            return f"<mfrac>{parts[0]}{parts[1]}</mfrac>"
+        case Operation.ADD:
+            return _row(parts[0], "<mo>+</mo>", parts[1])
+        case Operation.MULTIPLY if formula.parts[0] == formula.parts[1]:
+            return f"<msup>{_held(formula.parts[0])}<mn>2</mn></msup>"
+        case Operation.MULTIPLY:
+            return _row(_held(formula.parts[0]), "<mo>&#x2062;</mo>", _held(formula.parts[1]))
+        case Operation.ROOT:
+            return f"<mroot>{parts[0]}<mn>{formula.value}</mn></mroot>"
+        case Operation.X_LOG_X:
+            held = _held(formula.parts[0])
+            return _row(held, "<msub><mi>log</mi><mn>2</mn></msub>", held)
+        case Operation.AT_LEAST:
+            return _row("<mo>[</mo>", parts[0], "<mo>&#x2265;</mo>", parts[1], "<mo>]</mo>")
+        case Operation.LEAST | Operation.MOST:
+            inside = _row("<mo>(</mo>", parts[0], "<mo>,</mo>", parts[1], "<mo>)</mo>")
+            return _row(f"<mi>{formula.operation}</mi>", inside)
+        case Operation.SUM | Operation.LARGEST:
+            sign = "<mo>&#x2211;</mo>" if formula.operation is Operation.SUM else "<mi>max</mi>"
+            return _row(f"<munder>{sign}<mtext>classes</mtext></munder>", _held(formula.parts[0]))
+        case _:
+            return f"<mi>{escape(str(formula))}</mi>"
+
+
+def _row(*elements: str) -> str:
+    return f"<mrow>{''.join(elements)}</mrow>"
+
+
+def _held(formula: Formula) -> str:
+    """Return a formula's element, in brackets if it is a sum."""
+    element = _element(formula)
+    return _row("<mo>(</mo>", element, "<mo>)</mo>") if formula.operation is Operation.ADD else element

@@ -1,0 +1,229 @@
+"""The shapes of scores: of parts, of cells, of totals, and vectors that rows add to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.evaluation import value_of
+from dpframework.formulas.formula import AGGREGATES, Formula, Operation, cells, form, n, rows_of_part
+
+
+def _digest(kind: str, content: Any) -> str:
+    return hashlib.sha256(json.dumps([kind, content], separators=(",", ":")).encode()).hexdigest()
+
+
+def _formulas(given: Iterable[Formula]) -> tuple[Formula, ...]:
+    return tuple(given)
+
+
+def _require(body: Formula, allowed: tuple[Operation, ...], what: str) -> None:
+    leaves = (Operation.CELL, Operation.CLASS, Operation.PART, Operation.ROWS, *AGGREGATES)
+    for found in body.leaves(*(kind for kind in leaves if kind not in allowed)):
+        raise InputError(f"'{found}' stands in a formula of {what}, which has no such thing")
+
+
+@final
+@attrs.frozen
+class Parts:
+    """The sum over disjoint parts, any number of them, of a formula of the part's class counts.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import n, rows_of_part, sum_over_classes
+    >>> gini = Parts(sum_over_classes(n**2) / rows_of_part)
+    >>> gini.scores([[[3, 1], [0, 2]]])
+    array([4.5])
+    """
+
+    body: Formula
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a class's count outside of a sum or a largest."""
+        _require(self.body, (Operation.PART, Operation.CLASS, *AGGREGATES), "parts")
+        if n in _outside(self.body):
+            raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest over classes")
+
+    def of_parts(self, counts: Any, exact: bool = False) -> NDArray[Any]:
+        """Return the formula's value for each part, from counts of shape (..., classes)."""
+        table = _as_counts(counts, exact)
+        values = {n: table, rows_of_part: table.sum(axis=-1)}
+        return _filled(value_of(self.body, values, exact), table)
+
+    def scores(self, counts: Any, exact: bool = False) -> NDArray[Any]:
+        """Return scores, shape (...), from counts of shape (..., parts, classes)."""
+        return np.asarray(self.of_parts(counts, exact).sum(axis=-1), dtype=object if exact else np.float64)
+
+    @property
+    def text(self) -> str:
+        """The formula as a person would write it."""
+        return f"sum over parts of {self.body}"
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the formula."""
+        return _digest("parts", form(self.body))
+
+
+def _outside(body: Formula) -> list[Formula]:
+    """Return what a formula is made of, without what is in its sums and largest."""
+    if body.operation in AGGREGATES:
+        return []
+    return [body, *(found for part in body.parts for found in _outside(part))]
+
+
+@final
+@attrs.frozen
+class Cells:
+    """A formula of the numbers of rows in some cells: the atoms of all sets that it reads, so a row is in one or none.
+
+    Attributes
+    ----------
+    cells
+        The cells, in the order of a table's counts.
+    body
+        The formula.
+    within
+        Conditions on public parameters: pairs of which the first is at most the second.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import cells, most
+    >>> both, apart = cells("both", "apart")
+    >>> Cells((both, apart), both / most(both + apart, 50)).scores([[10, 5], [80, 20]])
+    array([0.2, 0.8])
+    """
+
+    cells: tuple[Formula, ...] = attrs.field(converter=_formulas)
+    body: Formula
+    within: tuple[tuple[Formula, Formula], ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse cells of other tables."""
+        _require(self.body, (Operation.CELL,), "cells")
+        for found in self.body.leaves(Operation.CELL):
+            if found not in self.cells:
+                raise InputError(f"the formula reads the cell '{found}', which is not among its cells")
+
+    def scores(self, counts: Any, exact: bool = False) -> NDArray[Any]:
+        """Return scores, shape (...), from counts of shape (..., cells)."""
+        table = _as_counts(counts, exact)
+        values = {cell: table[..., k] for k, cell in enumerate(self.cells)}
+        return _filled(value_of(self.body, values, exact), table)
+
+    @property
+    def text(self) -> str:
+        """The formula as a person would write it."""
+        return str(self.body)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the formula, with its cells and conditions."""
+        conditions = [[form(low), form(high)] for low, high in self.within]
+        return _digest("cells", [[str(cell) for cell in self.cells], form(self.body), conditions])
+
+
+@final
+@attrs.frozen
+class Total:
+    """A total that is proved elsewhere: what a row that is added may do to it.
+
+    Attributes
+    ----------
+    cell
+        Its name in the formula.
+    rise, fall
+        A row that is added moves it by a number in [-fall, rise].
+    per_row
+        It lies between 0 and so much times the rows; None if that is not known.
+    """
+
+    cell: Formula
+    rise: Fraction = attrs.field(converter=Fraction)
+    fall: Fraction = attrs.field(converter=Fraction)
+    per_row: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(Fraction))
+
+
+@final
+@attrs.frozen
+class Outer:
+    """A formula of totals that are proved elsewhere, and of the number of rows `N`.
+
+    Attributes
+    ----------
+    totals
+        What it reads, besides the rows.
+    body
+        The formula; `table_rows` stands for the number of rows.
+    """
+
+    totals: tuple[Total, ...]
+    body: Formula
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse cells that are no totals."""
+        _require(self.body, (Operation.CELL,), "totals")
+        known = {table_rows, *(total.cell for total in self.totals)}
+        for found in self.body.leaves(Operation.CELL):
+            if found not in known:
+                raise InputError(f"the formula reads '{found}', which is not among its totals")
+
+    @property
+    def text(self) -> str:
+        """The formula as a person would write it."""
+        return str(self.body)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the formula, with what moves its totals."""
+        totals = [[str(one.cell), str(one.rise), str(one.fall), str(one.per_row)] for one in self.totals]
+        return _digest("outer", [totals, form(self.body)])
+
+
+@final
+@attrs.frozen
+class Adds:
+    """A vector that a row adds to, with norms instead of a rise and a fall.
+
+    Attributes
+    ----------
+    entries
+        What one row adds to each coordinate; public parameters are what the row is free in.
+    shares
+        Whether the entries are shares of one row: each in [0, 1], together at most 1.
+    """
+
+    entries: tuple[Formula, ...] = attrs.field(converter=_formulas)
+    shares: bool = False
+
+    @property
+    def text(self) -> str:
+        """The entries as a person would write them."""
+        return f"sum over rows of ({', '.join(map(str, self.entries))})"
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the entries."""
+        return _digest("adds", [[form(entry) for entry in self.entries], self.shares])
+
+
+Shape: TypeAlias = "Parts | Cells | Outer | Adds"
+Scored: TypeAlias = "Parts | Cells"
+(table_rows,) = cells("N")  #: In `Outer`: the number of rows of the table.
+
+
+def _as_counts(counts: Any, exact: bool) -> NDArray[Any]:
+    table = np.asarray(counts)
+    return table.astype(object) if exact else table.astype(np.float64)
+
+
+def _filled(values: Any, table: NDArray[Any]) -> NDArray[Any]:
+    return np.array(np.broadcast_to(np.asarray(values, dtype=table.dtype), table.shape[:-1]))

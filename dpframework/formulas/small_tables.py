@@ -1,0 +1,218 @@
+"""The largest changes of a score on small tables, by trying all, and on larger ones, by climbing."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.formulas.claims import Change, Claim, Counts, Neighbours, bound_at
+from dpframework.formulas.evaluation import is_rational
+from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
+from dpframework.formulas.shapes import Cells, Parts, Scored, Shape
+
+CLASSES = 3  # of the small tables of a part
+PART_ROWS, CELL_ROWS = 9, 6
+SLACK = 1e-9
+MOST_ROWS = 20_000  # of a table that a climb reaches
+
+
+@functools.cache
+def tables_of(most: int, cells: int) -> NDArray[np.int64]:
+    """Return the counts of all tables of at most so many rows, shape (tables, cells).
+
+    Examples
+    --------
+    >>> tables_of(1, 2).tolist()
+    [[0, 0], [0, 1], [1, 0]]
+    """
+    if cells == 1:
+        return np.arange(most + 1)[:, None]
+    parts = [
+        np.column_stack([np.full(len(others), first), others])
+        for first in range(most + 1)
+        for others in (tables_of(most - first, cells - 1),)
+    ]
+    return np.concatenate(parts)
+
+
+def settings(shape: Cells) -> Iterator[Cells]:
+    """Yield a score with numbers for its public parameters: the ends of their ranges and the middle."""
+    found = shape.body.leaves(Operation.PUBLIC)
+    choices = []
+    for one in found:
+        assert isinstance(one.value, PublicRange)
+        low, high = one.value.lower, one.value.upper
+        choices.append([as_formula(value) for value in dict.fromkeys((low, (low + high) / 2, high))])
+    for chosen in itertools.product(*choices):
+        by = dict(zip(found, chosen, strict=True))
+        if all(_number(low.replaced(by)) <= _number(high.replaced(by)) for low, high in shape.within):
+            yield Cells(shape.cells, shape.body.replaced(by))
+
+
+def _number(formula: Formula) -> float:
+    return float(Cells((), formula).scores(np.zeros(0)))
+
+
+def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
+    """Return the neighbours with the largest change by one row, among tables of at most 1, 2, ... rows.
+
+    All tables of up to `PART_ROWS` rows are tried, of one part with `CLASSES` classes, and, for a replacement, two.
+    """
+    best: list[Neighbours | None] = [None] * PART_ROWS
+    shared = tables_of(PART_ROWS - 1, CLASSES)
+    before = shape.of_parts(shared)
+    after = np.stack([shape.of_parts(shared + spot) for spot in np.eye(CLASSES, dtype=np.int64)])
+    sizes = shared.sum(axis=1)
+    rise, fall, within = after.max(axis=0) - before, before - after.min(axis=0), after.max(axis=0) - after.min(axis=0)
+    up, down = after.argmax(axis=0), after.argmin(axis=0)
+
+    def tops(gaps: NDArray[Any]) -> list[int]:
+        return [int(np.where(sizes <= size, gaps, -np.inf).argmax()) for size in range(PART_ROWS)]
+
+    def more(table: int, spot: NDArray[Any]) -> tuple[int, ...]:
+        return tuple((shared[table] + np.eye(CLASSES, dtype=np.int64)[spot[table]]).tolist())
+
+    def same(table: int) -> tuple[int, ...]:
+        return tuple(shared[table].tolist())
+
+    for size in range(PART_ROWS):
+        if change is Change.RISE:
+            top = tops(rise)[size]
+            best[size] = _measured(shape, (same(top),), (more(top, up),))
+        elif change is Change.FALL:
+            top = tops(fall)[size]
+            best[size] = _measured(shape, (more(top, down),), (same(top),))
+        else:
+            top = tops(within)[size]
+            pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
+            for rows in range(size + 1):
+                one, other = tops(rise)[rows], tops(fall)[size - rows]
+                pairs.append(((same(one), more(other, down)), (more(one, up), same(other))))
+            found = [_measured(shape, low, high) for low, high in pairs]
+            best[size] = max(found, key=lambda one: one.change)
+    return best
+
+
+def _measured(shape: Scored, low: Counts, high: Counts) -> Neighbours:
+    """Return neighbours with their change: exact, if the formula is rational."""
+    exact = is_rational(shape.body)
+    scores = [shape.scores(np.array(table), exact)[()] for table in (low, high)]
+    change = scores[1] - scores[0]
+    return Neighbours(low, high, Fraction(change) if exact else float(change))
+
+
+def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> tuple[NDArray[Any], Any, Any]:
+    """Return the largest change from each shared table, shape (tables,), and the tables of low and of high score."""
+    joining = tables_of(group, shared.shape[-1])
+    before, after = shape.scores(shared), np.stack([shape.scores(shared + more) for more in joining])
+    up, down = joining[after.argmax(axis=0)], joining[after.argmin(axis=0)]
+    none = np.zeros_like(up)
+    match change:
+        case Change.RISE:
+            return after.max(axis=0) - before, shared + none, shared + up
+        case Change.FALL:
+            return before - after.min(axis=0), shared + down, shared + none
+        case _:
+            return after.max(axis=0) - after.min(axis=0), shared + down, shared + up
+
+
+def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> Neighbours:
+    """Return the neighbours with the largest change, among those that share some tables; the smallest of them."""
+    gaps, low, high = cell_gaps(shape, change, shared, group)
+    sizes = np.where(gaps >= gaps.max() - SLACK * max(1.0, gaps.max()), shared.sum(axis=1), np.iinfo(np.int64).max)
+    top = int(sizes.argmin())
+    return _measured(shape, tuple(low[top].tolist()), tuple(high[top].tolist()))
+
+
+def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = MOST_ROWS) -> NDArray[Any]:
+    """Return a table of at most so many rows from which no step, in one cell or two, leads to a larger change."""
+    cells = len(start)
+    steps = np.eye(cells, dtype=np.int64)
+    pairs = [steps[a] - steps[b] for a in range(cells) for b in range(cells) if a != b]
+    both = [sign * (steps[a] + steps[b]) for a in range(cells) for b in range(a) for sign in (1, -1)]
+    directions = np.array([*steps, *-steps, *pairs, *both])
+    moves = np.concatenate([directions * size for size in (1, 2, 5, 20, 100, 1000)])
+    at, best = start, float(cell_gaps(shape, change, start[None], group)[0][0])
+    random = np.random.default_rng(3)
+    for _ in range(200):
+        scattered = np.rint((at + 1) * random.normal(0, 0.4, (200, cells))).astype(np.int64)
+        near = np.maximum(at + np.concatenate([moves, scattered]), 0)
+        near = near[near.sum(axis=1) <= most]
+        if not len(near):
+            break
+        gaps, *_ = cell_gaps(shape, change, near, group)
+        top = int(gaps.argmax())
+        if gaps[top] <= best * (1 + 1e-12) + 1e-15:
+            break
+        at, best = near[top], float(gaps[top])
+    return at
+
+
+def searched_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
+    """Return the neighbours with the largest change found: all small tables, random ones, and climbs from the best."""
+    cells = len(shape.cells)
+    small = tables_of(CELL_ROWS if cells <= 5 else 4, cells)
+    random = np.random.default_rng(7)
+    drawn = np.floor(np.exp(random.uniform(0, 7, (400, cells)))).astype(np.int64) * (random.random((400, cells)) < 0.7)
+    starts = np.concatenate([small, drawn])
+    gaps, *_ = cell_gaps(shape, change, starts, group)
+    tops = starts[np.argsort(-gaps, kind="stable")[:2]]
+    above = drawn[np.argsort(-gaps[len(small) :], kind="stable")[:2]]
+    ends = np.array([climb(shape, change, start, group) for start in np.concatenate([tops, above])])
+    return cell_change(shape, change, np.concatenate([small, ends]), group)
+
+
+def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
+    """Return neighbours that move by more than is claimed, with as few rows as there are; None if none were found."""
+    if isinstance(shape, Parts):
+        if claim.group > 1:
+            return None
+        for size, found in enumerate(part_changes(shape, claim.change), start=1):
+            if found is not None and found.change > float(bound_at(claim.bound, size)) + SLACK:
+                return found
+        return None
+    if not isinstance(shape, Cells) or claim.bound.constant is None:
+        return None
+    bound = float(claim.bound.constant)
+    for setting in settings(shape):
+        for found in _larger_and_larger(setting, claim.change, claim.group):
+            if found.change > bound + SLACK * max(1.0, abs(bound)):
+                return found
+    return None
+
+
+def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
+    """Yield the neighbours with the largest change of small tables, then of larger ones, then of all that are tried."""
+    yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
+    found = searched_change(shape, change, group)
+    low = np.array(found.low)
+    for share in (512, 128, 32, 8, 2):
+        end = climb(shape, change, -(-low // share), group, int(low.sum()) // share)
+        yield cell_change(shape, change, end[None], group)
+    yield found
+
+
+def searched(shape: Shape) -> str:
+    """Return what has been tried where nothing is proved."""
+    if isinstance(shape, Parts):
+        return f"searched up to {PART_ROWS} rows"
+    return (
+        f"searched up to {CELL_ROWS} rows, and larger tables by climbing" if isinstance(shape, Cells) else "not tried"
+    )
+
+
+def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
+    """Return the neighbours with the largest change that is found; None for shapes that are not searched."""
+    if isinstance(shape, Cells):
+        return max((searched_change(one, claim.change, claim.group) for one in settings(shape)), key=_change)
+    return part_changes(shape, claim.change)[-1] if isinstance(shape, Parts) and claim.group == 1 else None
+
+
+def _change(found: Neighbours) -> float:
+    return float(found.change)

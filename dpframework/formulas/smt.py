@@ -1,0 +1,211 @@
+"""Goals for solvers, as SMT-LIB text that is written from formulas.
+
+A goal says: there are two neighbouring tables, with what is known of them, whose scores `high` and `low` differ by more
+than `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names
+the three ratios, so that anybody can put the numbers of real tables in (see `ground`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from fractions import Fraction
+from itertools import permutations
+from typing import TypeAlias
+
+from dpframework.facts.errors import DPFrameworkError
+from dpframework.formulas.formula import Formula, Operation, PublicRange
+
+Ratio: TypeAlias = "tuple[str, str]"
+CLAIM = "; the claim, denied"
+
+
+class UnprovableError(DPFrameworkError):
+    """No rule of this room covers a formula."""
+
+
+def number_text(value: Fraction) -> str:
+    """Return a number in SMT-LIB.
+
+    Examples
+    --------
+    >>> number_text(Fraction(-2, 3))
+    '(- (/ 2.0 3.0))'
+    """
+    size = abs(value)
+    text = f"{size.numerator}.0" if size.denominator == 1 else f"(/ {size.numerator}.0 {size.denominator}.0)"
+    return text if value >= 0 else f"(- {text})"
+
+
+def product(first: str, second: str) -> str:
+    """Return a product, without factors of 1."""
+    return second if first == "1.0" else first if second == "1.0" else f"(* {first} {second})"
+
+
+def total(terms: Iterable[str]) -> str:
+    """Return a sum."""
+    listed = list(terms)
+    return listed[0] if len(listed) == 1 else f"(+ {' '.join(listed)})"
+
+
+class Goal:
+    """One goal while it is written.
+
+    Parameters
+    ----------
+    whole
+        Whether counts are whole numbers; else they are real, which is more than there are, and often easier.
+    """
+
+    def __init__(self, whole: bool) -> None:
+        self.whole = whole
+        self.constants: dict[str, str] = {}
+        self.assumptions: dict[str, None] = {}
+        self.logs: dict[str, None] = {}
+        self.increments: dict[str, None] = {}
+        self.definitions: dict[str, str] = {}
+        self.claim = ""
+
+    def count(self, name: str, gap: bool = True) -> str:
+        """Declare a number of rows, and with `gap` say that none lies between 0 and 1, which costs the solvers time."""
+        self.constants[name] = "Int" if self.whole else "Real"
+        zero = self.whole_number(0)
+        self.assume(f"(>= {name} {zero})")
+        if gap and not self.whole:
+            self.assume(f"(or (= {name} 0.0) (>= {name} 1.0))")
+        return name
+
+    def real(self, name: str) -> str:
+        """Declare a real number."""
+        self.constants[name] = "Real"
+        return name
+
+    def assume(self, text: str) -> None:
+        """Add an assumption."""
+        self.assumptions[text] = None
+
+    def whole_number(self, value: int) -> str:
+        """Return a number of rows as text."""
+        return str(value) if self.whole else f"{value}.0"
+
+    def plus(self, term: str, value: int) -> str:
+        """Return a number of rows with some more."""
+        return term if value == 0 else f"(+ {term} {self.whole_number(value)})"
+
+    def as_real(self, term: str) -> str:
+        """Return a number of rows as a real number."""
+        return f"(to_real {term})" if self.whole else term
+
+    def log(self, term: str) -> str:
+        """Return x log2 x of a number of rows, as an unknown table of which `text` says what is used."""
+        self.logs[term] = None
+        return f"(f {term})"
+
+    def ratio(self, formula: Formula, terms: Mapping[Formula, Ratio], zero: Collection[Formula] = ()) -> Ratio:
+        """Return a formula's numerator and denominator, which is assumed to be positive.
+
+        Parameters
+        ----------
+        formula
+            What is written.
+        terms
+            What stands for its leaves and sums.
+        zero
+            The quotients in it whose denominators are 0, so that they are.
+        """
+        if formula in terms:
+            return terms[formula]
+        if formula in zero:
+            return "0.0", "1.0"
+        if formula.operation is Operation.CONSTANT:
+            return number_text(formula.constant or Fraction()), "1.0"
+        if isinstance(formula.value, PublicRange):
+            name = self.real(formula.value.name)
+            self.assume(f"(<= {number_text(formula.value.lower)} {name} {number_text(formula.value.upper)})")
+            return name, "1.0"
+        return self._of_parts(formula, [self.ratio(part, terms, zero) for part in formula.parts])
+
+    def _of_parts(self, formula: Formula, parts: list[Ratio]) -> Ratio:
+        (top, bottom), (above, below) = parts[0] if parts else ("", ""), parts[-1] if parts else ("", "")
+        match formula.operation:
+            case Operation.ADD if bottom == below:
+                return f"(+ {top} {above})", bottom
+            case Operation.ADD:
+                return f"(+ {product(top, below)} {product(above, bottom)})", product(bottom, below)
+            case Operation.MULTIPLY:
+                return product(top, above), product(bottom, below)
+            case Operation.DIVIDE:
+                self.assume(f"(> {above} 0.0)")
+                return product(top, below), product(bottom, above)
+            case Operation.LEAST | Operation.MOST | Operation.AT_LEAST:
+                shared = bottom if bottom == below else product(bottom, below)
+                if bottom != below:
+                    top, above = product(top, below), product(above, bottom)
+                if formula.operation is Operation.AT_LEAST:
+                    return f"(ite (>= {top} {above}) 1.0 0.0)", "1.0"
+                sign = "<=" if formula.operation is Operation.LEAST else ">="
+                return f"(ite ({sign} {top} {above}) {top} {above})", shared
+            case Operation.ROOT:
+                name = self.real(f"root{len(self.constants)}")
+                self.assume(f"(>= {name} 0.0)")
+                power = " ".join([name] * int(str(formula.value)))
+                # Of a negative number the root is anything, so that nothing is proved of it.
+                self.assume(f"(or (< {top} 0.0) (= {product(f'(* {power})', bottom)} {top}))")
+                return name, "1.0"
+        raise UnprovableError(f"no rule covers '{formula}'")
+
+    def deny(self, high: Ratio, low: Ratio, bound: Ratio) -> None:
+        """Say that `high - low` is more than `bound`."""
+        names = {"high": high, "low": low, "bound": bound}
+        for name, (top, bottom) in names.items():
+            self.definitions |= {f"{name}.num": top, f"{name}.den": bottom}
+        if high[1] == low[1]:
+            self.claim = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"
+        else:
+            difference = "(- (* high.num low.den) (* low.num high.den))"
+            self.claim = f"(> (* bound.den {difference}) (* bound.num (* high.den low.den)))"
+
+    def text(self) -> str:
+        """Return the goal as SMT-LIB text."""
+        lines = [f"(set-logic {'ALL' if self.whole else 'QF_NRA'})"]
+        lines += [f"(declare-const {name} {sort})" for name, sort in self.constants.items()]
+        if self.logs:
+            lines += ["(declare-fun f (Int) Real)", "(assert (= (f 0) 0.0))", "(assert (= (f 1) 0.0))"]
+            grown = {term: f"(- (f (+ {term} 1)) (f {term}))" for term in self.increments}
+            for less, more in permutations(grown, 2):
+                lines.append(f"(assert (=> (and (<= 0 {less}) (<= {less} {more})) (<= {grown[less]} {grown[more]})))")
+            lines += [f"(assert (=> (<= 0 {term}) (<= 0.0 {step})))" for term, step in grown.items()]
+        lines += [f"(define-fun {name} () Real {body})" for name, body in self.definitions.items()]
+        lines += [f"(assert {told})" for told in self.assumptions]
+        return "\n".join([*lines, CLAIM, f"(assert {self.claim})", "(check-sat)"]) + "\n"
+
+
+def divisions(body: Formula) -> list[Formula]:
+    """Return the quotients of a formula whose denominators may be 0."""
+    found = [one for one in body.leaves(Operation.DIVIDE) if one.parts[1].constant is None]
+    if any(divisions(one.parts[1]) for one in found):
+        raise UnprovableError(f"a denominator has a quotient in it: '{body}'")
+    return found
+
+
+def is_whole(formula: Formula) -> bool:
+    """Tell whether a formula's values are whole numbers on every table."""
+    if formula.operation is Operation.CONSTANT:
+        return formula.constant is not None and formula.constant.denominator == 1
+    if formula.operation in (Operation.DIVIDE, Operation.ROOT, Operation.X_LOG_X, Operation.PUBLIC):
+        return False
+    return all(is_whole(part) for part in formula.parts)
+
+
+def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -> None:
+    """Assume that a quotient's denominator is 0, or positive: and if it is a whole number, at least 1."""
+    top, _ = denominator
+    if zero:
+        goal.assume(f"(= {top} 0.0)")
+    else:
+        goal.assume(f"(>= {top} 1.0)" if is_whole(quotient.parts[1]) else f"(> {top} 0.0)")
+
+
+def without_claim(text: str) -> str:
+    """Return a goal without its claim, which some tables must fit: else everything is proved of none."""
+    kept, _ = text.split(CLAIM)
+    return f"{kept}(check-sat)\n"

@@ -1,0 +1,101 @@
+"""The solvers z3 and cvc5, on the same text, limited by work and not by time: a busy machine answers alike."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from typing import Any
+
+from dpframework.facts.errors import InputError
+
+Z3, CVC5 = "z3", "cvc5"
+SOLVERS = {Z3: "z3-solver", CVC5: "cvc5"}  #: What each is called, and its package.
+Z3_WORK, CVC5_WORK = 2_000_000, 100_000  # of their own units: some seconds
+EXTRA = "pip install 'dpframework[prove]'"
+
+
+def installed() -> bool:
+    """Tell whether both solvers are here."""
+    return all(importlib.util.find_spec(name) is not None for name in SOLVERS)
+
+
+def require_solvers() -> None:
+    """Refuse to go on without solvers.
+
+    Raises
+    ------
+    InputError
+        If one is not installed.
+    """
+    if not installed():
+        raise InputError(f"proofs need the solvers z3 and cvc5; install them: {EXTRA}")
+
+
+def versions() -> dict[str, str]:
+    """Return the solvers' versions."""
+    from importlib.metadata import version
+
+    return {name: version(package) for name, package in SOLVERS.items()}
+
+
+def solve(solver: str, text: str, effort: int = 1) -> str:
+    """Return `unsat`, `sat` or `unknown`, by z3 or cvc5.
+
+    Parameters
+    ----------
+    solver
+        Its name.
+    text
+        A goal.
+    effort
+        How many times the usual work it may do.
+    """
+    return _by_z3(text, effort)[0] if solver == Z3 else _by_cvc5(text, effort)
+
+
+def model(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return the numbers of some constants in a table that refutes a goal, by z3; None if it finds none."""
+    answer, solver = _by_z3(text, 1)
+    if answer != "sat":
+        return None
+    import z3
+
+    found = solver.model()
+    values = {str(known): found[known] for known in found.decls()}
+    return {name: _number(z3, values[name]) for name in names if name in values}
+
+
+def _number(z3: Any, value: Any) -> float:
+    approximate = value.approx(10) if z3.is_algebraic_value(value) else value
+    return float(approximate.as_fraction()) if z3.is_rational_value(approximate) else float(str(approximate))
+
+
+def _by_z3(text: str, effort: int) -> tuple[str, Any]:
+    import z3
+
+    solver = z3.Solver()
+    solver.set("rlimit", Z3_WORK * effort)
+    solver.from_string(text)
+    return str(solver.check()), solver
+
+
+def _by_cvc5(text: str, effort: int) -> str:
+    cvc5 = _cvc5()
+    solver = cvc5.Solver()
+    solver.setOption("rlimit-per", str(CVC5_WORK * effort))
+    solver.setOption("nl-ext-tplanes", "true")
+    parser = cvc5.InputParser(solver)
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "goal")
+    answer = "unknown"
+    while not (command := parser.nextCommand()).isNull():
+        said = command.invoke(solver, parser.getSymbolManager()).strip()
+        if command.getCommandName() == "check-sat":
+            answer = said
+    return answer
+
+
+@functools.cache
+def _cvc5() -> Any:
+    import cvc5
+
+    return cvc5

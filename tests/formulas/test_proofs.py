@@ -1,0 +1,197 @@
+"""Proofs: true claims are proved by both solvers, wrong ones refuted with a table, and spoilt goals seen."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from scored_formulas import (
+    ASSOCIATION,
+    DERIVED,
+    ERRORS,
+    F_MEASURE,
+    FLOORED,
+    GAIN,
+    GINI,
+    JACCARD,
+    MAX,
+    NORM,
+    PIATETSKY_SHAPIRO,
+    SURPLUS,
+    THRESHOLD,
+    a,
+)
+
+from dpframework.formulas import (
+    LAST_INCREMENT,
+    Adds,
+    Cells,
+    Claim,
+    Outer,
+    Parts,
+    Total,
+    Verdict,
+    as_formula,
+    cells,
+    installed,
+    largest_over_classes,
+    least,
+    n,
+    prove,
+    public,
+    refuting,
+    rows,
+    rows_of_part,
+    sum_over_classes,
+    table_rows,
+    vacuous,
+)
+from dpframework.formulas.goals_of_parts import part_goals
+from dpframework.formulas.ground import ground_problem
+from dpframework.formulas.solvers import SOLVERS, solve
+
+needs_solvers = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+HALF = Fraction(1, 2)
+QUICK = [name for name in DERIVED if name not in ("association", "f-measure with a floor")]
+
+#: A score, and a claim that is wrong.
+WRONG: list[tuple[Parts | Cells, Claim]] = [
+    (GINI, Claim("rise", HALF)),
+    (GINI, Claim("fall", 1 - 3 / rows)),
+    (GINI, Claim("replaced", 1)),
+    (GINI, Claim("replaced", 2 - 3 / rows)),
+    (MAX, Claim("rise", HALF)),
+    (MAX, Claim("replaced", HALF)),
+    (NORM, Claim("rise", "0.9")),
+    (GAIN, Claim("fall", as_formula(HALF) * rows)),
+    (GAIN, Claim("fall", 2)),
+    (JACCARD, Claim("rise", HALF)),
+    (JACCARD, Claim("fall", Fraction(1, 3))),
+    (JACCARD, Claim("fall", HALF, group=2)),
+    (F_MEASURE, Claim("fall", Fraction(1, 4))),
+    (FLOORED, Claim("rise", Fraction(1, 26))),
+    (FLOORED, Claim("fall", Fraction(1, 52))),
+    (FLOORED, Claim("replaced", Fraction(1, 50))),
+    (SURPLUS, Claim("replaced", 1)),
+    (ERRORS, Claim("rise", -1)),
+    (ERRORS, Claim("fall", 1)),
+    (PIATETSKY_SHAPIRO, Claim("rise", "0.3")),
+    (ASSOCIATION, Claim("fall", "0.7")),
+    (THRESHOLD, Claim("rise", 1)),
+    (Cells((a,), least(public("w", 0, 3) * a, 10)), Claim("rise", 2)),
+]
+
+
+@pytest.mark.parametrize(("shape", "claim"), WRONG, ids=[f"{shape.text}: {claim.text}" for shape, claim in WRONG])
+def test_a_wrong_constant_is_refuted_with_a_table(shape: Parts | Cells, claim: Claim) -> None:
+    found = refuting(shape, claim)
+    assert found is not None
+    if isinstance(shape, Parts) or not shape.body.leaves("public"):  # type: ignore[arg-type]
+        assert float(shape.scores(found.high)) - float(shape.scores(found.low)) == pytest.approx(float(found.change))
+    few = 80 if shape is FLOORED else 60 if shape is ASSOCIATION else 9
+    assert max(_rows(found.low), _rows(found.high)) <= few
+
+
+def _rows(counts: Any) -> int:
+    return sum(_rows(one) for one in counts) if isinstance(counts, tuple) else int(counts)
+
+
+@needs_solvers
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_derived_is_proved_by_both_solvers(name: str) -> None:
+    shape, bounds = DERIVED[name]
+    claims = [Claim(change, bound) for change, bound in zip(("rise", "fall", "replaced"), bounds, strict=True)]
+    for proof in prove(shape, claims):
+        assert proof.verdict is Verdict.PROVED, proof.problem
+        assert dict(proof.answers) == dict.fromkeys(SOLVERS, proof.number)
+        assert not vacuous(proof)
+
+
+@needs_solvers
+def test_several_rows_totals_and_vectors_are_proved_and_less_is_not() -> None:
+    (found,) = prove(JACCARD, [Claim("fall", Fraction(2, 3), group=2)])
+    assert found.verdict is Verdict.PROVED
+    gain, none = cells("gain", "none")
+    half = Outer((Total(gain, 1, 1, 1), Total(none, 1, 0, 1)), (gain - none) / 2)
+    ratio = Outer((Total(gain, 1, 0, 1),), gain * gain / table_rows)
+    proved, less = prove(half, [Claim("rise", HALF), Claim("fall", HALF)])
+    assert (proved.verdict, less.verdict) == (Verdict.PROVED, Verdict.UNPROVED)
+    assert "degree 1" in prove(ratio, [Claim("rise", 1)])[0].problem
+    x = public("x", -1, 3)
+    vector = Adds((x, 2 * x))
+    wanted = [Claim("l1", 9), Claim("squared-l2", 45), Claim("linf", 6), Claim("l1", 12, replaced=True)]
+    assert {proof.verdict for proof in prove(vector, wanted)} == {Verdict.PROVED}
+    assert {proof.verdict for proof in prove(vector, [Claim("l1", 8), Claim("l1", 11, replaced=True)])} == {
+        Verdict.UNPROVED
+    }
+
+
+@needs_solvers
+def test_what_no_rule_covers_is_not_proved() -> None:
+    """A sum whose terms read the part's rows changes with them: no unknown stands for it before and after."""
+    for body in (sum_over_classes(n * rows_of_part), sum_over_classes(n / rows_of_part), 1 / (1 / rows_of_part)):
+        (found,) = prove(Parts(body), [Claim("rise", 10**6)])
+        assert found.verdict is Verdict.UNPROVED
+        assert found.problem
+
+
+def facts_of(shape: Parts, *facts: str) -> dict[Any, tuple[str, ...]]:
+    return {shape.body.leaves("sum", "largest")[0]: facts}  # type: ignore[arg-type]
+
+
+TRUE_OF_A_SUM = ("(>= {s} 0.0)", "(>= {s} {rest})", "(<= {s} {phi})")
+LARGEST_SQUARE = Parts(largest_over_classes(n**2) / rows_of_part)
+#: A score, what its goals are told of its sum or largest, and what a line of theirs is replaced by.
+SPOILS: dict[str, tuple[Parts, tuple[str, ...], tuple[str, str]]] = {
+    "rest forgotten": (GINI, TRUE_OF_A_SUM, ("(+ s0 ", "(+ 0.0 ")),
+    "a false fact": (GINI, ("(= {s} {rest})",), ("", "")),
+    "facts of a sum used for the largest": (LARGEST_SQUARE, ("(>= {s} {rest})", "(>= {s} {phi})"), ("", "")),
+    "another formula": (GINI, TRUE_OF_A_SUM, ("(* c c)", "(* c c c)")),
+    "a lost case": (GINI, TRUE_OF_A_SUM, ("(= (+ c rest) 0.0)", "(= (+ c rest) 7.0)")),
+    "too few rows": (GINI, TRUE_OF_A_SUM, ("(<= (+ (+ c rest) 1.0) rows)", "(= (+ (+ c rest) 1.0) rows)")),
+    "no row added": (GINI, TRUE_OF_A_SUM, ("(+ c 1.0)", "c")),
+    "a wrong logarithm": (GAIN, (), ("(+ c 1)", "(+ c 2)")),
+}
+
+
+@pytest.mark.parametrize("name", SPOILS)
+def test_the_ground_test_sees_goals_that_say_something_else(name: str) -> None:
+    """Solvers would prove some of these: what they prove is not about the score."""
+    shape, facts, (line, other) = SPOILS[name]
+    claim = Claim("fall", LAST_INCREMENT) if shape is GAIN else Claim("fall", 1 - 2 / rows)
+    true = {GINI: TRUE_OF_A_SUM, LARGEST_SQUARE: TRUE_OF_A_SUM[:1], GAIN: ()}[shape]
+    assert ground_problem(shape, claim, part_goals(shape, claim, facts_of(shape, *true), False)) is None
+    goals = part_goals(shape, claim, facts_of(shape, *facts), False)
+    assert line in "".join(goals)
+    assert ground_problem(shape, claim, [goal.replace(line, other) if line else goal for goal in goals]) is not None
+
+
+@needs_solvers
+def test_facts_of_a_sum_are_not_proved_of_the_largest() -> None:
+    """The largest of n over classes is less than their rows together: goals that say otherwise fit few tables."""
+    from dpframework.formulas.proofs import proved_facts
+
+    (of_largest,) = proved_facts(MAX)[0].values()
+    (of_sum,) = proved_facts(GINI)[0].values()
+    assert "(>= {s} {rest})" in of_sum
+    assert "(>= {s} {rest})" not in of_largest
+
+
+@needs_solvers
+def test_solvers_stop_after_so_much_work() -> None:
+    hard = "(set-logic QF_NRA)(declare-const x Real)(declare-const y Real)(declare-const z Real)" + "".join(
+        f"(assert (> (+ (* x x x y {k}.0) (* y z z x) (- (* z x y y)) (* {k}.5 x)) (* y y z {k}.0)))"
+        for k in range(1, 4)
+    )
+    for solver in SOLVERS:
+        assert solve(solver, hard + "(check-sat)", effort=1) in ("sat", "unsat", "unknown")
+
+
+def test_without_the_extra_a_proof_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpframework.facts.errors import InputError
+    from dpframework.formulas import solvers
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'dpframework\[prove\]'"):
+        solvers.require_solvers()
