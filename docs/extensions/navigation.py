@@ -29,6 +29,7 @@ READERS = {
     ],
     "Researcher": [
         "tutorial-researcher",
+        "proofs",
         "evaluation",
         "experiment-format",
         "experiments/index",
@@ -39,7 +40,7 @@ READERS = {
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
-    facts results tables queries mechanisms plan run accountant checks basics study ledger verify reports lab evaluation
+    facts results tables formulas queries mechanisms plan run accountant checks basics study ledger verify reports lab evaluation
     experiment skeleton trees greedy distance
 """
 BELOW = {
