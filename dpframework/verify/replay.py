@@ -7,10 +7,13 @@ releases without the miner, which is many times faster: what the search for the 
 
 from __future__ import annotations
 
+import collections
+import itertools
 import math
 import re
 import zlib
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, final
 
 import attrs
@@ -23,7 +26,7 @@ from dpframework.run.scope import Charge
 from dpframework.verify.refusals import refusal
 from dpframework.verify.sameness import same
 from dpframework.verify.subject import Subject
-from dpframework.verify.tables import Held, Rows, samples_of
+from dpframework.verify.tables import Held, Rows
 from dpframework.verify.transcript import (
     DerivationEvent,
     Diverged,
@@ -37,6 +40,7 @@ from dpframework.verify.transcript import (
     run_through,
 )
 
+MOST_SAMPLES = 512  # of one table that are added up
 MOST_REMEMBERED = 100_000  # rows of tables whose answers are kept
 
 
@@ -262,3 +266,30 @@ def difference(one: Sequence[float], other: Sequence[float]) -> float:
     if impossible_here or impossible_there:
         return 0.0 if impossible_here and impossible_there else math.inf
     return abs(math.fsum(a - b for a, b in zip(one, other, strict=True)))
+
+
+def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:
+    """Return every sample of a table without regard to order, with the logarithm of its probability.
+
+    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up.
+    """
+    rows = held.rows
+    if held.units is None:
+        counts = [(bytes((kind,)), rows.count(kind)) for kind in dict.fromkeys(rows)]
+    else:
+        contents: dict[int, list[int]] = {}
+        for unit, kind in zip(held.units, rows, strict=True):
+            contents.setdefault(unit, []).append(kind)
+        alike = collections.Counter(bytes(sorted(kinds)) for kinds in contents.values())
+        counts = list(alike.items())
+    if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
+        return None
+    here, away, found = math.log(rate), math.log1p(-rate), []
+    of_all = sum(number for _, number in counts)
+    for kept in itertools.product(*(range(number + 1) for _, number in counts)):
+        ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
+        chance = math.log(ways) + sum(kept) * here + (of_all - sum(kept)) * away
+        units = [unit for (unit, _), k in zip(counts, kept, strict=True) for _ in range(k)]
+        numbers = None if held.units is None else tuple(n for n, unit in enumerate(units) for _ in unit)
+        found.append((chance, Held(b"".join(units), held.derived, 0, numbers)))
+    return found

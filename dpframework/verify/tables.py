@@ -5,12 +5,10 @@ A table is a `bytes` value, one byte a row: the row's kind. Such tables are made
 
 from __future__ import annotations
 
-import collections
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -34,7 +32,6 @@ Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
 MOST_MIXED = 40  # units of rows that differ: more would crowd out those of equal rows, which mostly lose most
-MOST_SAMPLES = 512  # of one table that are added up
 SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be added up
 
 
@@ -374,30 +371,3 @@ class Halves(SmallTables):  # type: ignore[misc]  # final, for all but this
         middle = len(rows.rows) // 2
         halves = [Held(part, rows.derived, 0) for part in (rows.rows[:middle], rows.rows[middle:])]
         return [function(half.block(self.universe)) for half in halves]
-
-
-def samples_of(held: Held, rate: Fraction) -> list[tuple[float, Held]] | None:
-    """Return every sample of a table without regard to order, with the logarithm of its probability.
-
-    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up.
-    """
-    rows = held.rows
-    if held.units is None:
-        counts = [(bytes((kind,)), rows.count(kind)) for kind in dict.fromkeys(rows)]
-    else:
-        contents: dict[int, list[int]] = {}
-        for unit, kind in zip(held.units, rows, strict=True):
-            contents.setdefault(unit, []).append(kind)
-        alike = collections.Counter(bytes(sorted(kinds)) for kinds in contents.values())
-        counts = list(alike.items())
-    if math.prod(number + 1 for _, number in counts) > MOST_SAMPLES:
-        return None
-    here, away, found = math.log(rate), math.log1p(-rate), []
-    of_all = sum(number for _, number in counts)
-    for kept in itertools.product(*(range(number + 1) for _, number in counts)):
-        ways = math.prod(math.comb(number, k) for (_, number), k in zip(counts, kept, strict=True))
-        chance = math.log(ways) + sum(kept) * here + (of_all - sum(kept)) * away
-        units = [unit for (unit, _), k in zip(counts, kept, strict=True) for _ in range(k)]
-        numbers = None if held.units is None else tuple(n for n, unit in enumerate(units) for _ in unit)
-        found.append((chance, Held(b"".join(units), held.derived, 0, numbers)))
-    return found
