@@ -19,7 +19,7 @@ from dpframework.cli import main
 from dpframework.facts.privacy import last_digit, rho_below
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.study import accuracy, shares as shares_module
-from dpframework.study.miner_builder import made
+from dpframework.study.miner_builder import build_miner
 from dpframework.study.shares import noise
 from dpframework.study.study_file import load_study
 
@@ -487,9 +487,9 @@ class Particular(dpf.Miner):
 )
 def test_a_miner_that_cannot_be_made_is_one_sentence(parameters, sentence):
     with pytest.raises(dpf.InputError) as caught:
-        made(Particular, parameters)
+        build_miner(Particular, parameters)
     assert str(caught.value).rstrip("?") == sentence.rstrip("?")
-    assert made(Particular, {"epsilon": 1, "attribute": "a"}).size == 3
+    assert build_miner(Particular, {"epsilon": 1, "attribute": "a"}).size == 3
 
 
 # What is searched

@@ -96,7 +96,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
             return INTERRUPTED
         # A run that stopped keeps its cause only if it was seeded, so that its place may be shown.
         cause = None if error.results is None else error.__cause__
-        say(f"error: {error}" if cause is None else f"error: {error}: {_named(cause)}")
+        say(f"error: {error}" if cause is None else f"error: {error}: {_describe_error(cause)}")
         return BAD_INPUT
     except Exception as error:
         sentence = _usage(error) if hasattr(error, "format_message") else _sentence(error)
@@ -138,10 +138,10 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
         return str(DPFrameworkError(f"{where}{error.strerror or type(error).__name__}"))  # which cuts a long name
-    return f"unexpected {_named(error)}; dpframework or a plugin has a bug here"
+    return f"unexpected {_describe_error(error)}; dpframework or a plugin has a bug here"
 
 
-def _named(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return an error's class, place and first line."""
     reason = first_line(error)
     return f"{type(error).__name__}{raised_at(error)}{f' ({reason})' if reason else ''}"

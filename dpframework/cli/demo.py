@@ -104,7 +104,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     yield headlines_text(RunSummary.of(done.results), done.plan)
     for name, result in done.results.items():
         yield Text(f"\n{done.target(name)}, from laboratory values", style="bold")
-        yield Fitted(functools.partial(_coloured, str(result)))
+        yield Fitted(functools.partial(_colour_tree, str(result)))
 
     yield heading("5. Against the truth")
     yield Text(
@@ -140,7 +140,7 @@ def _outline(done: Demo, width: int | None) -> Text:
     return Text("\n", no_wrap=True, overflow="ignore").join(kept)
 
 
-def _coloured(tree: str, width: int | None) -> Text:
+def _colour_tree(tree: str, width: int | None) -> Text:
     """Return a drawn tree with its branches dim and its yes-leaves set off."""
     from rich.text import Text
 

@@ -35,7 +35,7 @@ def kind_of(out: Path) -> FileKind:
     return FILES[format_by_name(out, SUFFIXES)]
 
 
-def written(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
+def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
     """Return a ledger in the format that a file's name stands for.
 
     Raises

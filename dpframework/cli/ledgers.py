@@ -117,7 +117,7 @@ def open_data_set(
     }
     ledgers.opening(name, **cap)
     keys = None if signers is None else _usable_signers(signers, key)
-    ledger = ledgers.Ledger.create(file, signers=keys, pin=_pinned(pin, create=True))
+    ledger = ledgers.Ledger.create(file, signers=keys, pin=_open_pin(pin, create=True))
     ledger.open(name, schema=public, **cap, key=key)
     _report(ledger, name, as_json)
 
@@ -142,7 +142,7 @@ def approve(
 ) -> None:
     """Approve runs of one plan. Other claims, or other code, give a plan another hash and need another approval."""
     warn_of_problems()
-    ledger = ledgers.Ledger(file, _pinned(pin))
+    ledger = ledgers.Ledger(file, _open_pin(pin))
     plan = open_plan(study, engine, verified)
     ledger.approve(name, plan, by=by, runs=runs, note=note, data=data or (), key=key)
     if not as_json:
@@ -166,7 +166,7 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke the approvals of a plan. A run in progress makes no further release."""
-    ledger = ledgers.Ledger(file, _pinned(pin))
+    ledger = ledgers.Ledger(file, _open_pin(pin))
     ledger.revoke(name, plan, by=by, key=key)
     _report(ledger, name, as_json)
 
@@ -184,7 +184,7 @@ def signers(
     as_json: Json = False,
 ) -> None:
     """List the signers of a ledger, or change them, signed by one of them."""
-    ledger = ledgers.Ledger(file, _pinned(pin))
+    ledger = ledgers.Ledger(file, _open_pin(pin))
     if add is not None or remove:
         if key is None or by is None:
             raise InputError("a change of the signers needs --by, who decides it, and --key, the key of a signer")
@@ -218,10 +218,10 @@ def show(
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
-        from dpframework.cli.ledger_pages import kind_of, written
+        from dpframework.cli.ledger_pages import kind_of, ledger_text
 
         require_output(file_out, kind_of(file_out))
-        write_whole(file_out, written(records, shown, file_out), kind_of(file_out))
+        write_whole(file_out, ledger_text(records, shown, file_out), kind_of(file_out))
         write(f"wrote {file_out}")
         return
     if as_json:
@@ -262,7 +262,7 @@ def verify(
     With --pin it then notes the last entry; the pin is made if there is none.
     """
     warn_of_problems()
-    ledger = ledgers.Ledger(file, _pinned(pin, create=True))
+    ledger = ledgers.Ledger(file, _open_pin(pin, create=True))
     signatures = ledger.signatures(signers)
     found = ledger.verify(head, runs=dict(map(_run_of, results or ())))
     records = ledger.records()
@@ -276,7 +276,7 @@ def verify(
         write(f"every entry is as it was written; head: {found}")
 
 
-def _pinned(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
+def _open_pin(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
     return None if path is None else ledgers.Pin(path, create=create)
 
 

@@ -127,7 +127,7 @@ def plan(
     if other is not None:
         _show_difference(study, planned, other, chosen)
     elif out is not None:
-        write_whole(out, _drawn(planned, chosen, study), PLAN_FILES[chosen])
+        write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
         from dpframework.reports.terminal import errors_text, plan_tree
@@ -135,12 +135,12 @@ def plan(
         show_lines(plan_tree(planned, console().width))
         show_lines(errors_text(planned, console().width))
     elif chosen is PlanFormat.HTML:
-        print_page(_drawn(planned, chosen, study))
+        print_page(_draw_plan(planned, chosen, study))
     else:
-        write(_drawn(planned, chosen, study), end="")
+        write(_draw_plan(planned, chosen, study), end="")
 
 
-def _drawn(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
+def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
     """Return a plan in a format."""
     from dpframework.reports import drawing
 
@@ -189,10 +189,10 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
         write("\n" + "\n".join(map(str, found.changes)))
         write("\nthe steps (+ added, - removed, ~ changed):")
         drawn = drawing.difference_tree(found)
-        show_lines(_coloured(fit_tree(drawn, console().width))) if console().is_terminal else write(drawn)
+        show_lines(_colour_marks(fit_tree(drawn, console().width))) if console().is_terminal else write(drawn)
 
 
-def _coloured(drawn: str) -> Text:
+def _colour_marks(drawn: str) -> Text:
     """Return a merged tree with its marked lines set off, besides their signs, by colour."""
     from rich.text import Text
 

@@ -110,7 +110,7 @@ def run(
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     if engine is not None:
         EngineChoice(engine).made()  # an error in the command is reported before one in the study
-    recorded = _recorded(ledger, data_set, pin, out)
+    recorded = _open_run(ledger, data_set, pin, out)
     file = load_study(study)
     chosen = engine_of(file, engine)
     ready, facts = _prepare(file, chosen, as_json)
@@ -120,7 +120,7 @@ def run(
     authority = None
     if ledger is not None and data_set is not None:
         authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
-    results, stop = _kept(out, study.stem, authority, facts, recorded, lambda: _made(file, ready, seed, recorded))
+    results, stop = _keep(out, study.stem, authority, facts, recorded, lambda: _make(file, ready, seed, recorded))
     ran = reports.RunSummary.of(results)
     releases = counted(len(ran.charges), "release")
     if stop is not None:
@@ -165,7 +165,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
     return ready, require_reportable(plan)  # a report that fails must fail before the run is paid for
 
 
-def _made(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None) -> Outcome:
+def _make(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.LedgerRun | None) -> Outcome:
     """Make the run, with a progress bar."""
     engine = ready.engine
 
@@ -188,7 +188,7 @@ def _made(file: StudyFile, ready: StudyRun, seed: int | None, recorded: ledgers.
             return attrs.evolve(error.results, data=file.data.files), error
 
 
-def _kept(
+def _keep(
     out: Path,
     title: str,
     authority: Authority | None,
@@ -232,7 +232,7 @@ def _kept(
     return results, stop
 
 
-def _recorded(ledger: Path | None, data_set: str | None, pin: Path | None, out: Path) -> ledgers.LedgerRun | None:
+def _open_run(ledger: Path | None, data_set: str | None, pin: Path | None, out: Path) -> ledgers.LedgerRun | None:
     """Return the run in a ledger, with its journal beside the place of the results."""
     if ledger is None and data_set is None and pin is None:
         return None
@@ -301,7 +301,7 @@ def report(
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
     if out is not None:
         require_output(out, REPORT_FILES[chosen])
-    plan, results, title, about = _reported(subject, verified, rows)
+    plan, results, title, about = _read_subject(subject, verified, rows)
     if ledger is not None or data_set is not None:
         about = approved_in(ledger, data_set, plan, about)
     if as_json:
@@ -355,7 +355,7 @@ def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, abou
     return attrs.evolve(about, approvals=authority.approvals, held=held)
 
 
-def _reported(
+def _read_subject(
     subject: Path, verified: Path | None, rows: int | None
 ) -> tuple[StudyPlan, Results | None, str, reports.About]:
     if not subject.exists():

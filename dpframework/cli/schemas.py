@@ -90,7 +90,7 @@ def infer(
         "categorical": categorical or (),
         "exclude": exclude or (),
     }
-    schema = _inferred(file, right, id, choices)
+    schema = _infer_schema(file, right, id, choices)
     if out is None and not as_json:
         # An encoding that lacks a character would print another one, and so change the schema's values.
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
@@ -117,7 +117,7 @@ def _require_join(right: Path | None, key: str | None) -> None:
         raise InputError("--id joins two files; give the second one with --right")
 
 
-def _inferred(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> Schema:
+def _infer_schema(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> Schema:
     """Return the schema of one file or of two views. Errors name this command's options."""
     from dpframework.tables.inference import infer_schema, infer_two_view_schema
 

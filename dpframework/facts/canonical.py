@@ -110,7 +110,7 @@ def of_id(text: str) -> str:
         nearest = float(stripped)
         if nearest.is_integer() and abs(nearest) >= EXACT and number == _number_of(repr(nearest)):
             return id_of_whole(int(nearest))
-    return _spelled(*number)
+    return _spell(*number)
 
 
 def id_of_whole(number: int) -> str:
@@ -137,7 +137,7 @@ def id_of_decimal(number: Decimal) -> str:
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         return "-inf" if sign else "inf"
-    return _spelled(bool(sign), "".join(map(str, digits)), exponent)
+    return _spell(bool(sign), "".join(map(str, digits)), exponent)
 
 
 def id_of_float(number: float) -> str:
@@ -167,19 +167,19 @@ def _number_of(text: str) -> tuple[bool, str, int] | None:
         return None
     digits = whole + fraction[1:]
     exponent = int(f"{power[:1]}{power[1:].lstrip('0') or '0'}" if power.startswith("-") else power.lstrip("0") or "0")
-    return _reduced(bool(sign), digits, exponent - len(fraction[1:]))
+    return _reduce(bool(sign), digits, exponent - len(fraction[1:]))
 
 
-def _reduced(negative: bool, digits: str, exponent: int) -> tuple[bool, str, int]:
+def _reduce(negative: bool, digits: str, exponent: int) -> tuple[bool, str, int]:
     """Return the same number with no zero at either end of its digits."""
     digits = digits.lstrip("0")
     short = digits.rstrip("0")
     return (negative, short, exponent + len(digits) - len(short)) if short else (False, "0", 0)
 
 
-def _spelled(negative: bool, digits: str, exponent: int) -> str:
+def _spell(negative: bool, digits: str, exponent: int) -> str:
     """Write a number plainly, or with an exponent if it is very large or small. One number has one spelling."""
-    negative, digits, exponent = _reduced(negative, digits, exponent)
+    negative, digits, exponent = _reduce(negative, digits, exponent)
     sign, last = "-" if negative else "", len(digits) + exponent
     if abs(last - 1) > PLAIN:
         return f"{sign}{digits}e{exponent}"

@@ -41,7 +41,7 @@ def require_form(
     from fastjsonschema import JsonSchemaValueException
 
     try:
-        (_validator(package, file, definition) if more is None else _compiled(package, file, definition, more))(form)
+        (_validator(package, file, definition) if more is None else _compile(package, file, definition, more))(form)
         json.dumps(form, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InputError("holds half a character, which no other file can") from None
@@ -53,10 +53,10 @@ def require_form(
 
 @functools.cache
 def _validator(package: str, file: str, definition: str | None) -> Callable[[Any], Any]:
-    return _compiled(package, file, definition, lambda schema: None)
+    return _compile(package, file, definition, lambda schema: None)
 
 
-def _compiled(
+def _compile(
     package: str, file: str, definition: str | None, more: Callable[[dict[str, Any]], None]
 ) -> Callable[[Any], Any]:
     import fastjsonschema

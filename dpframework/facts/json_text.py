@@ -33,7 +33,7 @@ def parsed_json(text: str) -> Any:
     dpframework.facts.errors.InputError: names the key 'epsilon' twice in one object
     """
     try:
-        found = json.loads(text, object_pairs_hook=_object, parse_float=_number, parse_constant=_refused)
+        found = json.loads(text, object_pairs_hook=_object, parse_float=_number, parse_constant=_refuse)
     except InputError:
         raise
     except RecursionError:
@@ -61,5 +61,5 @@ def _number(text: str) -> float:
     return number
 
 
-def _refused(text: str) -> Any:
+def _refuse(text: str) -> Any:
     raise InputError(f"holds {text}, which is no JSON")

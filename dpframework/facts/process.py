@@ -16,10 +16,10 @@ def this_process() -> ProcessMark:
     return os.getpid(), _forks
 
 
-def _forked() -> None:
+def _count_fork() -> None:
     global _forks
     _forks += 1
 
 
 if hasattr(os, "register_at_fork"):  # where there is no fork, nothing is copied
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_count_fork)

@@ -153,10 +153,10 @@ class Shortener:
         """Shorten for rows whose cells are possible, or return whether the description holds if that is known."""
         test = _test(description)
         if test is None:
-            kind, parts = _joined(description)
+            kind, parts = _join(description)
             return self._shorter(possible, kind, parts)
         cells = possible[test.attribute]
-        left = cells & self._held(description, test)
+        left = cells & self._cells_where(description, test)
         return description if left not in (0, cells) else left == cells
 
     def _shorter(
@@ -226,7 +226,7 @@ class Shortener:
                 kept = rest
         return kept
 
-    def _held(self, part: Description, test: Literal) -> int:
+    def _cells_where(self, part: Description, test: Literal) -> int:
         """Return the cells that a test holds in, or its negation if that is the part."""
         cells = self._cells[test]
         if part is test:
@@ -235,7 +235,7 @@ class Shortener:
         return self._all[test.attribute] & ~cells & (-1 if cells == missing else ~missing)
 
     def _open(self, kind: type[And | Or], part: Description, test: Literal) -> int:
-        held = self._held(part, test)
+        held = self._cells_where(part, test)
         return held if kind is And else self._all[test.attribute] ^ held
 
 
@@ -249,7 +249,7 @@ def _test(description: Description) -> Literal | None:
     return None if type(inner) in (And, Or, Not) else cast(Literal, inner)
 
 
-def _joined(description: Description) -> tuple[type[And | Or], Iterable[Description]]:
+def _join(description: Description) -> tuple[type[And | Or], Iterable[Description]]:
     """Return how a description that is no test joins its parts, with a negation moved down to the parts."""
     if isinstance(description, And | Or):
         return type(description), description.parts
@@ -267,7 +267,7 @@ def _flat(kind: type[And | Or], parts: Iterable[Description]) -> Iterator[Descri
         if _test(part):
             yield part
         else:
-            joined, inner = _joined(part)
+            joined, inner = _join(part)
             if joined is kind:
                 yield from _flat(kind, inner)
             else:

@@ -240,7 +240,7 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
     values = _labs(age, female, ill, generator)
     schema = clinic_schema()
     codes = [(~female).astype(np.int64), np.searchsorted(_AGE_STARTS, age, side="right")]
-    codes += [_recorded(ill[name], generator).astype(np.int64) for name in DIAGNOSES]
+    codes += [_record_diagnosis(ill[name], generator).astype(np.int64) for name in DIAGNOSES]
     codes += [np.searchsorted(lab.cuts, values[lab.name], side="right") for lab in _LABS]
     return Table.from_codes(schema, np.stack(codes), values)
 
@@ -259,7 +259,7 @@ def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
     import polars as pl
 
     generator, female, age, ill = _people(patients, seed)
-    recorded = {name: _recorded(ill[name], generator) for name in DIAGNOSES}
+    recorded = {name: _record_diagnosis(ill[name], generator) for name in DIAGNOSES}
     more = generator.poisson(0.6 + 0.7 * sum(held.astype(float) for held in ill.values()), patients)
     whose = np.repeat(np.arange(patients), 1 + np.minimum(more, MOST_VISITS - 1))
     generator.shuffle(whose)
@@ -296,7 +296,7 @@ def _people(patients: int, seed: int) -> tuple[np.random.Generator, Flags, Float
     return generator, female, age, ill
 
 
-def _recorded(ill: Flags, generator: np.random.Generator) -> Flags:
+def _record_diagnosis(ill: Flags, generator: np.random.Generator) -> Flags:
     draws = generator.random(len(ill))
     return np.where(ill, draws >= UNRECORDED, draws < WRONGLY_RECORDED)
 
@@ -305,7 +305,7 @@ def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.ra
     values = {}
     for lab in _LABS:
         if lab.name != "creatinine":
-            values[lab.name] = _drawn(lab, female, ill, generator)
+            values[lab.name] = _draw_lab_values(lab, female, ill, generator)
     values["eGFR"] -= 0.35 * (age - 50)
     # The CKD-EPI 2021 equation says which eGFR a creatinine gives. Here it is solved for the creatinine.
     usual = np.where(female, 0.7, 0.9)
@@ -315,7 +315,7 @@ def _labs(age: Floats, female: Flags, ill: Mapping[str, Flags], generator: np.ra
     return {lab.name: np.clip(np.round(values[lab.name], lab.decimals), lab.lower, lab.upper) for lab in _LABS}
 
 
-def _drawn(lab: _Lab, female: Flags, ill: Mapping[str, Flags], generator: np.random.Generator) -> Floats:
+def _draw_lab_values(lab: _Lab, female: Flags, ill: Mapping[str, Flags], generator: np.random.Generator) -> Floats:
     rows = len(female)
     centre = np.where(female, lab.centre if lab.female is None else lab.female, lab.centre)
     middle = np.log(centre) if lab.skewed else centre

@@ -30,24 +30,24 @@ FRESH_SEED = 1879
 
 
 @functools.cache
-def _described() -> dict[str, Any]:
+def _study_form() -> dict[str, Any]:
     """Return the demo's study file, which stands beside this module."""
     return read_toml(Path(__file__).with_suffix(".toml"), "the demo's study")
 
 
 def budget() -> str:
     """Return the demo's total epsilon."""
-    return str(_described()["privacy"]["epsilon"])
+    return str(_study_form()["privacy"]["epsilon"])
 
 
 def _targets() -> dict[str, str]:
     """Return the attribute that each step of the study predicts."""
-    return {step["name"]: step["params"]["target"] for step in _described()["step"]}
+    return {step["name"]: step["params"]["target"] for step in _study_form()["step"]}
 
 
 def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
     """Return the demo's study. With `one_too_many` it has a tree more than its budget covers."""
-    described = _described()
+    described = _study_form()
     study = Study(schema, epsilon=budget())
     for step in described["step"] + (described["one_too_many"] if one_too_many else []):
         parameters = {"epsilon": step["epsilon"], "attributes": LABS, **step["params"]}

@@ -20,7 +20,7 @@ import attrs
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.json_text import parsed_json
 from dpframework.ledger.pin import Pin
-from dpframework.ledger.sqlite import connect, explained
+from dpframework.ledger.sqlite import connect, explain_errors
 
 APPLICATION = 0x4450464C  # "DPFL", in SQLite's header: what the file is
 FORMAT = 3
@@ -45,7 +45,7 @@ BEGIN SELECT RAISE(ABORT, 'an entry is only appended'); END""",
 )
 
 
-def _described(sql: str) -> tuple[str, str, str, str]:
+def _describe_object(sql: str) -> tuple[str, str, str, str]:
     """Return SQLite's own description of one of our tables, by type, name, table and text."""
     _, kind, name, *_ = sql.split()
     return kind.lower(), name, "entry", sql
@@ -125,7 +125,7 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {after.number} is not the one that was there before")
         entries = []
         for row in rows:
-            entries.append(self._checked(row))
+            entries.append(self._check_row(row))
             self.head = entries[-1].head
         # Later looks begin at a head that an earlier one has compared with the pin.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
@@ -133,7 +133,7 @@ class Transaction:
             raise LedgerTampered(f"{self._path}: {broken}")
         return entries
 
-    def _checked(self, row: tuple[Any, ...]) -> Entry:
+    def _check_row(self, row: tuple[Any, ...]) -> Entry:
         """Return the entry of the row that follows the head."""
         number, time, kind, content, previous, claimed = row
         expected = self.head.number + 1
@@ -241,7 +241,7 @@ class Chain:
                 f"{self.path}: ledger format {version} cannot be read; this dpframework reads format {FORMAT}"
             )
         found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-        if sorted(found, key=repr) != sorted(map(_described, _OBJECTS), key=repr):
+        if sorted(found, key=repr) != sorted(map(_describe_object, _OBJECTS), key=repr):
             raise LedgerTampered(f"{self.path}: the table of entries, or a trigger that protects it, was changed")
 
     @contextlib.contextmanager
@@ -265,7 +265,7 @@ class Chain:
     @contextlib.contextmanager
     def _begun(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         """Yield a new connection within one transaction, so that none is left open to be forked or forgotten."""
-        with explained(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
+        with explain_errors(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
             connection.execute(begin)
             try:
                 yield connection

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.ledger.chain import Entry, Transaction
-from dpframework.ledger.signatures import SignatureError, sign, signed_text, verified
+from dpframework.ledger.signatures import SignatureError, sign, signed_text, verify_signature
 from dpframework.ledger.signers import Signers
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Decision:
         if self.signature is None:
             raise SignatureError("it is not signed")
         vouched = "" if allowed is not None or own is not None else ", which nobody vouches for here"
-        return f"signed by {verified(self.signature, self.text, allowed)}{vouched}"
+        return f"signed by {verify_signature(self.signature, self.text, allowed)}{vouched}"
 
 
 def append_decision(

@@ -29,7 +29,7 @@ class Traced:
     trace: str
 
 
-def _untraced(rows: Any) -> tuple[Rows, str]:
+def _split_trace(rows: Any) -> tuple[Rows, str]:
     return (rows.rows, rows.trace) if isinstance(rows, Traced) else (rows, "")
 
 
@@ -50,7 +50,7 @@ class JournaledGate(Gate):
         So a run that is killed between two of them goes on with the second. The plan's whole cost was charged before.
         A release that is made alone is charged before its query is evaluated.
         """
-        plain = [attrs.evolve(one, rows=_untraced(one.rows)[0]) for one in asked]
+        plain = [attrs.evolve(one, rows=_split_trace(one.rows)[0]) for one in asked]
         with self.run.lock:
             if len(asked) == 1:
                 return [self._release_next(asked[0], lambda: self.answer(plain[0]))]
@@ -63,7 +63,7 @@ class JournaledGate(Gate):
 
     def _release_next(self, one: ChargedRelease, answer: Callable[[], Any]) -> Any:
         """Charge one release, then make it."""
-        self.run.origin = fingerprint(_untraced(one.rows)[1], one.inputs)
+        self.run.origin = fingerprint(_split_trace(one.rows)[1], one.inputs)
         self._charged(one.charge)
         return self._release(one, answer())
 
@@ -78,16 +78,16 @@ class JournaledGate(Gate):
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Split, and trace each part."""
-        plain, trace = _untraced(rows)
+        plain, trace = _split_trace(rows)
         parts = super().split(plain, cut)
         return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
         """Sample, and trace it. A resumed run draws its samples anew (see `composition.sampled`)."""
-        plain, trace = _untraced(rows)
+        plain, trace = _split_trace(rows)
         return Traced(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Derive, and trace."""
-        plain, trace = _untraced(rows)
+        plain, trace = _split_trace(rows)
         return Traced(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))

@@ -19,14 +19,14 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.json_text import parsed_json
 from dpframework.ledger.chain import canonical
-from dpframework.ledger.sqlite import connect, explained, meaning
+from dpframework.ledger.sqlite import connect, explain_errors, meaning
 from dpframework.ledger.values import from_json, to_json
 from dpframework.tables.contributions import KEY_BYTES
 
 WHAT = "journal of a run"
 
 
-def written(output: Any, classes: Iterable[type[Any]] = ()) -> str:
+def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
     """Return an output as the text that a journal keeps (see `to_json`)."""
     return canonical(to_json(output, classes))
 
@@ -121,10 +121,10 @@ class Journal:
     @property
     def owner(self) -> Owner | None:
         """The run that the journal belongs to, None before `claim`."""
-        with explained(self.path, WHAT):
+        with explain_errors(self.path, WHAT):
             rows = self._connection.execute("SELECT ledger, data_set, plan, run, key, digest FROM owner").fetchall()
         if not rows:
-            if self._held():
+            if self._read_releases():
                 raise damaged(self.path)
             return None
         if len(rows) > 1:
@@ -138,20 +138,20 @@ class Journal:
 
     def claim(self, owner: Owner) -> None:
         """Write down the run whose releases it will hold."""
-        with explained(self.path, WHAT):
+        with explain_errors(self.path, WHAT):
             columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
             digest = seal(self._key, "owner", *columns)
             self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest))
 
     def keep(self, run: str, number: int, path: str, origin: str, output: str) -> None:
-        """Store an output, as `written`. It is on the disk when this returns.
+        """Store an output, as `encode_output` writes it. It is on the disk when this returns.
 
         Raises
         ------
         InputError
             If it cannot be written.
         """
-        with explained(self.path, WHAT):
+        with explain_errors(self.path, WHAT):
             columns = (number, path, origin, output)
             # With the run: a row of another journal, sealed with the same key, does not fit.
             digest = seal(self._key, "release", run, *columns)
@@ -173,7 +173,7 @@ class Journal:
             If it cannot be read.
         """
         found = {}
-        for number, path, origin, output, digest in self._held():
+        for number, path, origin, output, digest in self._read_releases():
             self._require_sealed(digest, "release", run, number, path, origin, output)
             try:
                 found[number] = StoredRelease(path, origin, from_json(parsed_json(output), classes))
@@ -181,8 +181,8 @@ class Journal:
                 raise InputError(f"{self.path}: an output cannot be read: it {error}") from None
         return found
 
-    def _held(self) -> list[tuple[Any, ...]]:
-        with explained(self.path, WHAT):
+    def _read_releases(self) -> list[tuple[Any, ...]]:
+        with explain_errors(self.path, WHAT):
             # all of them: a cursor left open by an error would keep the lock after `close`
             query = "SELECT number, path, origin, output, digest FROM release ORDER BY number"
             return self._connection.execute(query).fetchall()

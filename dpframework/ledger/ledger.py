@@ -22,7 +22,7 @@ from dpframework.ledger.pin import Pin
 from dpframework.ledger.records import Records
 from dpframework.ledger.run import LedgerRun
 from dpframework.ledger.signatures import SignatureError
-from dpframework.ledger.verification import verified
+from dpframework.ledger.verification import audit_entries
 from dpframework.study.study_plan import StudyPlan
 
 
@@ -327,7 +327,7 @@ class Ledger:
         """
         with self._chain.reading() as transaction:
             entries = transaction.read()
-        found = verified(self.path, entries, head, runs or {})
+        found = audit_entries(self.path, entries, head, runs or {})
         if self._chain.pin is not None:
             self._chain.pin.note(entries[0].hash, found)
         return found

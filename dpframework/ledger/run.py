@@ -22,7 +22,7 @@ from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
-from dpframework.ledger.journal import Journal, Owner, StoredRelease, remove, written
+from dpframework.ledger.journal import Journal, Owner, StoredRelease, encode_output, remove
 from dpframework.ledger.key import journal_key
 from dpframework.ledger.records import Records, refused as _refused
 from dpframework.mechanisms.randomness import Randomness, seed_of
@@ -374,7 +374,7 @@ class LedgerRun(Observer):
         output = draw() if kept is None else kept.output
         require_own(self._process)  # after the draw, which may have forked
         if kept is None and self._journal is not None:
-            text = written(output, self._classes)
+            text = encode_output(output, self._classes)
             with self._failing():
                 self._journal.keep(self.id, self._number, path, self.origin, text)
         self._drawing = False

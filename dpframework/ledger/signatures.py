@@ -52,7 +52,7 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
     return done.stdout
 
 
-def verified(signature: str, text: str, signers: str | os.PathLike[str] | None = None) -> str:
+def verify_signature(signature: str, text: str, signers: str | os.PathLike[str] | None = None) -> str:
     """Verify a signature, and return the signer's name among the allowed ones, or else the key's fingerprint.
 
     Raises

@@ -20,7 +20,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text
-from dpframework.ledger.signatures import verified
+from dpframework.ledger.signatures import verify_signature
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]*")
 _KEY = re.compile(
@@ -112,4 +112,4 @@ def _whose(signature: str, text: str, allowed: str) -> str:
     with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
         path = Path(folder) / "signers of the ledger"
         path.write_text(allowed, encoding="ascii")
-        return verified(signature, text, path)
+        return verify_signature(signature, text, path)

@@ -41,7 +41,7 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
 
 
 @contextlib.contextmanager
-def explained(path: Path, what: str) -> Iterator[None]:
+def explain_errors(path: Path, what: str) -> Iterator[None]:
     """Turn SQLite's errors into sentences about a file.
 
     Raises

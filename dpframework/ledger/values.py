@@ -28,7 +28,7 @@ _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 def fingerprint(*values: Any) -> str:
     """Return the SHA-256, in hex, of public values. Values that cannot be written count by their type."""
-    return hashlib.sha256(canonical(_written(values, lambda value: {"of": _place(type(value))})).encode()).hexdigest()
+    return hashlib.sha256(canonical(_write(values, lambda value: {"of": _place(type(value))})).encode()).hexdigest()
 
 
 def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
@@ -46,21 +46,21 @@ def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
     >>> from_json(to_json((1, 0.1, np.arange(3))))
     (1, 0.1, array([0, 1, 2]))
     """
-    return _written(value, _refused, frozenset(classes))
+    return _write(value, _refuse, frozenset(classes))
 
 
-def _refused(value: Any) -> Any:
+def _refuse(value: Any) -> Any:
     raise InputError(
         f"an output of type {type(value).__name__} cannot be kept for resuming; a mechanism lists in `outputs` the "
         "attrs classes and enumerations that its outputs are made of"
     )
 
 
-def _written(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
+def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
     """Write a value, and its objects if they are of some classes, or of any class if none are given."""
 
     def each(values: Any) -> list[Any]:
-        return [_written(v, otherwise, classes) for v in values]
+        return [_write(v, otherwise, classes) for v in values]
 
     known = classes is None or type(value) in classes
     match value:

@@ -19,7 +19,7 @@ from dpframework.plan.reading import plan_from_json
 from dpframework.study.registry import registry
 
 
-def verified(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:
+def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:
     """Return the head of a ledger whose hashes fit, if each run was approved and fitted (see `Ledger.verify`).
 
     Raises

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from dpframework.reports.difference import Difference, Mark
-from dpframework.reports.node_drawings import NodeDrawing, drawn_difference, drawn_plan
+from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.nodes import NodeRow
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.steps import NONE
@@ -24,13 +24,13 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
         below = [inner.step for inner in row.walk() if inner.step is not None]
         notes = [row.times] if row.times else []
         if row.children:
-            notes.append(_counted(len(below), "step"))
+            notes.append(_count_text(len(below), "step"))
         if row.step is not None and row.step.assumptions != NONE:
             notes.append(f"assumes {row.step.assumptions}")
         times = sum(made.get(step.path, 0) for step in below)
         released = {0: "not released", 1: "released once"}.get(times, f"released {times} times")
         if row.step is None:
-            released = _counted(times, "release")
+            released = _count_text(times, "release")
         placed = plan.index.nodes[row.number]
         return attrs.evolve(
             node,
@@ -46,14 +46,14 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
             ),
         )
 
-    return _folded_if_large(detailed(drawn_plan(plan), root, repeated=False))
+    return _fold_if_large(detailed(draw_plan(plan), root, repeated=False))
 
 
-def _counted(number: int, thing: str) -> str:
+def _count_text(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _folded_if_large(root: NodeDrawing) -> NodeDrawing:
+def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
     """Return a graph whose lower nodes begin out of sight if it is large."""
     if sum(1 for _ in root.walk()) <= ROOMY:
         return root
@@ -73,7 +73,7 @@ def _folded_if_large(root: NodeDrawing) -> NodeDrawing:
 
 def difference_on_page(difference: Difference) -> NodeDrawing:
     """Return two plans in one as a page draws them. Unchanged parts of a large graph begin folded."""
-    root = drawn_difference(difference)
+    root = draw_difference(difference)
     large = sum(1 for _ in root.walk()) > ROOMY
 
     def detailed(node: NodeDrawing) -> NodeDrawing:

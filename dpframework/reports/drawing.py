@@ -11,7 +11,7 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.losses import loss_text
-from dpframework.reports.node_drawings import NodeDrawing, drawn_difference, drawn_plan
+from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
@@ -35,7 +35,7 @@ _MERMAID_SPECIAL = re.compile(r"[#&<>`%{}\\]")
 
 def tree(plan: AccountedPlan) -> str:
     """Return the plan as a tree of text, with each node's loss, the place of the data, and the total."""
-    return "\n".join([*_lines(drawn_plan(plan)), "", *place_lines(plan), total_line(plan)])
+    return "\n".join([*_lines(draw_plan(plan)), "", *place_lines(plan), total_line(plan)])
 
 
 def place_lines(plan: AccountedPlan) -> list[str]:
@@ -46,28 +46,28 @@ def place_lines(plan: AccountedPlan) -> list[str]:
 
 def mermaid(plan: AccountedPlan) -> str:
     """Return the plan as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
-    return _mermaid(drawn_plan(plan), place_lines(plan))
+    return _mermaid(draw_plan(plan), place_lines(plan))
 
 
 def dot(plan: AccountedPlan) -> str:
     """Return the plan in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
-    return _dot(drawn_plan(plan), "plan", place_lines(plan))
+    return _dot(draw_plan(plan), "plan", place_lines(plan))
 
 
 def difference_tree(difference: Difference) -> str:
     """Return the merged tree of two plans as text, with + added, - removed or ~ changed before each line."""
     totals = [f"before: {total_line(difference.before)}", f"after:  {total_line(difference.after)}"]
-    return "\n".join([*_lines(drawn_difference(difference)), "", *totals])
+    return "\n".join([*_lines(draw_difference(difference)), "", *totals])
 
 
 def difference_mermaid(difference: Difference) -> str:
     """Return the merged tree as a Mermaid flowchart, solid arrows for composition, dotted ones for use."""
-    return _mermaid(drawn_difference(difference))
+    return _mermaid(draw_difference(difference))
 
 
 def difference_dot(difference: Difference) -> str:
     """Return the merged tree in Graphviz's DOT, solid arrows for composition, dashed ones for use."""
-    return _dot(drawn_difference(difference), "difference")
+    return _dot(draw_difference(difference), "difference")
 
 
 def total_line(plan: AccountedPlan) -> str:

@@ -125,7 +125,7 @@ class NodeDrawing:
 _Uses: TypeAlias = Mapping[int, tuple[Use, ...]]
 
 
-def drawn_plan(plan: AccountedPlan) -> NodeDrawing:
+def draw_plan(plan: AccountedPlan) -> NodeDrawing:
     """Return a plan as it is drawn."""
     index = plan.index
 
@@ -144,7 +144,7 @@ def drawn_plan(plan: AccountedPlan) -> NodeDrawing:
     return draw(index.nodes[0])
 
 
-def drawn_difference(difference: Difference) -> NodeDrawing:
+def draw_difference(difference: Difference) -> NodeDrawing:
     """Return two plans in one as they are drawn."""
     numbers = {id(node): number for number, node in enumerate(difference.nodes())}
     nodes = list(difference.nodes())

@@ -99,9 +99,9 @@ def _change(declared: Sensitivity, relation: Relation) -> str:
     if change is None:
         return "no claim"
     spread = declared.spread.under(relation) if declared.norm is Norm.LINF else None
-    apart = "" if spread in (None, change, 2 * change) else f", spread {_shown(spread)}"
-    return f"{_shown(change)} ({declared.norm}{apart})"
+    apart = "" if spread in (None, change, 2 * change) else f", spread {_amount_text(spread)}"
+    return f"{_amount_text(change)} ({declared.norm}{apart})"
 
 
-def _shown(amount: Fraction | None) -> str:
+def _amount_text(amount: Fraction | None) -> str:
     return "" if amount is None else decimal_text(amount).removesuffix(".0")

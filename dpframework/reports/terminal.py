@@ -51,10 +51,10 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
     """Return the plan's tree with coloured losses and total, its long lines broken between words."""
-    return _coloured_tree(tree(plan), width)
+    return _colour_tree(tree(plan), width)
 
 
-def _coloured_tree(drawn: str, width: int | None) -> Text:
+def _colour_tree(drawn: str, width: int | None) -> Text:
     from rich.text import Text
 
     text = Text(fit_tree(drawn, width), no_wrap=True, overflow="ignore")
@@ -144,7 +144,7 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
         case blocks.TableBlock():
             yield _table(block)
         case blocks.PlanDrawing():
-            yield Fitted(lambda width: _coloured_tree(block.tree, width))
+            yield Fitted(lambda width: _colour_tree(block.tree, width))
         case blocks.PublishedResults():
             yield _published(block)
         case blocks.LearnedShares():

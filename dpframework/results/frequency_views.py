@@ -22,7 +22,7 @@ _WIDTH = 118
 def table(found: Frequencies) -> str:
     """Draw a table with a line below that explains the numbers."""
     crossed = len(found.names) > 1 and len(found.labels[-1]) <= _COLUMNS
-    rows, legend = _crossed(found) if crossed else _listed(found)
+    rows, legend = _cross_cells(found) if crossed else _list_cells(found)
     lines = aligned(rows[: _SHOWN + 1])
     if len(rows) > _SHOWN + 1:
         lines.append(f"and {len(rows) - _SHOWN - 1} more, in to_frame and to_json")
@@ -33,14 +33,14 @@ def _reach(variance: float) -> int:
     return math.ceil(Noisy(0, variance).margin())
 
 
-def _listed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
+def _list_cells(found: Frequencies) -> tuple[list[Sequence[str]], str]:
     rows: list[Sequence[str]] = [(*found.names, "count", "95 %")]
     for labels, count, low, high in found.cells():
         rows.append((*labels, f"{count:.0f}", f"[{math.floor(low)}, {math.ceil(high)}]"))
     return rows, f"Brackets: 95 % intervals, from the noise alone. The sum of all cells is {found.total}."
 
 
-def _crossed(found: Frequencies) -> tuple[list[Sequence[str]], str]:
+def _cross_cells(found: Frequencies) -> tuple[list[Sequence[str]], str]:
     *outer, across = found.labels
     rows: list[Sequence[str]] = [(*found.names[:-1], *across, "all")]
     by_row = found.counts.reshape(-1, len(across))

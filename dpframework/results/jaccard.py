@@ -33,10 +33,10 @@ OF_FLOOR, OF_ALL = 1 / 4, 1 / 10  # of the error (see the module)
 
 def noise_at(both: Noisy, apart: Noisy, j: float) -> tuple[float, float]:
     """Return the deviation of the noise of (1 - j) both - j apart, and half of its larger step, as noise is whole."""
-    return _mixed(heavy_deviation(both.variance), heavy_deviation(apart.variance), j)
+    return _mix_noise(heavy_deviation(both.variance), heavy_deviation(apart.variance), j)
 
 
-def _mixed(first: float, second: float, j: float) -> tuple[float, float]:
+def _mix_noise(first: float, second: float, j: float) -> tuple[float, float]:
     """Return `noise_at`, given the deviations of both counts."""
     step = max((1 - j) * (first > 0), j * (second > 0)) / 2
     return math.hypot((1 - j) * first, j * second), step
@@ -60,7 +60,7 @@ def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
     if not both.value > most * first + 0.5 * (first > 0):
         return 0.0
     for _ in range(STEPS):
-        deviation, step = _mixed(first, second, j)
+        deviation, step = _mix_noise(first, second, j)
         beyond = (1 - j) * both.value - j * apart.value - most * deviation - step
         if beyond >= 0:
             break
@@ -70,7 +70,7 @@ def least_jaccard(both: Noisy, apart: Noisy, most: float) -> float:
         if not closer < j:
             break
         j = max(closer, 0.0)
-    return _rounded_down(j)
+    return _round_down(j)
 
 
 def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float, among: int) -> float:
@@ -94,7 +94,7 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _is_left_out(both, apart, floor, middle, error * OF_FLOOR) else (low, middle)
-    return _rounded_down(low)
+    return _round_down(low)
 
 
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
@@ -127,5 +127,5 @@ def _log_laplace_tail(deviations: float) -> float:
     return of_one_side if deviations > 0 else math.log1p(-math.exp(of_one_side))
 
 
-def _rounded_down(end: float) -> float:
+def _round_down(end: float) -> float:
     return math.floor(end * GRID) / GRID

@@ -19,7 +19,7 @@ from dpframework.results.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.result import Drawn, axes_or_new, without_math
 
 
-def _ranked(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
+def _rank(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
     """Sort by the lower end of the Jaccard interval, then by support, and break ties by the texts."""
 
     def of_counts(item: Redescription) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def __attrs_post_init__(self) -> None:
         # Rank first: whether a redescription is starred depends on the number of candidates that it is told here.
         told = [attrs.evolve(item, among=self.candidates) if item.shown_from > 0 else item for item in self.items]
-        object.__setattr__(self, "items", _ranked(told))
+        object.__setattr__(self, "items", _rank(told))
         marked = sorted(zip(self.trusted, self.items, strict=True), key=lambda pair: not pair[0])
         object.__setattr__(self, "items", tuple(item for _, item in marked))
 

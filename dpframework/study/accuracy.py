@@ -86,7 +86,7 @@ def accuracy_for(
     shares = study.shares()
     first = shares.first()
     whole = shares.plan_of((*shares.others, *nodes_of(first)))
-    wanted = _wanted(whole, {**miners, **{name: miner for name, (miner, _) in first.items()}}, step, within, rows)
+    wanted = _find_bound(whole, {**miners, **{name: miner for name, (miner, _) in first.items()}}, step, within, rows)
     if wanted.name in shares.shares:
         return _of_study(study, shares, wanted)
     miner = miners.get(wanted.name)
@@ -174,7 +174,7 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
     return above * unit
 
 
-def _wanted(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
+def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
     """Return the wanted error bound, and its largest amount as a number."""
     if rows is not None:
         positive(rows, "rows")

@@ -291,7 +291,7 @@ def require_read_for(unit: PrivacyUnit, table: Table, ledger: Recorder | None) -
         )
 
 
-def grouped(table: Table, unit: PrivacyUnit) -> Table:
+def group_rows(table: Table, unit: PrivacyUnit) -> Table:
     """Return a table that knows the unit of each row, so that whole units can be sampled.
 
     Raises

@@ -50,7 +50,7 @@ def read_record(source: Path) -> Mapping[str, Any]:
         return form
 
 
-def loaded(folder: Path) -> Results:
+def load_results(folder: Path) -> Results:
     """Read the folder of a run (see `Results.load`)."""
     form = read_record(folder)
     plan = StudyPlan.from_json(read_text(folder / PLAN), source=str(folder / PLAN))

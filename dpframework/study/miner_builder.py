@@ -13,7 +13,7 @@ from dpframework.facts.privacy import Amount, decimal_text, exact
 from dpframework.run.miner import Miner
 
 
-def made(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
+def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
     """Make a miner.
 
     Raises
@@ -99,4 +99,4 @@ class Share:
         InputError
             If it refuses its parameters.
         """
-        return made(self.kind, {**self.parameters, **self.ways(epsilon, delta)[way]})
+        return build_miner(self.kind, {**self.parameters, **self.ways(epsilon, delta)[way]})

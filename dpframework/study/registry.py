@@ -20,7 +20,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
 from dpframework.study import hookspecs
-from dpframework.study.miner_builder import Share, made
+from dpframework.study.miner_builder import Share, build_miner
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 from dpframework.tables.engines import Engine
 
@@ -208,7 +208,7 @@ class Registry:
         InputError
             If no miner has that name, or a parameter is unknown, missing or refused.
         """
-        return made(self._kind(name), parameters)
+        return build_miner(self._kind(name), parameters)
 
     def share(self, share: Amount, kind: str | type[Miner], /, **parameters: Any) -> Share:
         """Give a miner a share of its study's budget in place of an epsilon. `Study.add` takes it like a miner.

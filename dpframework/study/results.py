@@ -175,9 +175,9 @@ class Results(Mapping[str, Any]):
         InputError
             If a file lacks, is not one of results, or is of another plan; names the file.
         """
-        from dpframework.study.loader import loaded
+        from dpframework.study.loader import load_results
 
-        return loaded(Path(folder))
+        return load_results(Path(folder))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""

@@ -247,7 +247,7 @@ def _last_that_fits(over: Callable[[int], float]) -> int:
     """
     from scipy.optimize import brentq
 
-    low, high = _bracketed(over)
+    low, high = _bracket(over)
     if over(low) < 0 < over(high) < math.inf:
         near = round(brentq(lambda steps: over(round(steps)), low, high, xtol=0.25))
         for steps in (near, near + 1, near - 1):
@@ -259,7 +259,7 @@ def _last_that_fits(over: Callable[[int], float]) -> int:
     return low
 
 
-def _bracketed(over: Callable[[int], float]) -> tuple[int, int]:
+def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
     """Return steps that fit and steps that do not, a factor of two apart."""
     low = high = _STEPS
     if over(low) <= 0:

@@ -119,11 +119,11 @@ class Study:
     def _add(self, name: str, miner: Miner) -> None:
         if not isinstance(miner, Miner):
             raise InputError(f"step '{name}': {miner!r} is not a miner; use dpf.miner(name, ...)")
-        node = self._planned(name, miner)
+        node = self._plan_miner(name, miner)
         self.add_plan(name, node)
         self._miners[name] = miner
 
-    def _planned(self, name: str, miner: Miner) -> Node:
+    def _plan_miner(self, name: str, miner: Miner) -> Node:
         try:
             node = miner.plan(self.schema)
         except InputError as error:
@@ -233,7 +233,7 @@ class Study:
             dict(self._shares),
             self.budget,
             others,
-            lambda name, miner: sequential(self._planned(name, miner), name=name),
+            lambda name, miner: sequential(self._plan_miner(name, miner), name=name),
             lambda nodes: self._plan_of(sequential(*nodes)),
         )
 

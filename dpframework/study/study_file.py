@@ -132,7 +132,7 @@ class StudyFile:
         InputError
             If a file is missing or does not fit the schema; one sentence that names the study file too.
         """
-        with self._named():
+        with self._name_file():
             return self.data.read(self.study.schema, self.study.unit, key, self._values_read(), mapped=mapped)
 
     def table_files(self, key: bytes | None = None) -> TableFiles:
@@ -148,11 +148,11 @@ class StudyFile:
         InputError
             If a file is missing, or they are the files of two views.
         """
-        with self._named():
+        with self._name_file():
             return self.data.table_files(self.study.schema, self.study.unit, key, self._values_read())
 
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
+    def _name_file(self) -> Iterator[None]:
         """Name the study file in errors, which keep their class, since that says how a failure depends on the rows."""
         try:
             yield

@@ -20,7 +20,7 @@ from dpframework.plan.preview import planned_parts, previews
 from dpframework.plan.reading import plan_from_json
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
-from dpframework.study.miner_builder import made
+from dpframework.study.miner_builder import build_miner
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
@@ -61,18 +61,20 @@ class StudyPlan(AccountedPlan):
     def _error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
         found = {}
         for part in planned_parts(self):
-            miner = None if self.schema is None else self.makers.get(part.name) or self._made_again(part.name)
+            miner = None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
             found[part.name] = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
         return MappingProxyType(found)
 
-    def _made_again(self, name: str) -> Miner | None:
+    def _rebuild_miner(self, name: str) -> Miner | None:
         """Return a part's miner from a plan that was read, or None if it cannot be made again."""
         written = self.miners.get(name, {})
         kind = registry().kind(written.get("miner", ""))
         if kind is None:
             return None
         try:
-            return made(kind, {alias: value for alias, value in written["parameters"].items() if value is not None})
+            return build_miner(
+                kind, {alias: value for alias, value in written["parameters"].items() if value is not None}
+            )
         except InputError:
             return None
 

@@ -22,7 +22,7 @@ from dpframework.study.registry import registry
 from dpframework.study.release_runner import released, require_no_choice, require_samples_anew
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
-from dpframework.study.table_opener import Given, opened
+from dpframework.study.table_opener import Given, open_table
 from dpframework.tables.engines import Engine
 from dpframework.tables.table import Table
 
@@ -93,7 +93,7 @@ class StudyRun:
         plan, engine = self.plan, self.engine
         assert plan.schema is not None  # a study has one
         values = values_read(self.miners, self.nodes, plan.schema)
-        loaded = opened(plan, table, engine, randomness, ledger, values)
+        loaded = open_table(plan, table, engine, randomness, ledger, values)
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
@@ -111,7 +111,7 @@ class StudyRun:
                 except DPFrameworkError:
                     raise
                 except (Exception, KeyboardInterrupt) as error:
-                    raise _stopped(name, miner, error) from (None if randomness.private else error)
+                    raise _stop_error(name, miner, error) from (None if randomness.private else error)
                 gate.require_told()
         except DPFrameworkError as error:
             error.results = self._results(found, run, budget, gate, ledger, error)
@@ -147,7 +147,7 @@ class StudyRun:
         )
 
 
-def _stopped(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
+def _stop_error(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
     """Return the error of a miner that failed unexpectedly, without its own text, which may quote anything."""
     if isinstance(error, KeyboardInterrupt):
         return RunStopped(f"step '{name}': interrupted", interrupted=True)

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.run.recorder import Recorder
-from dpframework.study.data import grouped, require_read_for
+from dpframework.study.data import group_rows, require_read_for
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
@@ -23,7 +23,7 @@ from dpframework.tables.table_builder import require_public_counts
 Given: TypeAlias = Table | TableFiles | Callable[[], Table | TableFiles]
 
 
-def opened(
+def open_table(
     plan: StudyPlan,
     given: Given,
     engine: Engine,
@@ -78,7 +78,7 @@ def opened(
             )
         plan.require_schema(loaded.schema)
         require_read_for(plan.unit, loaded, ledger)
-        own = grouped(loaded, plan.unit) if plan.index.samples else loaded.with_units(None)
+        own = group_rows(loaded, plan.unit) if plan.index.samples else loaded.with_units(None)
         return own.with_values(values)
     raise InputError(says)
 

@@ -117,18 +117,18 @@ def skeleton(names: Names) -> dict[str, str]:
     module = names.miner.replace("-", "_")
     values = {**attrs.asdict(names), "module": module}
     return {
-        "pyproject.toml": _filled("pyproject.toml", values),
-        "README.md": _filled("README.md", values),
-        f"src/{names.package}/__init__.py": _filled("miner.py", values),
+        "pyproject.toml": _fill_template("pyproject.toml", values),
+        "README.md": _fill_template("README.md", values),
+        f"src/{names.package}/__init__.py": _fill_template("miner.py", values),
         f"src/{names.package}/py.typed": "",
-        f"tests/test_{module}.py": _filled("test_miner.py", values),
-        "example/study.toml": _filled("study.toml", values),
-        "example/colours.schema.toml": _filled("colours.schema.toml", values),
+        f"tests/test_{module}.py": _fill_template("test_miner.py", values),
+        "example/study.toml": _fill_template("study.toml", values),
+        "example/colours.schema.toml": _fill_template("colours.schema.toml", values),
         "example/colours.csv": _ROWS,
     }
 
 
-def _filled(template: str, values: dict[str, str]) -> str:
+def _fill_template(template: str, values: dict[str, str]) -> str:
     # Kept as .txt, so that no tool takes a template for code.
     text = (files(__name__) / "files" / f"{template}.txt").read_text(encoding="utf-8")
     return string.Template(text).substitute(values)

@@ -37,7 +37,7 @@ def require_scikit_learn(what: str) -> None:
         raise ImportError(f"{what} needs scikit-learn: pip install 'dpframework[sklearn]'") from error
 
 
-def _known(_: Any, attribute: attrs.Attribute[str], value: str) -> None:
+def _check_encoding(_: Any, attribute: attrs.Attribute[str], value: str) -> None:
     if value not in ENCODINGS:
         raise InputError(f"encoding {value!r} is unknown; {nearest(str(value), ENCODINGS)}")
 
@@ -64,7 +64,7 @@ class Encoding:
 
     schema: Schema
     target: str
-    kind: str = attrs.field(default="one-hot", validator=_known)
+    kind: str = attrs.field(default="one-hot", validator=_check_encoding)
 
     def __attrs_post_init__(self) -> None:
         self.schema[self.target]

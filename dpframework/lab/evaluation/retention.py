@@ -158,7 +158,7 @@ def class_counts(patterns: Iterable[Pattern], table: Table) -> Floats:
     InputError
         If there is no pattern, they predict several attributes, or a pattern does not fit the table's schema.
     """
-    return _counted(_collected(patterns), table)
+    return _count_classes(_collect_patterns(patterns), table)
 
 
 def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) -> Retention:
@@ -190,16 +190,18 @@ def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) 
     pattern accuracy 1.000 (-0.250 lost), PSD 0.250, PLD 0.143
     Not private: measured on the rows themselves.
     """
-    found = _collected(patterns)
+    found = _collect_patterns(patterns)
     target = found[0].label.attribute
     if original.schema[target] != modified.schema[target]:
         raise InputError(f"attribute '{target}' differs between the two tables; patterns need tables of one schema")
     if not (rows := number_of_rows(original)):
         raise InputError("the original table has no rows; there is nothing to retain")
-    return Retention(found, original.schema[target].labels, _counted(found, original), _counted(found, modified), rows)
+    return Retention(
+        found, original.schema[target].labels, _count_classes(found, original), _count_classes(found, modified), rows
+    )
 
 
-def _collected(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+def _collect_patterns(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     found = tuple(patterns)
     targets = sorted({pattern.label.attribute for pattern in found})
     if not targets:
@@ -209,7 +211,7 @@ def _collected(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     return found
 
 
-def _counted(patterns: tuple[Pattern, ...], table: Table) -> Floats:
+def _count_classes(patterns: tuple[Pattern, ...], table: Table) -> Floats:
     columns, target = columns_of(table), table.schema[patterns[0].label.attribute]
     for pattern in patterns:
         pattern.label.holds(columns.at(columns.index[:0]))  # refuses a value that the attribute has not

@@ -16,7 +16,7 @@ NOT_PRIVATE = "Not private: measured on the rows themselves."
 """The last line of every printed evaluation."""
 
 
-def _fixed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+def _freeze(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(parameters))
 
 
@@ -42,7 +42,7 @@ class Trial:
     result: Any
     table: Table
     held_out: Table | None = None
-    parameters: Mapping[str, Any] = attrs.field(factory=dict, converter=_fixed)
+    parameters: Mapping[str, Any] = attrs.field(factory=dict, converter=_freeze)
     seconds: float = math.nan
 
     def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:

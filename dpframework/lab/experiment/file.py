@@ -70,9 +70,9 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
         if not form.get(part):
             raise InputError(f"has no [[{part}]]; an experiment needs at least one")
     unit = PrivacyUnit(form.get("unit"), form.get("rows_per_unit", 1))
-    data = tuple(_data(part, where, folder, unit) for part, where in _named(form, "data"))
+    data = tuple(_data(part, where, folder, unit) for part, where in _read_named_parts(form, "data"))
     names = [one.name for one in data]
-    methods = tuple(_method(part, where, folder, names) for part, where in _named(form, "method"))
+    methods = tuple(_method(part, where, folder, names) for part, where in _read_named_parts(form, "method"))
     experiment = Experiment(
         source=path,
         title=required_text(form, "title", "") if "title" in form else path.stem,
@@ -87,7 +87,7 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
         data=data,
         methods=methods,
         measures=tuple(_measures(form, folder, names, [method.name for method in methods])),
-        summaries=tuple(_summary(kind, *each) for kind in ("table", "plot") for each in _named(form, kind)),
+        summaries=tuple(_summary(kind, *each) for kind in ("table", "plot") for each in _read_named_parts(form, kind)),
     )
     _require_whole(experiment)
     return experiment
@@ -129,20 +129,20 @@ def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], w
         for key, value in others.items():
             if value != first[key]:
                 raise InputError(
-                    f"{where}would mix several values of '{key}' ({_shown(first[key])} and {_shown(value)}); "
+                    f"{where}would mix several values of '{key}' ({_value_text(first[key])} and {_value_text(value)}); "
                     + ("put it in rows or columns" if summary.kind == "table" else "put it in lines or panels")
                     + ", or choose one with where"
                 )
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _named(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], str]]:
+def _read_named_parts(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], str]]:
     """Return the parts under `[[kind]]`, which have unique names, each with the beginning of a sentence about it."""
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
-    for number, part in enumerate(_listed(form, kind), start=1):
+    for number, part in enumerate(_read_parts(form, kind), start=1):
         name = required_text(part, "name", f"{kind} number {number}: ")
         if len(name) > _LONGEST_NAME:  # tables and plots show it: drawing thousands of letters takes minutes
             raise InputError(f"{kind} number {number}: its name has more than {_LONGEST_NAME} characters; shorten it")
@@ -152,7 +152,7 @@ def _named(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], 
     return list(found.values())
 
 
-def _listed(form: Mapping[str, Any], kind: str) -> Sequence[Mapping[str, Any]]:
+def _read_parts(form: Mapping[str, Any], kind: str) -> Sequence[Mapping[str, Any]]:
     parts = form.get(kind, [])
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
         raise InputError(f"each {kind} must be written under its own [[{kind}]] heading, with two brackets")
@@ -233,7 +233,7 @@ def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any],
 def _measures(
     form: Mapping[str, Any], folder: Path, data: Sequence[str], methods: Sequence[str]
 ) -> Iterable[MeasureUse]:
-    for number, part in enumerate(_listed(form, "measure"), start=1):
+    for number, part in enumerate(_read_parts(form, "measure"), start=1):
         place = required_text(part, "measure", f"measure number {number}: ")
         where = f"measure '{place}': "
         refuse_unknown(part, _MEASURE_KEYS, f"{where}unknown key")

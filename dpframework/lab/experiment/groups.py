@@ -63,11 +63,11 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
             measured = one.seconds if value == SECONDS else one.values.get(value, math.nan)
             _, sample = samples.setdefault((canonical(common), value), (common, {}))
             sample.setdefault(one.cell.repetition, []).append(measured)
-    described = ((common, value, _described(sample)) for (_, value), (common, sample) in samples.items())
+    described = ((common, value, _spread_of(sample)) for (_, value), (common, sample) in samples.items())
     return [Described(common, value, spread) for common, value, spread in described if spread is not None]
 
 
-def _described(sample: Mapping[int, Sequence[float]]) -> Spread | None:
+def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:
     """Describe the values of repetitions, with folds averaged and NaN (nothing to measure) left out."""
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
     # Folds share training rows: taken for a sample of repetitions they would make its interval too narrow (Bengio and

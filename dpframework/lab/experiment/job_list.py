@@ -156,10 +156,10 @@ class _Plans:
         coordinates = {**cell.to_dict(), "repetition": None, "fold": None}
         known_by = digest(coordinates, schema.fingerprint)
         if known_by not in self._hashes:
-            self._hashes[known_by] = self._checked(cell, run, schema)
+            self._hashes[known_by] = self._check_plan(cell, run, schema)
         return self._hashes[known_by]
 
-    def _checked(self, cell: Cell, run: MinerRun, schema: Schema) -> str:
+    def _check_plan(self, cell: Cell, run: MinerRun, schema: Schema) -> str:
         where = f"method '{cell.method}' on data '{cell.data}', epsilon {cell.epsilon}: "
         try:
             return run.study(schema, cell).checked_plan().hash

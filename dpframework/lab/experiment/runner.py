@@ -20,8 +20,8 @@ from dpframework.facts.errors import InputError, PlanRefused, RunStopped
 from dpframework.lab.experiment.grid import Experiment
 from dpframework.lab.experiment.job import FailedCell, Finished, Job, compute
 from dpframework.lab.experiment.job_list import jobs_of
-from dpframework.lab.experiment.store import opened, require_ours
-from dpframework.lab.experiment.summary import Report, summarise
+from dpframework.lab.experiment.store import open_store, require_ours
+from dpframework.lab.experiment.summary import Report, write_summaries
 from dpframework.lab.experiment.tables import TableSource
 
 
@@ -93,14 +93,14 @@ def run_experiment(
         jobs = jobs_of(experiment)
     except (InputError, PlanRefused) as error:
         raise type(error)(f"{experiment.source}: {error}") from None
-    with opened(folder) as store:
+    with open_store(folder) as store:
         store.sweep()
         finished = store.finished((job.key, job.cell) for job in jobs)
         before = len(finished)
         failed: dict[str, FailedCell] = {}
         told(before, len(jobs))
         waiting = [job for job in jobs if job.key not in finished]
-        with _explained(len(jobs), finished):
+        with _explain_end(len(jobs), finished):
             for job, outcome in _outcomes(joblib, waiting, processes):
                 if isinstance(outcome, Finished):
                     store.keep(outcome, job.seed)
@@ -110,7 +110,7 @@ def run_experiment(
                 told(len(finished) + len(failed), len(jobs))
         in_order = [finished[job.key] for job in jobs if job.key in finished]
         failures = tuple(failed[job.key] for job in jobs if job.key in failed)
-        report = summarise(experiment, in_order, failures, folder)
+        report = write_summaries(experiment, in_order, failures, folder)
         return Outcome(folder, len(jobs), before, len(finished) - before, failures, report)
 
 
@@ -124,11 +124,11 @@ def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterat
     # does not wait for others to be kept.
     parallel = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
     ordered = itertools.chain.from_iterable(by_source.values())
-    for key, outcome in parallel(joblib.delayed(_computed)(job, os.getpid()) for job in ordered):
+    for key, outcome in parallel(joblib.delayed(_compute_in_worker)(job, os.getpid()) for job in ordered):
         yield by_key[key], outcome
 
 
-def _computed(job: Job, starter: int) -> tuple[str, Finished | FailedCell]:
+def _compute_in_worker(job: Job, starter: int) -> tuple[str, Finished | FailedCell]:
     if os.getppid() == starter:  # a process of this machine's, not a worker of a cluster
         _end_with(starter)
     return job.key, compute(job)
@@ -147,7 +147,7 @@ def _end_with(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _explained(cells: int, finished: Mapping[str, Finished]) -> Iterator[None]:
+def _explain_end(cells: int, finished: Mapping[str, Finished]) -> Iterator[None]:
     """Turn an error that ends a run early into a sentence."""
     try:
         yield

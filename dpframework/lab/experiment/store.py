@@ -22,7 +22,7 @@ CELLS, LOCK = "cells", "lock"
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Store]:
+def open_store(folder: Path) -> Iterator[Store]:
     """Make the folder if it does not exist, and hold its lock.
 
     Raises

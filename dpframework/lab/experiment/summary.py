@@ -48,7 +48,7 @@ class Report:
     files: tuple[str, ...]
 
 
-def summarise(
+def write_summaries(
     experiment: Experiment, finished: Sequence[Finished], failed: Sequence[FailedCell], folder: Path
 ) -> Report:
     """Write the results and summaries of the finished cells into a folder.

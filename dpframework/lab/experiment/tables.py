@@ -15,7 +15,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.lab.evaluation.rows import fold_positions, number_of_rows, select_rows
 from dpframework.lab.experiment.code import Code
-from dpframework.study.data import Data, grouped
+from dpframework.study.data import Data, group_rows
 from dpframework.tables.table import Table
 
 KEPT = 4  # tables that a process keeps: cells of one table are computed one after another
@@ -137,7 +137,7 @@ class Fold:
             If there are fewer rows, or units, than folds.
         """
         by_unit = table.unit.groups_rows
-        of_rows = grouped(table, table.unit).unit_codes if by_unit else np.arange(number_of_rows(table))
+        of_rows = group_rows(table, table.unit).unit_codes if by_unit else np.arange(number_of_rows(table))
         known, units = np.unique(np.asarray(of_rows), return_inverse=True)
         number, what = len(known), "units" if by_unit else "rows"
         if number < self.folds:

@@ -86,11 +86,11 @@ class _Merger:
             table.same(lambda node: None if _name(node) is None else (type(node), _name(node)))
             table.same(lambda node: _name(node) if _is_composition(node) else None)
             wrapped = self._wrap(table)
-            table.like(self._same_kind)
-            table.like(self._other_kind)
-            table.like(self._renamed)
+            table.like(self._rate_same_kind)
+            table.like(self._rate_other_kind)
+            table.like(self._rate_renamed)
             paired = [j for _, j in sorted(table.pairs)]
-            self._merged[key] = self._ordered(table, wrapped), paired != sorted(paired)
+            self._merged[key] = self._put_in_order(table, wrapped), paired != sorted(paired)
         return self._merged[key]
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, Merged]]:
@@ -108,7 +108,7 @@ class _Merger:
                 inner = [other for _, other in taken]
                 sides = (node.children, inner) if side == 0 else (inner, node.children)
                 children, reordered = self.merge(*sides)
-                shared = _shared(children)
+                shared = _find_shared(children)
                 settled = all(id(other) in shared for other in inner)
                 taken = [(o, other) for o, other in taken if id(other) in shared]
             if not taken:
@@ -145,7 +145,7 @@ class _Merger:
             type(child) is type(node) and self.names(child) & self.names(node) for child in around.children
         )
 
-    def _same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
+    def _rate_same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
         """Say how alike two compositions of one kind are. A single one on each side is alike enough."""
         if type(before) is not type(after) or not _is_composition(before):
             return None
@@ -154,13 +154,13 @@ class _Merger:
         shared = len(self.names(before) & self.names(after))
         return shared if shared or alone else None
 
-    def _other_kind(self, before: Node, after: Node, alone: bool) -> int | None:
+    def _rate_other_kind(self, before: Node, after: Node, alone: bool) -> int | None:
         """Say how alike two compositions are, whatever their kinds."""
         if not (_is_composition(before) and _is_composition(after)) or None not in (_name(before), _name(after)):
             return None
         return len(self.names(before) & self.names(after)) or None
 
-    def _renamed(self, before: Node, after: Node, alone: bool) -> int | None:
+    def _rate_renamed(self, before: Node, after: Node, alone: bool) -> int | None:
         """Accept two nodes that differ in their names and in little else."""
         match before, after:
             case Step(), Step():
@@ -173,7 +173,7 @@ class _Merger:
             return 0
         return None
 
-    def _ordered(self, table: _Table, wrapped: list[tuple[int | None, int | None, Merged]]) -> list[Merged]:
+    def _put_in_order(self, table: _Table, wrapped: list[tuple[int | None, int | None, Merged]]) -> list[Merged]:
         """Put the merged children in order, a removed one at its place before nodes that were added there."""
         found: list[tuple[int | None, int | None, Merged]] = [
             (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
@@ -247,11 +247,11 @@ def _count(kind: type[Node], nodes: Iterable[tuple[int, Node]]) -> int:
     return sum(type(node) is kind for _, node in nodes)
 
 
-def _shared(trees: Iterable[Merged]) -> set[int]:
+def _find_shared(trees: Iterable[Merged]) -> set[int]:
     """Return the identity of each node that is, or has below it, a node of both plans."""
     found: set[int] = set()
     for tree in trees:
-        below = _shared(tree.children)
+        below = _find_shared(tree.children)
         found |= below
         if below or (tree.before is not None and tree.after is not None):
             found |= {id(side.node) for side in (tree.before, tree.after) if side is not None}

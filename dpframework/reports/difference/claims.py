@@ -22,9 +22,9 @@ def changed_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
         return [("kind", f"{old.label} became {new.label}")]
     found = list(changed(old.placed.kind.facts(before), new.placed.kind.facts(after)))
     if isinstance(before, Step) and isinstance(after, Step):
-        found = list(_changed_step(before, after, found, old.loss, new.loss))
+        found = list(_compare_steps(before, after, found, old.loss, new.loss))
     if isinstance(before, Parallel) and isinstance(after, Parallel) and not found:
-        found = list(_changed_values(before, after))
+        found = list(_compare_values(before, after))
     if old.name != new.name:
         found.insert(0, ("name", f"name {from_to(old.name, new.name)}"))
     if reordered:
@@ -34,13 +34,13 @@ def changed_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
     return found
 
 
-def _changed_step(
+def _compare_steps(
     before: Step, after: Step, declared: list[tuple[str, str]], old: PrivacyLoss | None, new: PrivacyLoss | None
 ) -> Iterator[tuple[str, str]]:
     """Yield the changed claims of two steps, the loss only where no parameter of the mechanism says it already."""
     named = before.facts.text != after.facts.text  # the query's text names its kind and attributes
     yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
-    yield from _changed_sensitivity(before.facts, after.facts)
+    yield from _compare_sensitivities(before.facts, after.facts)
     parameters = [attrs.asdict(step.mechanism, recurse=False) for step in (before, after)]
     for notion in ("epsilon", "rho"):
         had, has = (None if loss is None else getattr(loss, notion) for loss in (old, new))
@@ -48,10 +48,10 @@ def _changed_step(
             yield "loss", f"loss in {notion} {from_to(had, has)}"
 
 
-def _changed_sensitivity(before: QueryFacts, after: QueryFacts) -> Iterator[tuple[str, str]]:
+def _compare_sensitivities(before: QueryFacts, after: QueryFacts) -> Iterator[tuple[str, str]]:
     """Yield the changes of the sensitivity, with norms that change alike in one."""
-    old = {declared.norm: _declared(declared) for declared in before.sensitivities}
-    new = {declared.norm: _declared(declared) for declared in after.sensitivities}
+    old = {declared.norm: _sensitivity_facts(declared) for declared in before.sensitivities}
+    new = {declared.norm: _sensitivity_facts(declared) for declared in after.sensitivities}
     alike: dict[tuple[str, str], list[str]] = {}
     for norm in dict.fromkeys((*old, *new)):
         had, has = old.get(norm, {}), new.get(norm, {})
@@ -62,7 +62,7 @@ def _changed_sensitivity(before: QueryFacts, after: QueryFacts) -> Iterator[tupl
         yield "sensitivity", f"{fact} ({', '.join(norms)}) {text}"
 
 
-def _declared(declared: Sensitivity) -> dict[str, Any]:
+def _sensitivity_facts(declared: Sensitivity) -> dict[str, Any]:
     return {
         "sensitivity under add-or-remove-one": declared.add_or_remove_one,
         "sensitivity under replace-one": declared.replace_one,
@@ -72,7 +72,7 @@ def _declared(declared: Sensitivity) -> dict[str, Any]:
     }
 
 
-def _changed_values(before: Parallel, after: Parallel) -> Iterator[tuple[str, str]]:
+def _compare_values(before: Parallel, after: Parallel) -> Iterator[tuple[str, str]]:
     if isinstance(before.by, Attribute) and isinstance(after.by, Attribute):
         facts = [text for _, text in changed(before.by.to_dict(), after.by.to_dict())]
         if facts:

@@ -19,9 +19,9 @@ def composition_changes(tree: Merged, within: Mark | None = None) -> Iterator[st
             if tree.changed[:1] == ("kind",):
                 yield f"{tree.side.where}{tree.facts[0][1]}"
             elif tree.facts:
-                yield f"{tree.side.where}{_described(tree.side)}: {'; '.join(text for _, text in tree.facts)}"
+                yield f"{tree.side.where}{_describe(tree.side)}: {'; '.join(text for _, text in tree.facts)}"
         elif alone is not within:
-            yield f"{tree.side.where}{alone} {_described(tree.side)}, {_around(tree)}"
+            yield f"{tree.side.where}{alone} {_describe(tree.side)}, {_around(tree)}"
     for child in tree.children:
         yield from composition_changes(child, alone)
 
@@ -46,7 +46,7 @@ def _has_parts(one: Merged) -> bool:
     return any(side is not None and not side.placed.kind.leaf for side in (one.before, one.after))
 
 
-def _described(side: Side) -> str:
+def _describe(side: Side) -> str:
     """Return a composition in a few words, with its name."""
     label, name = side.label, side.name
     return label if name is None else f"'{name}'" if label == name else f"'{name}' ({label})"
