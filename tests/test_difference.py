@@ -19,7 +19,7 @@ from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step, walk
 from dpframework.reports import drawing
-from dpframework.reports.difference import Difference, Mark, Merged, Topic, difference
+from dpframework.reports.difference import Difference, Mark, MergedNode, Topic, difference
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 SLOW = settings(max_examples=60)
@@ -99,11 +99,11 @@ pairs = st.one_of(
 )
 
 
-def places(root: Merged, side: str) -> dict[int, int | None]:
+def places(root: MergedNode, side: str) -> dict[int, int | None]:
     """Return, by its number, what each node of one plan lies below, according to the merged tree."""
     found: dict[int, int | None] = {}
 
-    def visit(node: Merged, above: int | None) -> None:
+    def visit(node: MergedNode, above: int | None) -> None:
         own = getattr(node, side)
         if own is not None:
             assert own.number not in found

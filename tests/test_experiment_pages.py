@@ -11,7 +11,7 @@ import pytest
 import dpframework as dpf
 from dpframework.lab.experiment import Experiment, load_experiment
 from dpframework.lab.experiment.code import Code
-from dpframework.lab.experiment.job import Finished, compute
+from dpframework.lab.experiment.job import FinishedCell, compute
 from dpframework.lab.experiment.job_list import jobs_of
 
 FOLDER = Path(__file__).parents[1] / "docs" / "experiments"
@@ -67,7 +67,7 @@ def test_an_experiment_plans_without_data(file, monkeypatch):
 def test_the_first_cell_of_an_experiment_can_be_computed(file, data_dir, monkeypatch):
     monkeypatch.setenv("DPFRAMEWORK_DATA", str(data_dir))
     outcome = compute(jobs_of(first_cell(load_experiment(file)))[0])
-    assert isinstance(outcome, Finished), outcome.reason
+    assert isinstance(outcome, FinishedCell), outcome.reason
     assert outcome.values
 
 

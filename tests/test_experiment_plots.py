@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dpframework.lab.experiment.grid import Summary
-from dpframework.lab.experiment.groups import Described
+from dpframework.lab.experiment.groups import GroupSpread
 from dpframework.lab.experiment.plots import PANEL, png
 from dpframework.lab.experiment.spread import Spread
 
 LONG = "Accuracy on rows that were held out, of trees that were learned with several budgets and of CART, not private"
 
 
-def groups(panels: int, lines: int) -> list[Described]:
+def groups(panels: int, lines: int) -> list[GroupSpread]:
     """Return what a plot of data sets by panels and methods by lines shows, and a method without an epsilon."""
     random = np.random.default_rng(0)
     found = []
@@ -26,9 +26,9 @@ def groups(panels: int, lines: int) -> list[Described]:
         for method in range(lines):
             for epsilon in (Fraction(1, 10), Fraction(1, 2), Fraction(2)):
                 at = {"data": f"data {data}", "method": f"method {method}", "epsilon": epsilon}
-                found.append(Described(at, "accuracy", Spread.of(list(random.normal(method, 0.4, 8)))))
+                found.append(GroupSpread(at, "accuracy", Spread.of(list(random.normal(method, 0.4, 8)))))
         at = {"data": f"data {data}", "method": "CART", "epsilon": None}
-        found.append(Described(at, "accuracy", Spread.of(list(random.normal(lines, 0.1, 8)))))
+        found.append(GroupSpread(at, "accuracy", Spread.of(list(random.normal(lines, 0.1, 8)))))
     return found
 
 

@@ -80,7 +80,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from dpframework.lab.demo import budget
-    from dpframework.reports.fitting import Fitted
+    from dpframework.reports.fitting import FittedText
     from dpframework.reports.losses import loss_text
     from dpframework.reports.run_summary import RunSummary
     from dpframework.reports.terminal import findings_text, heading, headlines_text
@@ -93,7 +93,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     yield Text("The patients' table was not opened." if not done.opened_when_refused else "The table WAS opened.")
 
     yield heading("2. Plan within the budget")
-    yield Fitted(lambda width: _outline(done, width))
+    yield FittedText(lambda width: _outline(done, width))
 
     yield heading("3. Check")
     yield findings_text(done.findings)
@@ -104,7 +104,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     yield headlines_text(RunSummary.of(done.results), done.plan)
     for name, result in done.results.items():
         yield Text(f"\n{done.target(name)}, from laboratory values", style="bold")
-        yield Fitted(functools.partial(_colour_tree, str(result)))
+        yield FittedText(functools.partial(_colour_tree, str(result)))
 
     yield heading("5. Against the truth")
     yield Text(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @final
 @attrs.frozen(eq=False)
-class Traced:
+class TracedRows:
     """Private rows, with the public trace of cuts that made them from the whole table."""
 
     rows: Rows
@@ -30,7 +30,7 @@ class Traced:
 
 
 def _split_trace(rows: Any) -> tuple[Rows, str]:
-    return (rows.rows, rows.trace) if isinstance(rows, Traced) else (rows, "")
+    return (rows.rows, rows.trace) if isinstance(rows, TracedRows) else (rows, "")
 
 
 @final
@@ -80,14 +80,14 @@ class JournaledGate(Gate):
         """Split, and trace each part."""
         plain, trace = _split_trace(rows)
         parts = super().split(plain, cut)
-        return [Traced(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
+        return [TracedRows(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
         """Sample, and trace it. A resumed run draws its samples anew (see `composition.sampled`)."""
         plain, trace = _split_trace(rows)
-        return Traced(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
+        return TracedRows(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
         """Derive, and trace."""
         plain, trace = _split_trace(rows)
-        return Traced(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))
+        return TracedRows(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))

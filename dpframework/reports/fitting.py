@@ -19,7 +19,7 @@ _LEAST = 24  # columns that a broken line must have left
 
 
 @attrs.frozen
-class Fitted:
+class FittedText:
     """A text for the width of its terminal, None in a pipe, where no line is broken."""
 
     make: Callable[[int | None], Text]

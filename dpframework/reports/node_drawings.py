@@ -14,7 +14,7 @@ from dpframework.reports.difference.marks import Mark
 from dpframework.reports.losses import cost_text, loss_of
 
 if TYPE_CHECKING:
-    from dpframework.reports.difference import Difference, Merged, Side
+    from dpframework.reports.difference import Difference, MergedNode, Side
 
 
 @final
@@ -162,7 +162,7 @@ def draw_difference(difference: Difference) -> NodeDrawing:
         head = NodeDrawing(side.number, side.placed.kind, side.label, "").head
         used[user] = (*used.get(user, ()), Use(source, head, mark))
 
-    def draw(node: Merged) -> NodeDrawing:
+    def draw(node: MergedNode) -> NodeDrawing:
         before, after, number = node.before, node.after, numbers[id(node)]
         loss, loss_before = _cost(node.side), ""
         if before is not None and after is not None and before.loss != after.loss:

@@ -11,7 +11,7 @@ from dpframework.reports import blocks
 from dpframework.reports.about import About, brief
 from dpframework.reports.drawing import tree
 from dpframework.reports.facts import headlines, is_alarming
-from dpframework.reports.fitting import Fitted, fit_facts, fit_prose, fit_tree
+from dpframework.reports.fitting import FittedText, fit_facts, fit_prose, fit_tree
 from dpframework.reports.odds import learned_sentence
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, report_sections
@@ -46,7 +46,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
         lines = (Text.assemble((name, "dim"), value) for name, value in fit_facts(facts, width))
         return Text("\n").join(lines)
 
-    return Fitted(made)
+    return FittedText(made)
 
 
 def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
@@ -134,7 +134,7 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
 
     match block:
         case blocks.Paragraph():
-            yield Fitted(lambda width: Text(fit_prose(block.text, width), style="dim" if block.aside else ""))
+            yield FittedText(lambda width: Text(fit_prose(block.text, width), style="dim" if block.aside else ""))
         case blocks.Facts():
             yield facts_table(block.rows)
         case blocks.Text():
@@ -144,7 +144,7 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
         case blocks.TableBlock():
             yield _table(block)
         case blocks.PlanDrawing():
-            yield Fitted(lambda width: _colour_tree(block.tree, width))
+            yield FittedText(lambda width: _colour_tree(block.tree, width))
         case blocks.PublishedResults():
             yield _published(block)
         case blocks.LearnedShares():
@@ -169,7 +169,7 @@ def _table(table: blocks.TableBlock) -> RenderableType:
             lines.append(_head(name, f": {told}", width))
         return Text("\n").join(lines)
 
-    return Fitted(made)
+    return FittedText(made)
 
 
 def _published(block: blocks.PublishedResults) -> RenderableType:
@@ -192,7 +192,7 @@ def _published(block: blocks.PublishedResults) -> RenderableType:
         lines += [Text(fit_prose(f"besides noise: {bias} ({who})", width)) for who, bias in block.biases]
         return Text("\n").join(lines)
 
-    return Fitted(made)
+    return FittedText(made)
 
 
 def _head(name: str, text: str, width: int | None) -> Text:
@@ -223,4 +223,4 @@ def _steps(block: StepTable) -> RenderableType:
             lines += [Text(fit_prose(text, width, INDENT), style="dim") for text in said]
         return Text("\n").join(lines)
 
-    return Fitted(made)
+    return FittedText(made)

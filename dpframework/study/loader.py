@@ -19,7 +19,7 @@ from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept
 from dpframework.run.scope import Charge
 from dpframework.study.registry import registry
-from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, Told
+from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, ResultTexts
 from dpframework.study.step_places import places
 from dpframework.study.study_plan import StudyPlan
 
@@ -67,7 +67,7 @@ def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
         plan.require_schema(schema)
         plan = attrs.evolve(plan, schema=schema)
     told = {
-        name: Told(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
+        name: ResultTexts(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
         for name in form["results"]
     }
     # A release is written as its path and the number of its step. Older results have only the paths.

@@ -41,7 +41,7 @@ def now() -> str:
 
 @final
 @attrs.frozen
-class Told:
+class ResultTexts:
     """The text and the matrices of one result in a file of results."""
 
     text: str
@@ -94,7 +94,7 @@ class Results(Mapping[str, Any]):
     data: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
     time: str = attrs.field(factory=now)
     version: str = __version__
-    _told: Mapping[str, Told] = attrs.field(factory=dict, repr=False)
+    _told: Mapping[str, ResultTexts] = attrs.field(factory=dict, repr=False)
     public_seed: str | None = None
 
     def __getitem__(self, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
-from dpframework.lab.experiment.job import Finished
+from dpframework.lab.experiment.job import FinishedCell
 from dpframework.lab.experiment.results import text_of
 from dpframework.lab.experiment.spread import Spread
 
@@ -19,7 +19,7 @@ SECONDS = "seconds"
 
 @final
 @attrs.frozen
-class Described:
+class GroupSpread:
     """The spread of a value over the cells that a summary shows as one.
 
     Attributes
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else text_of(value)
 
 
-def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finished]) -> list[Described]:
+def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[FinishedCell]) -> list[GroupSpread]:
     """Return a summary's groups in the order of the file, value by value."""
     samples: dict[tuple[str, str], tuple[dict[str, Any], dict[int, list[float]]]] = {}
     for one in finished:
@@ -64,7 +64,7 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
             _, sample = samples.setdefault((canonical(common), value), (common, {}))
             sample.setdefault(one.cell.repetition, []).append(measured)
     described = ((common, value, _spread_of(sample)) for (_, value), (common, sample) in samples.items())
-    return [Described(common, value, spread) for common, value, spread in described if spread is not None]
+    return [GroupSpread(common, value, spread) for common, value, spread in described if spread is not None]
 
 
 def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:

@@ -80,7 +80,7 @@ class BaselineRun:
 
 @final
 @attrs.frozen
-class Measuring:
+class MeasureRun:
     """A measure to take of a cell, with the parameters of its data set filled in."""
 
     measure: str | Code
@@ -162,12 +162,12 @@ class Job:
     source: TableSource
     split: Fold | None
     method: MinerRun | BaselineRun
-    measures: tuple[Measuring, ...]
+    measures: tuple[MeasureRun, ...]
 
 
 @final
 @attrs.frozen
-class Finished:
+class FinishedCell:
     """A computed cell.
 
     Attributes
@@ -193,7 +193,7 @@ class FailedCell:
     reason: str
 
 
-def compute(job: Job) -> Finished | FailedCell:
+def compute(job: Job) -> FinishedCell | FailedCell:
     """Run the method on the table and measure its result. Any failure is the outcome of this cell only.
 
     Raises
@@ -223,7 +223,7 @@ def compute(job: Job) -> Finished | FailedCell:
         if isinstance(error, RunStopped) and error.interrupted:
             raise KeyboardInterrupt from None
         return FailedCell(job.cell, _reason(error))
-    return Finished(job.cell, job.key, values, seconds)
+    return FinishedCell(job.cell, job.key, values, seconds)
 
 
 def _reason(error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpframework.lab.experiment.grid import Summary, canonical
-from dpframework.lab.experiment.groups import Described
+from dpframework.lab.experiment.groups import GroupSpread
 from dpframework.lab.experiment.results import text_of
 from dpframework.results.result import without_math
 
@@ -35,7 +35,7 @@ BAND = {
 }
 
 
-def png(summary: Summary, groups: Sequence[Described]) -> bytes:
+def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
     """Draw a plot and return it as a PNG file, the same bytes whenever the groups are."""
     from matplotlib.figure import Figure
 
@@ -79,15 +79,15 @@ def png(summary: Summary, groups: Sequence[Described]) -> bytes:
     return small.getvalue()
 
 
-def _by(groups: Sequence[Described], keys: Sequence[str]) -> dict[str, list[Described]]:
+def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[GroupSpread]]:
     """Return groups by their values of some coordinates, in the order of the file."""
-    found: dict[str, list[Described]] = {}
+    found: dict[str, list[GroupSpread]] = {}
     for group in groups:
         found.setdefault(canonical([group.coordinates[key] for key in keys]), []).append(group)
     return found
 
 
-def _panels(groups: Sequence[Described], keys: Sequence[str]) -> list[list[Described]]:
+def _panels(groups: Sequence[GroupSpread], keys: Sequence[str]) -> list[list[GroupSpread]]:
     """Return each panel's groups, its own first. Groups without a coordinate of the panels stand in all of them."""
     found = _by(groups, keys)
     own = {at: members for at, members in found.items() if all(members[0].coordinates[k] is not None for k in keys)}
@@ -101,14 +101,14 @@ def _panels(groups: Sequence[Described], keys: Sequence[str]) -> list[list[Descr
     return panels
 
 
-def _label(group: Described, keys: Sequence[str]) -> str:
+def _label(group: GroupSpread, keys: Sequence[str]) -> str:
     """Name a line or panel by the coordinates that it has."""
     values = {key: group.coordinates[key] for key in keys if group.coordinates[key] is not None}
     return ", ".join(text_of(v) if key in ("data", "method") else f"{key} {text_of(v)}" for key, v in values.items())
 
 
 def _draw(
-    axis: Any, summary: Summary, groups: Sequence[Described], styles: Mapping[str, int], handles: dict[str, Any]
+    axis: Any, summary: Summary, groups: Sequence[GroupSpread], styles: Mapping[str, int], handles: dict[str, Any]
 ) -> None:
     """Draw the lines of one panel. A value without a place on the horizontal axis becomes a level across it."""
     assert summary.x is not None

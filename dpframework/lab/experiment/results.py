@@ -14,10 +14,10 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.outputs import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Experiment, canonical
-from dpframework.lab.experiment.job import Finished
+from dpframework.lab.experiment.job import FinishedCell
 
 
-def results_frame(experiment: Experiment, finished: Iterable[Finished]) -> pl.DataFrame:
+def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> pl.DataFrame:
     """Return coordinates, measured values, CPU seconds, and the key of each cell.
 
     Columns: data, method, a column for each parameter that varies, epsilon (null for none), repetition, fold (with

@@ -18,7 +18,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused, RunStopped
 from dpframework.lab.experiment.grid import Experiment
-from dpframework.lab.experiment.job import FailedCell, Finished, Job, compute
+from dpframework.lab.experiment.job import FailedCell, FinishedCell, Job, compute
 from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.store import open_store, require_ours
 from dpframework.lab.experiment.summary import Report, write_summaries
@@ -102,7 +102,7 @@ def run_experiment(
         waiting = [job for job in jobs if job.key not in finished]
         with _explain_end(len(jobs), finished):
             for job, outcome in _outcomes(joblib, waiting, processes):
-                if isinstance(outcome, Finished):
+                if isinstance(outcome, FinishedCell):
                     store.keep(outcome, job.seed)
                     finished[job.key] = outcome
                 else:
@@ -114,7 +114,9 @@ def run_experiment(
         return Outcome(folder, len(jobs), before, len(finished) - before, failures, report)
 
 
-def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterator[tuple[Job, Finished | FailedCell]]:
+def _outcomes(
+    joblib: Any, jobs: Sequence[Job], processes: int | None
+) -> Iterator[tuple[Job, FinishedCell | FailedCell]]:
     """Yield each job with its outcome as it comes. Jobs on one table are handed out one after another."""
     by_key = {job.key: job for job in jobs}
     by_source: dict[TableSource, list[Job]] = {}
@@ -128,7 +130,7 @@ def _outcomes(joblib: Any, jobs: Sequence[Job], processes: int | None) -> Iterat
         yield by_key[key], outcome
 
 
-def _compute_in_worker(job: Job, starter: int) -> tuple[str, Finished | FailedCell]:
+def _compute_in_worker(job: Job, starter: int) -> tuple[str, FinishedCell | FailedCell]:
     if os.getppid() == starter:  # a process of this machine's, not a worker of a cluster
         _end_with(starter)
     return job.key, compute(job)
@@ -147,7 +149,7 @@ def _end_with(parent: int) -> None:
 
 
 @contextlib.contextmanager
-def _explain_end(cells: int, finished: Mapping[str, Finished]) -> Iterator[None]:
+def _explain_end(cells: int, finished: Mapping[str, FinishedCell]) -> Iterator[None]:
     """Turn an error that ends a run early into a sentence."""
     try:
         yield

@@ -14,7 +14,7 @@ from dpframework.facts.files import write_whole
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.outputs import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Cell
-from dpframework.lab.experiment.job import Finished
+from dpframework.lab.experiment.job import FinishedCell
 from dpframework.ledger.sqlite import connect, meaning
 from dpframework.version import __version__
 
@@ -81,7 +81,7 @@ class Store:
     def _path(self, key: str) -> Path:
         return self.folder / CELLS / f"{key}.json"
 
-    def keep(self, finished: Finished, seed: int) -> None:
+    def keep(self, finished: FinishedCell, seed: int) -> None:
         """Write a finished cell. It is on the disk when this returns.
 
         Raises
@@ -100,14 +100,14 @@ class Store:
         }
         write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n", IN_OWN_FOLDER)
 
-    def finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, Finished]:
+    def finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, FinishedCell]:
         """Return the finished ones of these cells by key. A file that is not whole does not count."""
         found = {}
         for key, cell in cells:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 form = parsed_json(self._path(key).read_text(encoding="utf-8"))
                 values = {str(name): float(value) for name, value in form["values"].items()}
-                found[key] = Finished(cell, key, values, float(form["seconds"]))
+                found[key] = FinishedCell(cell, key, values, float(form["seconds"]))
         return found
 
     def sweep(self) -> None:

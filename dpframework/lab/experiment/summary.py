@@ -15,8 +15,8 @@ from dpframework.facts.files import write_whole
 from dpframework.facts.outputs import IN_OWN_FOLDER
 from dpframework.facts.printable import printable
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
-from dpframework.lab.experiment.groups import SECONDS, Described, groups_of
-from dpframework.lab.experiment.job import FailedCell, Finished
+from dpframework.lab.experiment.groups import SECONDS, GroupSpread, groups_of
+from dpframework.lab.experiment.job import FailedCell, FinishedCell
 from dpframework.lab.experiment.plots import png
 from dpframework.lab.experiment.results import results_frame, text_of, write_results
 from dpframework.lab.experiment.spread import Spread
@@ -43,13 +43,13 @@ class Report:
         The names of the files that were written.
     """
 
-    groups: Mapping[tuple[str, str], tuple[Described, ...]]
+    groups: Mapping[tuple[str, str], tuple[GroupSpread, ...]]
     tables: Mapping[str, str]
     files: tuple[str, ...]
 
 
 def write_summaries(
-    experiment: Experiment, finished: Sequence[Finished], failed: Sequence[FailedCell], folder: Path
+    experiment: Experiment, finished: Sequence[FinishedCell], failed: Sequence[FailedCell], folder: Path
 ) -> Report:
     """Write the results and summaries of the finished cells into a folder.
 
@@ -78,7 +78,7 @@ def write_summaries(
     return Report(groups, tables, tuple(files))
 
 
-def _require_measured(experiment: Experiment, finished: Iterable[Finished]) -> None:
+def _require_measured(experiment: Experiment, finished: Iterable[FinishedCell]) -> None:
     """Refuse a summary of a value that no cell has."""
     known = {SECONDS}.union(*(one.values for one in finished))
     for summary in experiment.summaries:
@@ -90,7 +90,7 @@ def _require_measured(experiment: Experiment, finished: Iterable[Finished]) -> N
                 )
 
 
-def csv_text(summary: Summary, groups: Sequence[Described]) -> str:
+def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     """Return a table's groups as CSV, a line each with every statistic."""
     names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
     forms = (group.to_dict() for group in groups)
@@ -98,7 +98,7 @@ def csv_text(summary: Summary, groups: Sequence[Described]) -> str:
     return text
 
 
-def markdown_table(summary: Summary, groups: Sequence[Described]) -> str:
+def markdown_table(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     """Return a table's groups laid out by rows and columns, as aligned Markdown."""
     rows: dict[str, tuple[Any, ...]] = {}
     columns: dict[str, str] = {}

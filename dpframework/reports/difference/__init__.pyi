@@ -1,5 +1,5 @@
 from .marks import Mark as Mark
-from .merged_plans import Merged as Merged
+from .merged_plans import MergedNode as MergedNode
 from .plan_changes import (
     Change as Change,
     Difference as Difference,

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from dpframework.accountant import AccountedPlan
 from dpframework.plan.kinds import kind_of, name_of
 from dpframework.plan.nodes import Node, Post, Step
-from dpframework.reports.difference.merged_plans import Merged
+from dpframework.reports.difference.merged_plans import MergedNode
 from dpframework.reports.difference.sides import Side, own_content
 
 
-def aligned(before: AccountedPlan, after: AccountedPlan) -> Merged:
+def aligned(before: AccountedPlan, after: AccountedPlan) -> MergedNode:
     """Return the merged tree of two plans."""
     merger, roots = _Merger(before, after), (before.root, after.root)
     found, _ = merger.merge(roots[:1], roots[1:])
@@ -43,7 +43,7 @@ class _Merger:
         self._plans = before, after
         self._contents: dict[int, str] = {}
         self._names: dict[int, frozenset[Hashable]] = {}
-        self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[Merged], bool]] = {}
+        self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[MergedNode], bool]] = {}
 
     def content(self, node: Node) -> str:
         """Return the hash of a node's content with all nodes below it."""
@@ -58,23 +58,23 @@ class _Merger:
             self._names[id(node)] = frozenset((type(n), _name(n)) for n in self.below(node) if _name(n) is not None)
         return self._names[id(node)]
 
-    def pair(self, before: Node, after: Node) -> Merged:
+    def pair(self, before: Node, after: Node) -> MergedNode:
         """Return two nodes as one, their children merged."""
         children, reordered = self.merge(before.children, after.children)
         return self._node(before, after, children, reordered)
 
     def _node(
-        self, before: Node | None, after: Node | None, children: Iterable[Merged], reordered: bool = False
-    ) -> Merged:
+        self, before: Node | None, after: Node | None, children: Iterable[MergedNode], reordered: bool = False
+    ) -> MergedNode:
         old, new = self._plans
-        return Merged(
+        return MergedNode(
             None if before is None else Side(old.index.place(before), old),
             None if after is None else Side(new.index.place(after), new),
             tuple(children),
             reordered,
         )
 
-    def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[Merged], bool]:
+    def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[MergedNode], bool]:
         """Return the merged children of both sides, and whether common children are in another order.
 
         Merged trees are kept, since the search for wrapped nodes asks for the same pair many times.
@@ -93,16 +93,16 @@ class _Merger:
             self._merged[key] = self._put_in_order(table, wrapped), paired != sorted(paired)
         return self._merged[key]
 
-    def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, Merged]]:
+    def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
         """Let a composition that one side has take in the nodes of the other that it was put around."""
-        found: list[tuple[int | None, int | None, Merged]] = []
+        found: list[tuple[int | None, int | None, MergedNode]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-self._size(one[2]), one[1], one[0])):
             others = table.left_after() if side == 0 else table.left_before()
             if k not in table.left[side] or not _is_composition(node):
                 continue
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
-            children: list[Merged] = []
+            children: list[MergedNode] = []
             reordered, settled = False, False
             while taken and not settled:  # who finds no counterpart inside stays outside
                 inner = [other for _, other in taken]
@@ -173,9 +173,11 @@ class _Merger:
             return 0
         return None
 
-    def _put_in_order(self, table: _Table, wrapped: list[tuple[int | None, int | None, Merged]]) -> list[Merged]:
+    def _put_in_order(
+        self, table: _Table, wrapped: list[tuple[int | None, int | None, MergedNode]]
+    ) -> list[MergedNode]:
         """Put the merged children in order, a removed one at its place before nodes that were added there."""
-        found: list[tuple[int | None, int | None, Merged]] = [
+        found: list[tuple[int | None, int | None, MergedNode]] = [
             (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
         ]
         found += wrapped
@@ -187,7 +189,7 @@ class _Merger:
             keyed.append(((-1 if followed is None else places[followed], 1, i), self._alone(node, after=False)))
         return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
 
-    def _alone(self, node: Node, *, after: bool) -> Merged:
+    def _alone(self, node: Node, *, after: bool) -> MergedNode:
         children = [self._alone(child, after=after) for child in node.children]
         return self._node(None, node, children) if after else self._node(node, None, children)
 
@@ -247,7 +249,7 @@ def _count(kind: type[Node], nodes: Iterable[tuple[int, Node]]) -> int:
     return sum(type(node) is kind for _, node in nodes)
 
 
-def _find_shared(trees: Iterable[Merged]) -> set[int]:
+def _find_shared(trees: Iterable[MergedNode]) -> set[int]:
     """Return the identity of each node that is, or has below it, a node of both plans."""
     found: set[int] = set()
     for tree in trees:

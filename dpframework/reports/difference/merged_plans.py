@@ -15,7 +15,7 @@ from dpframework.reports.difference.sides import Side
 
 @final
 @attrs.frozen(eq=False)
-class Merged:
+class MergedNode:
     """A node of the merged tree of two plans, from either or from both.
 
     Attributes
@@ -31,7 +31,7 @@ class Merged:
 
     before: Side | None
     after: Side | None
-    children: tuple[Merged, ...] = ()
+    children: tuple[MergedNode, ...] = ()
     reordered: bool = False
 
     @property
@@ -60,7 +60,7 @@ class Merged:
             return Mark.ADDED if self.before is None else Mark.REMOVED
         return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME
 
-    def walk(self) -> Iterator[Merged]:
+    def walk(self) -> Iterator[MergedNode]:
         """Yield the node and all below it."""
         yield self
         for child in self.children:

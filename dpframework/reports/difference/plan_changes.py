@@ -12,7 +12,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
 from dpframework.reports.difference import sentences, whole
 from dpframework.reports.difference.alignment import aligned
-from dpframework.reports.difference.merged_plans import Merged
+from dpframework.reports.difference.merged_plans import MergedNode
 
 
 class Topic(enum.StrEnum):
@@ -70,9 +70,9 @@ class Difference:
     after: AccountedPlan
     headlines: tuple[str, ...]
     changes: tuple[Change, ...]
-    root: Merged
+    root: MergedNode
 
-    def nodes(self) -> Iterator[Merged]:
+    def nodes(self) -> Iterator[MergedNode]:
         """Yield every node of the merged tree, from the top, left to right."""
         return self.root.walk()
 

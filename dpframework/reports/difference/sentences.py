@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from dpframework.plan.nodes import Step
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.difference.merged_plans import Merged
+from dpframework.reports.difference.merged_plans import MergedNode
 from dpframework.reports.difference.sides import Side
 from dpframework.reports.difference.words import loss_words, quoted, words
 
 
-def composition_changes(tree: Merged, within: Mark | None = None) -> Iterator[str]:
+def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterator[str]:
     """Yield a sentence for each changed composition, one for all inside an added or removed one."""
     alone = _alone(tree)
     if _has_parts(tree):
@@ -26,7 +26,7 @@ def composition_changes(tree: Merged, within: Mark | None = None) -> Iterator[st
         yield from composition_changes(child, alone)
 
 
-def step_changes(tree: Merged) -> Iterator[str]:
+def step_changes(tree: MergedNode) -> Iterator[str]:
     """Yield a sentence a step or post-processing that is added, removed or declared otherwise."""
     for one in tree.walk():
         if _has_parts(one):
@@ -37,12 +37,12 @@ def step_changes(tree: Merged) -> Iterator[str]:
             yield f"'{one.side.path}': {'; '.join(text for _, text in one.facts)}"
 
 
-def _alone(one: Merged) -> Mark | None:
+def _alone(one: MergedNode) -> Mark | None:
     """Return "added" or "removed" for a node of one plan."""
     return Mark.ADDED if one.before is None else Mark.REMOVED if one.after is None else None
 
 
-def _has_parts(one: Merged) -> bool:
+def _has_parts(one: MergedNode) -> bool:
     return any(side is not None and not side.placed.kind.leaf for side in (one.before, one.after))
 
 
@@ -52,7 +52,7 @@ def _describe(side: Side) -> str:
     return label if name is None else f"'{name}'" if label == name else f"'{name}' ({label})"
 
 
-def _around(one: Merged) -> str:
+def _around(one: MergedNode) -> str:
     """Say which nodes of both plans a composition stands around, and how many steps come or go with it."""
     both = [inner.side for inner in one.walk() if _alone(inner) is None]
     names = [side.name for side in both if side.name is not None]
