@@ -40,8 +40,8 @@ READERS = {
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
-    facts results tables formulas queries mechanisms plan run accountant checks basics study ledger verify reports lab evaluation
-    experiment skeleton trees greedy distance
+    facts results tables formulas queries mechanisms plan run accountant checks basics study ledger verify reports lab
+    evaluation experiment skeleton trees greedy distance
 """
 BELOW = {
     "checks": ["checks/*"],
