@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import pytest
-
 from dpframework.accountant import Accountant
 from dpframework.facts.privacy import Amount
 from dpframework.verify.accountants import DELTAS, check_accountant
@@ -40,6 +38,5 @@ class AccountantConformance:
     def test_totals_and_charges_cover_what_plans_lose(self) -> None:
         """Every rule of composition, under both relations, for rows and units (see `check_accountant`)."""
         report = check_accountant(self.accountant, deltas=self.deltas)
-        if not report.passed:
-            pytest.fail(str(report), pytrace=False)
+        assert report.passed, str(report)
         print(report)  # in pytest's report with -rP

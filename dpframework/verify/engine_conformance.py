@@ -7,24 +7,23 @@ Subclass it in a test module, and return an engine::
         def made(cls):
             return Mine()
 
-Every result is compared with that of one block of rows in memory.
+Every result is compared with that of one block of rows in memory, and every failure is a sentence that says how the
+engine differs.
 """
 
 from __future__ import annotations
 
 import abc
+import contextlib
 import pickle
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Boolean, Categorical, Numeric
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Below, Cases, Equals
 from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
@@ -32,19 +31,24 @@ from dpframework.queries import Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, InMemory, Rows
 from dpframework.tables.files import TableFiles
-
-SCHEMA = Schema(
-    [
-        Boolean("ill"),
-        Categorical("ward", ["x", "y", "z"]),
-        Numeric("age", 0, 100, bins=5, missing=True),
-        Categorical("wide", [f"v{k}" for k in range(300)]),
-    ]
+from dpframework.verify.engine_tables import (
+    CASES,
+    CUTS,
+    GROUP,
+    JOINT,
+    PEOPLE,
+    PERSON,
+    SCHEMA,
+    Heavy,
+    all_counts,
+    difference,
+    histograms,
+    miscount,
+    write,
 )
-GROUP = Categorical("group", ["ill", "young", "rest"])
-CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
-CUTS: tuple[Cut, ...] = (SCHEMA["ward"], CASES, (Equals("ward", "x"), Equals("ward", "z")), SCHEMA["wide"])
-JOINT = JointHistogram(SCHEMA.attributes[:3])
+from dpframework.verify.unit_samples import assert_units_sampled
+
+LARGE = (70_000, 12_000, 1_001)  # rows of files: more than 16 bits count, and blocks of 10^4 and more
 
 
 class _Narrow(Query):
@@ -67,32 +71,9 @@ class _Telling(Query):
         raise ValueError(f"saw {block.values('age')[:3]}")
 
 
-def _write(folder: Path, sizes: tuple[int, ...]) -> TableFiles:
-    rng = np.random.default_rng(len(sizes))
-    for file, rows in enumerate(sizes):
-        age = pl.Series(rng.uniform(-10, 110, rows).round(1)).set(pl.Series(rng.random(rows) < 0.1), None)
-        ward, wide = rng.integers(0, 3, rows), rng.integers(0, 300, rows)
-        frame = pl.DataFrame(
-            {
-                "ill": pl.Series(rng.random(rows) < 0.4, dtype=pl.Boolean),
-                "ward": pl.Series(["xyz"[k] for k in ward], dtype=pl.String),
-                "age": age.cast(pl.Float64),
-                "wide": pl.Series([f"v{k}" for k in wide], dtype=pl.String),
-            }
-        )
-        frame.write_parquet(folder / f"{file}.parquet")
-    return TableFiles(folder, SCHEMA)
-
-
-def _all_counts(engine: Engine, rows: Rows) -> list[Any]:
-    """Return counts of the rows, of parts of them, of parts of parts, and by an attribute that is derived."""
-    parts = [rows, *(part for cut in CUTS[:3] for part in engine.split(rows, cut))]
-    parts += [inner for part in engine.split(rows, SCHEMA["ill"]) for inner in engine.split(part, CASES)]
-    counts = [JOINT.evaluate(engine, part).tolist() for part in parts]
-    derived = engine.derive(rows, GROUP, CASES)
-    grouped = JointHistogram([GROUP, SCHEMA["ill"]])
-    again = (derived, *engine.split(derived, GROUP), *engine.split(engine.split(derived, SCHEMA["ill"])[1], GROUP))
-    return counts + [grouped.evaluate(engine, part).tolist() for part in again]
+def _cells(block: Block) -> list[list[int]]:
+    """Return the rows of a block in their order."""
+    return [block.codes(attribute.name).tolist() for attribute in SCHEMA]
 
 
 class EngineConformance(abc.ABC):
@@ -115,34 +96,105 @@ class EngineConformance(abc.ABC):
         """Close it."""
         cls.engine.close()
 
+    def _require(self, right: bool, problem: str) -> None:
+        """Fail with a sentence about the engine."""
+        __tracebackhide__ = True
+        assert right, f"engine '{self.engine.name}': {problem}"
+
+    def _require_same(self, found: Any, expected: Any, what: str) -> None:
+        if found != expected:
+            self._require(False, f"{what}: {miscount(found, expected)}")
+
+    def _opened(self, files: TableFiles) -> tuple[Rows, Rows]:
+        """Return a table's rows on the engine, and in memory."""
+        return self.engine.open(files), InMemory().open(files)
+
     @pytest.mark.parametrize("sizes", [(40,), (7, 0, 90), (0,)], ids=["a file", "three files", "no rows"])
     def test_counts_are_those_of_one_block_in_memory(self, sizes: tuple[int, ...], tmp_path: Path) -> None:
         """Counts agree for all rows, parts, parts of parts, and derived attributes."""
-        files, memory = _write(tmp_path, sizes), InMemory()
-        rows, expected = self.engine.open(files), memory.open(files)
-        assert self.engine.number(rows) == memory.number(expected) == sum(sizes)
-        assert _all_counts(self.engine, rows) == _all_counts(memory, expected)
+        rows, expected = self._opened(write(tmp_path, sizes))
+        told = self.engine.number(rows)
+        self._require(told == sum(sizes), f"number says that there are {told} rows of {sum(sizes)}")
+        problem = difference(all_counts(self.engine, rows), all_counts(InMemory(), expected))
+        self._require(problem is None, str(problem))
+        self.engine.drop(rows)
+
+    def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
+        """Tables of more than 10^4 rows, and one cell with more than 2^16."""
+        rows, expected = self._opened(write(tmp_path, LARGE, common=0.95))
+        self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
+        parts = zip(self.engine.split(rows, CASES), InMemory().split(expected, CASES), strict=True)
+        for k, (part, right) in enumerate(parts):
+            counts = JOINT.evaluate(self.engine, part).tolist()
+            self._require_same(counts, JOINT.evaluate(InMemory(), right).tolist(), f"part {k + 1} of large blocks")
+        self.engine.drop(rows)
+
+    def test_sums_are_exact_whole_numbers(self, tmp_path: Path) -> None:
+        """They have 64 bits, and are not added up in floating point."""
+        rows = self.engine.open(write(tmp_path, (7, 5, 3)))
+        for found in (Heavy().evaluate(self.engine, rows), self.engine.sum(rows, Heavy().count)):
+            exact = found.dtype == np.int64 and found.tolist() == [15 * (2**53 + 1)]
+            self._require(exact, "sums are rounded, as if they were added up in floating point")
         self.engine.drop(rows)
 
     def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
         """Each as if it were alone, in integers of 64 bits, of all rows, of a part, and of several together."""
-        rows = self.engine.open(_write(tmp_path, (30, 12)))
+        rows = self.engine.open(write(tmp_path, (30, 12)))
+        functions = [Histogram(attribute).count for attribute in SCHEMA]
         for part in (rows, self.engine.split(rows, SCHEMA["wide"])[0]):
-            alone = [Histogram(attribute).evaluate(self.engine, part) for attribute in SCHEMA]
-            together = self.engine.counts(part, [Histogram(attribute).count for attribute in SCHEMA])
-            assert [one.tolist() for one in together] == [one.tolist() for one in alone]
-            assert {one.dtype for one in together} == {np.dtype(np.int64)}
+            together = self.engine.counts(part, functions)
+            same = [one.tolist() for one in together] == histograms(self.engine, part)
+            self._require(same, "functions that are counted in one call do not have the counts that they have alone")
+            self._require({one.dtype for one in together} == {np.dtype(np.int64)}, "counts do not have 64 bits")
         parts = [rows, *self.engine.split(rows, SCHEMA["wide"])[:3]]
-        asked = [(part, [Histogram(attribute).count for attribute in SCHEMA][k:]) for k, part in enumerate(parts)]
+        asked = [(part, functions[k:]) for k, part in enumerate(parts)]
         expected = [[one.tolist() for one in self.engine.counts(*own)] for own in asked]
-        assert [[one.tolist() for one in own] for own in self.engine.counts_of(asked)] == expected
+        found = [[one.tolist() for one in own] for own in self.engine.counts_of(asked)]
+        self._require(found == expected, "counts_of does not give each rows the counts that they have alone")
         self.engine.drop(rows)
 
-    def test_a_sample_is_the_one_that_is_drawn(self, tmp_path: Path) -> None:
-        """A sample of rows, parts or samples follows the draws in the rows' order, and stays the same."""
+    def _sampled(self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str) -> Rows:
+        """Sample rows by masks of their number, and compare with the same sample in memory."""
+        before, there, samples = JOINT.evaluate(self.engine, rows).tolist(), self.engine.number(rows), []
+        for engine, own in ((InMemory(), expected), (self.engine, rows)):
+            asked: list[int] = []
+
+            def drawn(number: int, asked: list[int] = asked) -> NDArray[np.bool_]:
+                start = sum(asked)
+                asked.append(number)
+                return masks(start + number)[start:]
+
+            samples.append(engine.sample(own, drawn))
+            self._require(sum(asked) == there, f"{what} is drawn for {sum(asked)} rows of {there}")
+        same = JOINT.evaluate(self.engine, rows).tolist() == before
+        self._require(same, f"{what} changed the rows that it was drawn from")
+        right, found = (histograms(engine, own) for engine, own in zip((InMemory(), self.engine), samples, strict=True))
+        self._require(found == right, f"{what} is not of the rows that were drawn, in their order")
+        return samples[1]
+
+    def test_a_sample_is_of_the_rows_that_are_drawn_anew_each_time(self, tmp_path: Path) -> None:
+        """A sample of rows, of a part or of a sample follows the draws in the rows' order, again and again."""
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
-        files, found = _write(tmp_path, (40, 0, 25)), []
+        rows, expected = self._opened(write(tmp_path, (40, 0, 25)))
+        generator = np.random.default_rng(1)
+        once = generator.random(65) < 0.6
+        first = self._sampled(rows, expected, lambda n: once[:n], "a sample")
+        counts = JOINT.evaluate(self.engine, first).tolist()
+        self._sampled(
+            rows, expected, lambda n: ~once[:n], "a second sample of the same rows (as if the first were reused)"
+        )
+        self._sampled(rows, expected, lambda n: np.zeros(n, dtype=np.bool_), "a sample of no row")
+        self._sampled(rows, expected, lambda n: np.arange(n) % 3 == 0, "a sample of every third row")
+        same = JOINT.evaluate(self.engine, first).tolist() == counts
+        self._require(same, "a sample changes when another is drawn")
+        self.engine.drop(rows)
+
+    def test_samples_of_parts_and_parts_of_samples(self, tmp_path: Path) -> None:
+        """Samples of parts and of samples, their parts and derived attributes, also when the first is gone."""
+        if type(self.engine).sample is Engine.sample:
+            pytest.skip("the engine draws no samples; plans that have one are refused")
+        files, found = write(tmp_path, (40, 0, 25)), []
         for engine in (InMemory(), self.engine):
             generator = np.random.default_rng(1)
 
@@ -153,64 +205,136 @@ class EngineConformance(abc.ABC):
             first, second = engine.sample(rows, drawn), engine.sample(engine.split(rows, SCHEMA["ill"])[0], drawn)
             parts = engine.split(engine.sample(first, drawn), CASES)
             derived = engine.derive(second, GROUP, CASES)
-            again = [JOINT.evaluate(engine, one).tolist() for one in (first, second, first, *parts)]
-            found.append([*again, JointHistogram([GROUP]).evaluate(engine, derived).tolist()])
+            counts = [JOINT.evaluate(engine, one).tolist() for one in (first, second, first, *parts)]
+            counts.append(JointHistogram([GROUP]).evaluate(engine, derived).tolist())
             del first
-            found[-1] += [JOINT.evaluate(engine, part).tolist() for part in parts]
+            found.append(counts + [JOINT.evaluate(engine, part).tolist() for part in parts])
             engine.drop(rows)
-        assert found[0] == found[1], f"engine '{self.engine.name}' samples other rows than those that were drawn"
+        self._require(found[0] == found[1], "samples of parts or of samples, or their parts, are not those in memory")
+
+    def test_samples_take_whole_units(self) -> None:
+        """All rows of a unit are in a sample, or none (see `assert_units_sampled`)."""
+        if type(self.engine).sample_units is Engine.sample_units:
+            pytest.skip("the engine draws no samples of units; plans that have one are refused")
+        assert_units_sampled(self.engine)
+
+    def test_units_keep_no_more_rows_than_they_may(self, tmp_path: Path) -> None:
+        """The rows of one person lie in several files and blocks; their bound is for all of them together."""
+        files = write(tmp_path, (40, 1, 30), unit=PERSON)
+        with contextlib.suppress(InputError):  # an engine whose workers read files apart refuses units
+            rows = self.engine.open(files)
+            most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
+            why = "rows are bounded in each block or file" if kept > most else "rows within the bound are left out"
+            self._require(kept == most, f"{PEOPLE} people keep {kept} rows of {most}: {why}")
+            self.engine.drop(rows)
+
+    def test_a_table_that_is_loaded_counts_as_its_files_do(self, tmp_path: Path) -> None:
+        """Loaded from memory, for an engine that does not read files itself."""
+        files = write(tmp_path, (40, 3))
+        expected = all_counts(InMemory(), InMemory().open(files))
+        if not self.engine.reads_files:
+            rows = self.engine.load(files.read(mapped=self.engine.mapped))
+            problem = difference(all_counts(self.engine, rows), expected)
+            self._require(problem is None, f"a loaded table, {problem}")
+            self.engine.drop(rows)
+        address = self.engine.address
+        self._require(address is None or isinstance(address, str), "its address is neither None nor a text")
+
+    def test_rows_are_gathered_in_their_order(self, tmp_path: Path) -> None:
+        """Of all rows, of parts and of samples, for an engine that gathers."""
+        if not self.engine.gathers:
+            pytest.skip("the engine gathers no rows")
+        rows, expected = self._opened(write(tmp_path, (40, 9)))
+        pairs = {"all rows": (rows, expected)}
+        for name, cut in CUTS.items():
+            pairs[f"a part by {name}"] = (self.engine.split(rows, cut)[0], InMemory().split(expected, cut)[0])
+        for what, (own, right) in pairs.items():
+            found, there = (
+                np.hstack(engine.map(held, _cells)) for engine, held in ((self.engine, own), (InMemory(), right))
+            )
+            self._require(np.array_equal(found, there), f"{what}: map does not give the rows in their order")
+        self.engine.drop(rows)
+
+    def test_what_is_kept_of_rows_is_kept_for_them_alone(self, tmp_path: Path) -> None:
+        """Caches of counts, of rows, of their parts, and of what lies around a part."""
+        rows, other = (self.engine.open(write(tmp_path / name, (20,))) for name in "ab")
+        parts = self.engine.split(rows, SCHEMA["ward"])
+        for k, own in enumerate((rows, other, *parts)):
+            cache = self.engine.kept(own)
+            self._require("mark" not in cache, "counts that are kept for some rows are given for others")
+            cache["mark"] = k
+        for k, part in enumerate(parts):
+            around = self.engine.kept_around(part)
+            if around is not None:
+                marks = around[0].get("mark", 0), sorted(one.get("mark", -1) for one in around[1])
+                right = 0, [j + 2 for j in range(len(parts)) if j != k]
+                self._require(marks == right, "kept_around does not give the whole, and the other parts")
+        for part in self.engine.split(rows, CUTS["descriptions"]):
+            self._require(self.engine.kept_around(part) is None, "kept_around is given where parts leave rows out")
+        again = self.engine.split(rows, SCHEMA["ward"])
+        found = [[*map(sum, histograms(self.engine, part))] for part in again]
+        wards = histograms(self.engine, rows)[1]
+        self._require(found == [[ward] * 4 for ward in wards], "parts do not add up to their whole")
+        for own in (rows, other):
+            self.engine.drop(own)
 
     def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:
         """The other table counts as before."""
-        (tmp_path / "a").mkdir()
-        (tmp_path / "b").mkdir()
-        files = _write(tmp_path / "a", (5, 6)), _write(tmp_path / "b", (20,))
-        first, second = map(self.engine.open, files)
+        first, second = (
+            self.engine.open(write(tmp_path / name, sizes)) for name, sizes in (("a", (5, 6)), ("b", (20,)))
+        )
         parts = self.engine.split(second, SCHEMA["ill"])
         before = [JOINT.evaluate(self.engine, part).tolist() for part in parts]
         self.engine.drop(first)
-        assert [JOINT.evaluate(self.engine, part).tolist() for part in parts] == before
+        same = [JOINT.evaluate(self.engine, part).tolist() for part in parts] == before
+        self._require(same, "dropping one table changes another")
         del parts
-        assert self.engine.number(second) == 20
+        self._require(self.engine.number(second) == 20, "dropping one table changes another")
         self.engine.drop(second)
 
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
         """They are refused (see `counts.wide`), and the rows can be counted afterwards."""
-        rows = self.engine.open(_write(tmp_path, (9,)))
-        with pytest.raises(InputError):
+        rows = self.engine.open(write(tmp_path, (9,)))
+        with contextlib.suppress(InputError):
             _Narrow().evaluate(self.engine, rows)
-        assert self.engine.number(rows) == 9
+            self._require(False, "counts in 8 bits, which may wrap round, are accepted")
+        self._require(self.engine.number(rows) == 9, "after a refusal the rows are not there any more")
         self.engine.drop(rows)
 
     def test_a_failure_does_not_end_the_engine(self, tmp_path: Path) -> None:
         """A query that fails stops its run, and the engine serves the next."""
-        rows = self.engine.open(_write(tmp_path, (9, 4)))
+        rows = self.engine.open(write(tmp_path, (9, 4)))
         with pytest.raises((ValueError, DPFrameworkError)) as caught:
             _Telling().evaluate(self.engine, rows)
         if not self.engine.gathers:  # its rows are elsewhere: there they stay
-            assert "saw" not in str(caught.value)
-        assert self.engine.number(rows) == 13
+            self._require("saw" not in str(caught.value), "an error quotes a row")
+        self._require(self.engine.number(rows) == 13, "after a failure the rows are not there any more")
         self.engine.drop(rows)
 
     def test_files_that_do_not_fit_are_refused_as_in_memory(self, tmp_path: Path) -> None:
         """In the same words, whichever file it is."""
-        _write(tmp_path, (9, 4))
+        write(tmp_path, (9, 4))
         files = TableFiles(tmp_path, SCHEMA, out_of_domain=OutOfDomain.ERROR)
         few = TableFiles(tmp_path, Schema(SCHEMA.attributes, rows=12))
         none = TableFiles(tmp_path / "none.parquet", SCHEMA)
         for refused in (files, few, none):
-            said = []
-            for engine in (InMemory(), self.engine):
-                with pytest.raises(InputError) as caught:
-                    engine.open(refused)
-                said.append((type(caught.value), str(caught.value)))
-            assert said[0] == said[1]
+            said: Sequence[Any] = [self._refusal(engine, refused) for engine in (InMemory(), self.engine)]
+            self._require(said[1] is not None, f"files are opened that are refused in memory: {said[0]}")
+            self._require(said[0] == said[1], f"files are refused in other words than in memory: {said}")
         assert said[0][0] is NotOpened
+
+    def _refusal(self, engine: Engine, files: TableFiles) -> tuple[type[Exception], str] | None:
+        try:
+            engine.open(files)
+        except InputError as error:
+            return type(error), str(error)
+        return None
 
     def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
         """It shows no number of rows and no code, and pickles without its rows."""
-        rows = self.engine.open(_write(tmp_path, (4321,)))
-        assert "4321" not in repr(rows)
+        rows = self.engine.open(write(tmp_path, (4321,)))
+        self._require("4321" not in repr(rows), "a handle shows the number of its rows")
         if not self.engine.gathers:
-            assert len(pickle.dumps(getattr(rows, "lineage", ()))) < 1000
+            size = len(pickle.dumps(getattr(rows, "lineage", ())))
+            self._require(size < 1000, "a handle pickles with its rows")
         self.engine.drop(rows)

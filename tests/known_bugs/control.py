@@ -137,7 +137,7 @@ def engine_problems(right: bool) -> list[str]:
     Suite.setup_class()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            Suite().test_a_sample_is_the_one_that_is_drawn(Path(folder))
+            Suite().test_a_sample_is_of_the_rows_that_are_drawn_anew_each_time(Path(folder))
     except AssertionError as error:
         return [str(error)]
     finally:

@@ -1,0 +1,139 @@
+"""The tables on which engines are tried, all counts of their parts, and sentences about counts that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Boolean, Categorical, Numeric
+from dpframework.facts.cuts import Cut
+from dpframework.facts.descriptions import Below, Cases, Equals
+from dpframework.facts.schema import Schema
+from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.queries import Histogram, JointHistogram, Query
+from dpframework.tables.blocks import Block
+from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.files import TableFiles
+
+MISSING = 0.1  # of the cells of an attribute that may have missing values
+SCHEMA = Schema(
+    [
+        Boolean("ill"),
+        Categorical("ward", ["x", "y", "z"]),
+        Numeric("age", 0, 100, bins=5, missing=True),
+        Categorical("wide", [f"v{k}" for k in range(300)]),
+    ]
+)
+GROUP = Categorical("group", ["ill", "young", "rest"])
+CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
+CUTS: dict[str, Cut] = {
+    "an attribute": SCHEMA["ward"],
+    "cases": CASES,
+    "descriptions": (Equals("ward", "x"), Equals("ward", "z")),
+    "an attribute with missing values": SCHEMA["age"],
+    "an attribute of many values": SCHEMA["wide"],
+}
+JOINT = JointHistogram(SCHEMA.attributes[:3])
+PERSON = PrivacyUnit("person", 2)
+PEOPLE = 9
+
+
+@attrs.frozen
+class Heavy(Query):
+    """Counts each row 2^53 + 1 times, which no float can add up."""
+
+    name = "heavy"
+
+    def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
+        """Return the number of rows, so often."""
+        return np.array([block.rows * (2**53 + 1)], dtype=np.int64)
+
+
+def write(folder: Path, sizes: Sequence[int], *, unit: PrivacyUnit = ROW, common: float = 0.0) -> TableFiles:
+    """Write a file for each size, and return the table.
+
+    Parameters
+    ----------
+    folder
+        Where, made if it is not there.
+    sizes
+        How many rows each file has.
+    unit
+        Whom a column of ids names; whose a row is goes round, so that a person's rows lie in several files.
+    common
+        The share of rows that are in ward x whatever is drawn.
+    """
+    folder.mkdir(exist_ok=True)
+    rng, wards, wide = np.random.default_rng(len(sizes)), np.array(list("xyz")), np.array(SCHEMA["wide"].labels)
+    for file, rows in enumerate(sizes):
+        age = pl.Series(rng.uniform(-10, 110, rows).round(1), dtype=pl.Float64)
+        ward = np.where(rng.random(rows) < common, 0, rng.integers(0, 3, rows))
+        columns = {
+            "ill": pl.Series(rng.random(rows) < 0.4, dtype=pl.Boolean),
+            "ward": pl.Series(wards[ward].tolist(), dtype=pl.String),
+            "age": age.set(pl.Series(rng.random(rows) < MISSING, dtype=pl.Boolean), None),
+            "wide": pl.Series(wide[rng.integers(0, 300, rows)].tolist(), dtype=pl.String),
+        }
+        if unit.id is not None:
+            columns[unit.id] = pl.Series([f"p{k % PEOPLE}" for k in range(rows)], dtype=pl.String)
+        pl.DataFrame(columns).write_parquet(folder / f"{file}.parquet")
+    return TableFiles(folder, SCHEMA, unit=unit)
+
+
+def histograms(engine: Engine, rows: Rows) -> list[Any]:
+    """Return the counts of each attribute."""
+    return [Histogram(attribute).evaluate(engine, rows).tolist() for attribute in SCHEMA]
+
+
+def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
+    """Return counts of the rows, of parts of them, of parts of parts, and by an attribute that is derived."""
+    found: dict[str, Any] = {"all rows": JOINT.evaluate(engine, rows).tolist()}
+    for name, cut in CUTS.items():
+        for k, part in enumerate(engine.split(rows, cut)[:6]):
+            found[f"part {k + 1} by {name}"] = JOINT.evaluate(engine, part).tolist()
+    for k, part in enumerate(engine.split(rows, SCHEMA["ill"])):
+        for j, inner in enumerate(engine.split(part, CASES)):
+            found[f"part {j + 1} by cases of part {k + 1} by an attribute"] = JOINT.evaluate(engine, inner).tolist()
+    derived, grouped = engine.derive(rows, GROUP, CASES), JointHistogram([GROUP, SCHEMA["ill"]])
+    found["rows with a derived attribute"] = grouped.evaluate(engine, derived).tolist()
+    for k, part in enumerate(engine.split(rows, SCHEMA["ward"])):
+        counts = grouped.evaluate(engine, engine.derive(part, GROUP, CASES))
+        found[f"part {k + 1} with a derived attribute"] = counts.tolist()
+    for k, part in enumerate(engine.split(derived, GROUP)):
+        found[f"part {k + 1} by a derived attribute"] = grouped.evaluate(engine, part).tolist()
+    for k, part in enumerate(engine.split(engine.split(derived, SCHEMA["ill"])[1], GROUP)):
+        found[f"part {k + 1} by a derived attribute of a part"] = grouped.evaluate(engine, part).tolist()
+    return found
+
+
+def difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
+    """Describe the first counts that are not those of the reference, None if all are."""
+    for what, right in expected.items():
+        if found[what] != right:
+            return f"{what}: {miscount(found[what], right)}"
+    return None
+
+
+def miscount(found: Any, expected: Any) -> str:
+    """Describe counts that are not the expected ones, by how they differ."""
+    one, other = np.asarray(found), np.asarray(expected)
+    if one.shape != other.shape:
+        return f"there are {one.size} counts where {other.size} are expected"
+    rows, right = one.sum(), other.sum()
+    if rows == right:
+        return "as many rows as expected, but in other cells: rows are mixed up or merged"
+    at = np.unravel_index(np.abs(one - other).argmax(), one.shape)
+    capped = rows < right and one[at] == one.max() and int(one[at]) + 1 in (2**8, 2**15, 2**16, 2**31)
+    how = (
+        f"a count of {other[at]:,} stops at {one[at]:,}: counts are capped"
+        if capped
+        else ("rows are lost" if rows < right else "rows are counted twice")
+    )
+    missing = one.ndim == 3 and rows < right and one[..., :-1].sum() == other[..., :-1].sum()
+    return f"{rows:,} rows are counted of {right:,}: " + ("rows with a missing cell are lost" if missing else how)

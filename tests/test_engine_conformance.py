@@ -1,0 +1,333 @@
+"""The conformance suite of engines: planted bugs are caught, each in a sentence that names it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframework as dpf
+from dpframework.tables.blocks import Block
+from dpframework.tables.engines import _Blocks, _Rows
+from dpframework.tables.files import TableFiles
+from dpframework.verify import EngineConformance
+from dpframework.verify.engine_tables import SCHEMA
+
+
+class Planted(_Blocks):
+    """All rows in two blocks, one after another: what the planted engines are but for one bug."""
+
+    name = "planted"
+
+    def __init__(self) -> None:
+        super().__init__(blocks=2)
+
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
+        return [function(block) for block in rows]
+
+
+class ReusesItsSample(Planted):
+    """The sample that was drawn first, again and again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.samples: dict[int, Any] = {}
+
+    def sample(self, rows: Any, drawn: Any) -> Any:
+        fresh = super().sample(rows, drawn)
+        return self.samples.setdefault(id(rows), (rows, fresh))[1]
+
+
+class DropsARow(Planted):
+    """The last row of blocks of more than a thousand is lost."""
+
+    def map(self, rows: Any, function: Any) -> list[Any]:
+        return [function(block.at(block.index[:-1]) if block.rows > 1000 else block) for block in rows]
+
+
+class DropsMissing(Planted):
+    """As GROUP BY in a database may do: no group for NULL."""
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        missing = SCHEMA["age"].missing_code
+        return super().counts([block.at(block.index[block.codes("age") != missing]) for block in rows], functions)
+
+
+class FloatSums(Planted):
+    """Counts added up in floating point."""
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        own = [[function(block).astype(float) for block in rows] for function in functions]
+        return [np.rint(np.sum(blocks, axis=0)).astype(np.int64) for blocks in own]
+
+
+class MergesParts(Planted):
+    """The rows of the last part lie in the one before."""
+
+    def split(self, rows: Any, by: Any) -> Any:
+        *parts, one, last = super().split(rows, by)
+        merged = _Rows(a.at(np.sort(np.concatenate([a.index, b.index]))) for a, b in zip(one, last, strict=True))
+        return [*parts, merged, _Rows(block.at(block.index[:0]) for block in last)]
+
+
+class LosesOrder(Planted):
+    """Rows come back from a sort in another order, as from a database without ORDER BY."""
+
+    def load(self, table: Any) -> Any:
+        return _Rows(block.at(block.index[::-1].copy()) for block in super().load(table))
+
+
+class BlocksOutOfOrder(Planted):
+    """The results of blocks in the order in which they end."""
+
+    def map(self, rows: Any, function: Any) -> list[Any]:
+        return super().map(rows, function)[::-1]
+
+
+class BoundsPerFile(Planted):
+    """The rows of a unit bounded in each file by itself."""
+
+    def open(self, files: TableFiles) -> Any:
+        if files.unit.id is None:
+            return super().open(files)
+        alone = [attrs.evolve(files, path=place) for place in sorted(Path(files.path[0]).iterdir())]
+        return _Rows(block for one in alone for block in super(BoundsPerFile, self).open(one))
+
+
+class TakesTheOthers(Planted):
+    """The rows that were not drawn."""
+
+    def sample(self, rows: Any, drawn: Any) -> Any:
+        return super().sample(rows, lambda number: ~drawn(number))
+
+
+class SampleMovesRows(Planted):
+    """A sample that takes its rows away: what is left is its complement."""
+
+    def sample(self, rows: Any, drawn: Any) -> Any:
+        masks: list[Any] = []
+
+        def kept(number: int) -> Any:
+            masks.append(drawn(number))
+            return masks[-1]
+
+        sample = super().sample(rows, kept)
+        rows[:] = [block.at(block.index[~mask]) for block, mask in zip(rows, masks, strict=True)]
+        return sample
+
+
+class Capped(Planted):
+    """Counts in 16 bits that do not wrap, but end."""
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        return [np.minimum(one, 2**16 - 1) for one in super().counts(rows, functions)]
+
+
+class CountsByName(Planted):
+    """Counts that are kept by the name of the function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[Any, Any] = {}
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        names = [(id(rows), getattr(one, "__qualname__", repr(one))) for one in functions]
+        fresh = super().counts(rows, functions)
+        return [self.known.setdefault(name, (rows, one))[1] for name, one in zip(names, fresh, strict=True)]
+
+
+class OneCache(Planted):
+    """One cache for all rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache: dict[Any, Any] = {}
+
+    def kept(self, rows: Any) -> Any:
+        return self.cache
+
+
+class WrongSurroundings(Planted):
+    """The cache of the rows themselves in place of the whole's."""
+
+    def kept_around(self, rows: Any) -> Any:
+        around = super().kept_around(rows)
+        return None if around is None else (self.kept(rows), around[1])
+
+
+class CountsTwice(Planted):
+    """Blocks that overlap by a row."""
+
+    def load(self, table: Any) -> Any:
+        first, second = super().load(table)
+        length = first.rows
+        return _Rows([first, first.at(first.index[length - 1 :]), second])
+
+
+class AcceptsNarrow(Planted):
+    """Sums in whatever type the counts have."""
+
+    def counts(self, rows: Any, functions: Any) -> Any:
+        return [np.add.reduce([function(block) for block in rows]) for function in functions]
+
+
+class FirstForAll(Planted):
+    """The counts of the first rows for all that are asked about together."""
+
+    def counts_of(self, asked: Any) -> Any:
+        rows = asked[0][0]
+        return [self.counts(rows, functions) for _, functions in asked]
+
+
+class DropsAll(Planted):
+    """Dropping one table drops all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[Any] = []
+
+    def load(self, table: Any) -> Any:
+        self.all.append(super().load(table))
+        return self.all[-1]
+
+    def drop(self, rows: Any) -> None:
+        for one in self.all:
+            one[:] = [block.at(block.index[:0]) for block in one]
+
+
+class SamplesRowsOfUnits(Planted):
+    """Rows drawn one by one where whole units are asked for."""
+
+    def sample_units(self, rows: Any, drawn: Any) -> Any:
+        return self.sample(rows, drawn)
+
+
+class LoadsFirstBlock(Planted):
+    """Files are read well; of a table that is loaded the last row is lost."""
+
+    def open(self, files: TableFiles) -> Any:
+        return super().load(files.read())
+
+    def load(self, table: Any) -> Any:
+        return _Rows(block.at(block.index[:-1]) for block in super().load(table))
+
+
+class ForgetsAfterAFailure(Planted):
+    """A failure ends what there was."""
+
+    def map(self, rows: Any, function: Any) -> list[Any]:
+        try:
+            return super().map(rows, function)
+        except Exception:
+            rows[:] = [block.at(block.index[:0]) for block in rows]
+            raise
+
+
+class DerivesByPosition(Planted):
+    """A derived attribute is read from the first rows of the block, whichever its rows are."""
+
+    def derive(self, rows: Any, attribute: Any, cases: Any) -> Any:
+        def derived(block: Block) -> Block:
+            there = block.at(np.arange(block.rows, dtype=np.int32)).with_derived(attribute, cases)
+            column = np.zeros(block.length, dtype=np.uint32)
+            column[block.index] = there.codes(attribute.name)
+            right = block.with_derived(attribute, cases)
+            return attrs.evolve(right, derived={**right.derived, attribute.name: column})
+
+        return _Rows(map(derived, rows))
+
+
+class ReadsAnything(Planted):
+    """Cells out of the domain are clamped, though the study says that they are errors."""
+
+    def open(self, files: TableFiles) -> Any:
+        return super().open(attrs.evolve(files, out_of_domain="clamp"))
+
+
+class Shows(Planted):
+    """A handle that says how many rows it holds."""
+
+    def load(self, table: Any) -> Any:
+        rows = super().load(table)
+        kind = type("Shown", (_Rows,), {"__repr__": lambda self: f"{sum(block.rows for block in self)} rows"})
+        return kind(rows)
+
+
+PLANTED: dict[type[Planted], str] = {
+    ReusesItsSample: "a second sample of the same rows .*as if the first were reused",
+    DropsARow: r"large blocks: 82,9\d\d rows are counted of 83,001: rows are lost",
+    DropsMissing: "rows with a missing cell are lost",
+    FloatSums: "sums are rounded, as if they were added up in floating point",
+    MergesParts: r"part \d by \D+: (\d+ rows are counted of \d+: rows are counted twice|.* merged)",
+    LosesOrder: "map does not give the rows in their order",
+    BlocksOutOfOrder: "map does not give the rows in their order",
+    BoundsPerFile: "9 people keep .* rows of 18: rows are bounded in each block or file",
+    TakesTheOthers: "a sample is not of the rows that were drawn",
+    SampleMovesRows: "a sample changed the rows that it was drawn from",
+    Capped: r"a count of \d\d,\d\d\d stops at 65,535: counts are capped",
+    CountsByName: "functions that are counted in one call do not have the counts that they have alone",
+    OneCache: "counts that are kept for some rows are given for others",
+    WrongSurroundings: "kept_around does not give the whole, and the other parts",
+    CountsTwice: "number says that there are 41 rows of 40",
+    AcceptsNarrow: "counts in 8 bits, which may wrap round, are accepted",
+    FirstForAll: "counts_of does not give each rows the counts that they have alone",
+    DropsAll: "dropping one table changes another",
+    SamplesRowsOfUnits: "a sample holds some rows of a person, and not the others|one draw for each person",
+    LoadsFirstBlock: r"a loaded table, all rows: \d+ rows are counted of 43: rows are lost",
+    ForgetsAfterAFailure: "after a failure the rows are not there any more",
+    DerivesByPosition: r"part \d with a derived attribute: as many rows as expected, but in other cells",
+    ReadsAnything: "files are opened that are refused in memory",
+    Shows: "a handle shows the number of its rows",
+}
+
+
+def failures(kind: type[dpf.Engine], folder: Path) -> Iterator[str]:
+    """Run the suite on an engine, and yield the sentence of each test that fails."""
+    suite = type("TestOne", (EngineConformance,), {"made": classmethod(lambda cls: kind())})
+    suite.setup_class()
+    for name, test in inspect.getmembers(suite, inspect.isfunction):
+        if not name.startswith("test_"):
+            continue
+        marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
+        for k, sizes in enumerate(marks[0].args[1] if marks else [None]):
+            place = folder / f"{name}-{k}"
+            place.mkdir()
+            given = {"tmp_path": place, "sizes": sizes}
+            wanted = {key: value for key, value in given.items() if key in inspect.signature(test).parameters}
+            try:
+                test(suite(), **wanted)
+            except pytest.skip.Exception:
+                continue
+            except Exception as failure:
+                yield str(failure)
+    suite.teardown_class()
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda kind: kind.__name__)
+def test_the_suite_names_what_is_planted(planted: type[Planted], tmp_path: Path) -> None:
+    found = []
+    for sentence in failures(planted, tmp_path):
+        found.append(sentence)
+        if re.search(PLANTED[planted], sentence):
+            return
+    pytest.fail("\n".join(found) or "the suite passes it")
+
+
+def test_what_the_planted_engines_are_made_from_passes(tmp_path: Path) -> None:
+    assert list(failures(Planted, tmp_path)) == []
+
+
+def test_whose_a_row_is_goes_round_the_files(tmp_path: Path) -> None:
+    """Else a bound for each file would be the bound for all."""
+    from dpframework.verify.engine_tables import PERSON, write
+
+    files = write(tmp_path, (40, 1, 30), unit=PERSON)
+    ids = [pl.read_parquet(place)["person"].n_unique() for place in sorted(Path(files.path[0]).iterdir())]
+    assert ids == [9, 1, 9]
