@@ -226,7 +226,7 @@ BUGS = [
         "Opacus tutorials, private-transformers",
         "https://github.com/meta-pytorch/opacus/issues/80",
         Tool.ENGINE,
-        "samples other rows than those that were drawn",
+        "a sample is not of the rows that were drawn",
         None,
         own=engine_problems,
     ),
