@@ -5,6 +5,7 @@ from .claims import (
     Neighbours as Neighbours,
     ScoreClaims as ScoreClaims,
     bound_at as bound_at,
+    score_claims as score_claims,
 )
 from .derivation import (
     Derived as Derived,

@@ -11,8 +11,10 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import rational_above
-from dpframework.formulas.formula import Formula, Operation, as_formula, form, rows, x_log2_x
+from dpframework.formulas.formula import Formula, Number, Operation, as_formula, form, rows, x_log2_x
 from dpframework.formulas.shapes import Shape
+
+_Bound: TypeAlias = "Formula | Number"
 
 
 class Change(enum.StrEnum):
@@ -83,6 +85,12 @@ class ScoreClaims:
     name: str
     shape: Shape
     claims: tuple[Claim, ...]
+
+
+def score_claims(name: str, shape: Shape, rise: _Bound, fall: _Bound, replaced: _Bound) -> ScoreClaims:
+    """Return a score's formula with the three bounds that a query declares of it."""
+    bounds = zip((Change.RISE, Change.FALL, Change.REPLACED), (rise, fall, replaced), strict=True)
+    return ScoreClaims(name, shape, tuple(Claim(change, bound) for change, bound in bounds))
 
 
 #: The counts of a table: of its cells, or of its parts by class.

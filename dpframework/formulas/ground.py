@@ -21,6 +21,7 @@ from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import AGGREGATES, n, rows_of_part
 from dpframework.formulas.shapes import Cells, Parts, Scored
+from dpframework.formulas.small_tables import settings
 from dpframework.formulas.smt import CLAIM
 
 Expression: TypeAlias = "str | list[Any]"
@@ -188,5 +189,8 @@ def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int
     if claim.group > 1:
         for tag, more in (("in", into), ("out", out)):
             numbers |= {f"{tag}_{name}": int(value) for name, value in zip(names, more, strict=True)}
-    low, high = shape.scores([shared + out, shared + into])
+    chosen = list(settings(shape))
+    setting, values = chosen[int(random.integers(len(chosen)))]
+    numbers |= values
+    low, high = setting.scores([shared + out, shared + into])
     return (low, high, numbers) if claim.change is not Change.FALL else (high, low, numbers)

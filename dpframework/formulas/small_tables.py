@@ -41,8 +41,8 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-def settings(shape: Cells) -> Iterator[Cells]:
-    """Yield a score with numbers for its public parameters: the ends of their ranges and the middle."""
+def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
+    """Yield a score with numbers for its public parameters, and these: the ends of their ranges and the middle."""
     found = shape.body.leaves(Operation.PUBLIC)
     choices = []
     for one in found:
@@ -52,7 +52,8 @@ def settings(shape: Cells) -> Iterator[Cells]:
     for chosen in itertools.product(*choices):
         by = dict(zip(found, chosen, strict=True))
         if all(_number(low.replaced(by)) <= _number(high.replaced(by)) for low, high in shape.within):
-            yield Cells(shape.cells, shape.body.replaced(by))
+            numbers = {str(one): value.constant or Fraction() for one, value in by.items()}
+            yield Cells(shape.cells, shape.body.replaced(by)), numbers
 
 
 def _number(formula: Formula) -> float:
@@ -180,7 +181,7 @@ def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
     if not isinstance(shape, Cells) or claim.bound.constant is None:
         return None
     bound = float(claim.bound.constant)
-    for setting in settings(shape):
+    for setting, _ in settings(shape):
         for found in _larger_and_larger(setting, claim.change, claim.group):
             if found.change > bound + SLACK * max(1.0, abs(bound)):
                 return found
@@ -210,7 +211,7 @@ def searched(shape: Shape) -> str:
 def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
     """Return the neighbours with the largest change that is found; None for shapes that are not searched."""
     if isinstance(shape, Cells):
-        return max((searched_change(one, claim.change, claim.group) for one in settings(shape)), key=_change)
+        return max((searched_change(one, claim.change, claim.group) for one, _ in settings(shape)), key=_change)
     return part_changes(shape, claim.change)[-1] if isinstance(shape, Parts) and claim.group == 1 else None
 
 

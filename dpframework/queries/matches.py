@@ -43,6 +43,9 @@ from dpframework.facts.descriptions import And, Below, Description, Equals, Lite
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import between_0_and_1, share_of_budget
 from dpframework.facts.schema import Schema
+from dpframework.formulas.claims import ScoreClaims, score_claims
+from dpframework.formulas.formula import cells, least
+from dpframework.formulas.shapes import Cells
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.match_counts import Sets, ViewTests, common_counts
 from dpframework.queries.scores import CandidateScores
@@ -207,6 +210,19 @@ class MatchScores(CandidateScores):
         rise, fall = 1 - self.target, self.target
         source = "a row is in both sides of a match, in neither or in one: derived in dpframework.queries.matches"
         return (Sensitivity(Norm.LINF, max(rise, fall), 1, rise=rise, fall=fall, source=source),)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The score of a match, and the term that a known set adds to the minimum (see the module)."""
+        both, neither, one = cells("both", "neither", "one")
+        in_both, in_match, in_known = cells("in_both", "in_match", "in_known")
+        w, d = self.target, DISTINCT
+        smallest = least(both, neither) if self.cap is None else least(both, neither, self.cap)
+        known = min((1 - w) / d, w / (1 - d)) * (d * (in_both + in_match + in_known) - in_both)
+        return (
+            score_claims(self.name, Cells((both, neither, one), (1 - w) * smallest - w * one), 1 - w, w, 1),
+            score_claims(f"{self.name}: a known set", Cells((in_both, in_match, in_known), known), 1 - w, w, 1),
+        )
 
     def candidates(self, **inputs: Any) -> Sequence[Match]:
         """Return all matches."""

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, exact
+from dpframework.formulas.claims import ScoreClaims, score_claims
+from dpframework.formulas.formula import cells, most
+from dpframework.formulas.shapes import Cells
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 from dpframework.queries.sums import WithinBounds
@@ -104,6 +107,15 @@ class QuantileScores(CandidateScores, WithinBounds):
         """See the class."""
         moved = max(self.quantile, 1 - self.quantile)
         return (Sensitivity(Norm.LINF, moved, 1, source="a row moves a rank by 0 or 1, and the one aimed at by q"),)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The score of a point, of the rows with values below it, at it and above it."""
+        below, at, above = counted = cells("below", "at", "above")
+        aim = self.quantile * (below + at + above)
+        moved = max(self.quantile, 1 - self.quantile)
+        shape = Cells(counted, -most(below - aim, aim - below - at, 0))
+        return (score_claims(self.name, shape, moved, moved, 1),)
 
     def candidates(self, **inputs: Any) -> Sequence[float]:
         """Return the points."""

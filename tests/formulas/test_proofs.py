@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from scored_formulas import (
     SURPLUS,
     THRESHOLD,
     a,
+    b,
 )
 
 from dpframework.formulas import (
@@ -39,6 +41,7 @@ from dpframework.formulas import (
     least,
     n,
     prove,
+    proved_claims,
     public,
     refuting,
     rows,
@@ -134,6 +137,43 @@ def test_what_no_rule_covers_is_not_proved() -> None:
         (found,) = prove(Parts(body), [Claim("rise", 10**6)])
         assert found.verdict is Verdict.UNPROVED
         assert found.problem
+
+
+@needs_solvers
+def test_a_denominator_that_may_be_negative_is_not_taken_for_positive() -> None:
+    """1 / (a - b) rises by 1 at most, but no rule covers tables with more rows in b."""
+    shape = Cells((a, b), 1 / (a - b))
+    assert refuting(shape, Claim("rise", 1)) is None
+    assert prove(shape, [Claim("rise", 1)])[0].verdict is Verdict.UNPROVED
+
+
+@needs_solvers
+def test_a_bound_is_proved_for_tables_of_one_row_too() -> None:
+    """A bound over R - 1 is 0 at R = 1, where a goal would assume that R - 1 is positive."""
+    (found,) = prove(Parts(rows_of_part * 1), [Claim("rise", 1 + 1 / (rows - 1))])
+    assert found.verdict is not Verdict.PROVED
+
+
+@needs_solvers
+def test_a_replacement_is_not_proved_from_what_is_not() -> None:
+    unproved = Parts(sum_over_classes(n * rows_of_part) / (rows_of_part * rows_of_part))
+    assert [one.verdict for one in prove(unproved, [Claim("replaced", 9)])] == [Verdict.UNPROVED]
+
+
+@needs_solvers
+def test_verdicts_are_kept_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    claims = (Claim("rise", 1), Claim("fall", 0))
+    first = proved_claims(MAX, claims)
+    monkeypatch.setattr("dpframework.formulas.kept_proofs.prove", None)
+    again = proved_claims(MAX, claims)
+    assert [(one.verdict, one.digest, one.size, one.number, one.answers) for one in again] == [
+        (one.verdict, one.digest, one.size, one.number, one.answers) for one in first
+    ]
+    (kept,) = (tmp_path / "dpframework" / "proofs").iterdir()
+    kept.write_text("[]")
+    with pytest.raises(TypeError):  # what is kept no more is proved again
+        proved_claims(MAX, claims)
 
 
 def facts_of(shape: Parts, *facts: str) -> dict[Any, tuple[str, ...]]:

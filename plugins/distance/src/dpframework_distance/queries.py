@@ -16,7 +16,7 @@ from dpframework.facts import Attribute
 from dpframework.queries import CandidateScores, CellCounts, Sensitivity
 from dpframework.tables import Block
 from dpframework_distance.information import all_sums, scores_of
-from dpframework_distance.sensitivities import OfEntropies, RowBounds
+from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, OfEntropies, RowBounds
 from dpframework_distance.subsets import Counts, Subsets, cached_counts, holding, subsets
 from dpframework_distance.terms import UNITS, Terms
 
@@ -122,6 +122,7 @@ class ContextScores(_SubsetScores):
     """
 
     name = "context-scores"
+    scored_formulas = (CONDITIONAL_ENTROPY,)
     target: int
     alone: bool = False
 

@@ -58,8 +58,22 @@ from fractions import Fraction
 import attrs
 
 from dpframework.facts import InputError, Schema
+from dpframework.formulas import (
+    LAST_INCREMENT,
+    Parts,
+    n,
+    rows_of_part,
+    score_claims,
+    sum_over_classes,
+    x_log2_x,
+)
 from dpframework.queries import Norm, Query, Sensitivity, entropy_change
 from dpframework_distance.terms import UNITS
+
+#: -N H(Y|S) as a formula, whose parts are the values of S, and classes those of Y: what one row moves it by.
+CONDITIONAL_ENTROPY = score_claims(
+    "context-scores", Parts(sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)), 0, LAST_INCREMENT, LAST_INCREMENT
+)
 
 
 def _in_units_above(value: float) -> Fraction:

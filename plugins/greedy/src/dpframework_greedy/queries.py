@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.formulas import ScoreClaims
 from dpframework.queries import CellCounts, Query, ReadsAmong, Sensitivity
 from dpframework.tables import Block, counts_by_class, tally
 from dpframework_greedy.choices import Group, Lattice, Pool
@@ -92,6 +93,11 @@ class LanguageScores(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sensitivities of the score, which hold for any redescription."""
         return (self.score.sensitivity,)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The score's formula, if it has one."""
+        return self.score.scored
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return the sensitivities of the score for a unit of several rows."""

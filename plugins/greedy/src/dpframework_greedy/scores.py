@@ -63,6 +63,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import rational_above
+from dpframework.formulas import Cells, ScoreClaims, cells, least, public, score_claims
 from dpframework.queries import Norm, Sensitivity
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -157,6 +158,13 @@ class Score:
             source="largest rise and largest fall of the score: derived in dpframework_greedy.scores",
         )
 
+    @property
+    def scored(self) -> tuple[ScoreClaims, ...]:
+        """The Jaccard index as a formula; none of a weighted one, since exponentials are beyond formulas."""
+        both, one = cells("both", "one")
+        plain = self.min_support is None and self.max_support is None
+        return (score_claims("jaccard", Cells((both, one), both / (both + one)), 1, "1/2", 1),) if plain else ()
+
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return the linf sensitivity for a unit of several rows, where it is less than theirs together."""
         rise, fall, replaced = self._at_most(rows)
@@ -224,6 +232,13 @@ class Surplus:
             fall=1,
             source="rows beyond a known Jaccard index: derived in dpframework_greedy.scores",
         )
+
+    @property
+    def scored(self) -> tuple[ScoreClaims, ...]:
+        """The formula, for every index to be surpassed."""
+        both, one = cells("both", "one")
+        shape = Cells((both, one), (1 - public("c", "1/2", 1)) * least(both + one, self.max_support) - one)
+        return (score_claims("surplus", shape, "1/2", 1, 1),)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
         """Return no better bound, since k rows can move the score k times as far as one."""

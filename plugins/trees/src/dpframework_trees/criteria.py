@@ -16,8 +16,6 @@ import attrs
 from dpframework.facts import InputError, Schema, nearest, rational_above
 from dpframework.formulas import (
     LAST_INCREMENT,
-    Change,
-    Claim,
     Formula,
     Parts,
     ScoreClaims,
@@ -27,6 +25,7 @@ from dpframework.formulas import (
     root,
     rows,
     rows_of_part,
+    score_claims,
     sum_over_classes,
     x_log2_x,
 )
@@ -65,9 +64,7 @@ class Criterion:
     @property
     def scored(self) -> ScoreClaims:
         """The formula with its claims, which `dpframework prove` proves."""
-        changes = (Change.RISE, Change.FALL, Change.REPLACED)
-        claims = tuple(Claim(change, bound) for change, bound in zip(changes, self.bounds, strict=True))
-        return ScoreClaims(self.name, self.formula, claims)
+        return score_claims(self.name, self.formula, *self.bounds)
 
     def sensitivity(
         self, row_bound: int | None, *, exact: bool = False, group: int = 1, classes: int = 2

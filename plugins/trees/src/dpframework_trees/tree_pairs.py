@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError, rational_above, whole_number
+from dpframework.formulas import Outer, ScoreClaims, Total, bound_at, cells, score_claims, table_rows
 from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
@@ -86,6 +87,19 @@ class PairScore:
         # one row scores 1 whatever it is, but a mechanism's noise needs a positive sensitivity
         replaced = Fraction(3) if rows is None else rational_above(max(rows, 2) * largest_replacement(max(rows, 2)))
         return Sensitivity(Norm.LINF, 2, replaced, rise=1, fall=2, source=source)
+
+    @property
+    def scored(self) -> tuple[ScoreClaims, ...]:
+        """The score as a formula of its sums, which move as the criterion does; none of the normalised one."""
+        first, second, sizes = cells("first", "second", "sizes")
+        rise, fall = (bound_at(bound, None) for bound in self.criterion.bounds[:2])
+        totals = [Total(cell, rise, fall, 1) for cell in (first, second, sizes)]
+        if self.name == "gain":
+            return (score_claims("pair gain", Outer(tuple(totals), (first + second - sizes) / 2), 1, "1/2", "3/2"),)
+        if self.name == "product":
+            product = first * (1 + second / table_rows) / 2
+            return (score_claims("pair product", Outer(tuple(totals[:2]), product), 1, 2, 3),)
+        return ()
 
     def rounding(self, classes: int, leaves: int, rows: int | None) -> Fraction:
         """Return how far a computed score may be from the true one.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute
+from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_claims
 from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.queries.trees import all_of, packed, packed_classes
@@ -66,6 +67,13 @@ class Associations(CandidateScores):
         """
         source = "n times a covariance of two tests changes by less than 1: derived in queries/views.py"
         return (Sensitivity(Norm.LINF, 1, 1, source=source),)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The association of two tests: the largest of several moves no further than one."""
+        both, first, second, neither = counted = cells("both", "first", "second", "neither")
+        expected = (both + first) * (both + second) / (both + first + second + neither)
+        return (score_claims(self.name, Cells(counted, absolute(both - expected)), 1, 1, 1),)
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
         """Return the tests that the query is given."""
@@ -142,6 +150,11 @@ class TreePairScores(ReadsAmong):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See `PairScore.sensitivity`."""
         return (self.score.sensitivity(self.rows),)
+
+    @property
+    def scored_formulas(self) -> tuple[ScoreClaims, ...]:
+        """The score of a pair, of the two trees' scores and of the norm of the first tree's sizes."""
+        return self.score.scored
 
     @property
     def rounding(self) -> Fraction:
