@@ -54,8 +54,8 @@ def verify(
     replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 6_000,
     runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 100,
     seconds: Annotated[
-        int, number_option("Of this processor, that each example may take, about; what they leave out is said.")
-    ] = 10,
+        int, number_option("Of this processor, for all of it, about; what they leave out is said.")
+    ] = 13,
     seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
     rows_per_unit: Annotated[
         int, number_option("The most rows of a privacy unit; a study file says whom it protects itself.")
@@ -76,7 +76,7 @@ def verify(
     if replays < 100:
         raise InputError(f"--replays is {replays}; an audit needs 100 or more")
     if seconds < 1:
-        raise InputError(f"--seconds is {seconds}; an example needs 1 or more")
+        raise InputError(f"--seconds is {seconds}; it needs 1 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
     from dpframework.plan.verification_records import VERIFIED_FILE, Verified
@@ -225,7 +225,7 @@ def _show(found: Verification) -> None:
 
 def _lines(found: Verification) -> Iterator[str]:
     """Yield a line for each sampler and tail, each claim that the search did not come near, and each problem."""
-    from dpframework.verify.findings import MIN_TIGHTNESS
+    from dpframework.verify.findings import NEAR
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
     if found.bounding is not None and found.bounding.passed:
@@ -236,8 +236,10 @@ def _lines(found: Verification) -> Iterator[str]:
         where = f"{audited.example}, {audited.relation}"
         if audited.tail is not None and audited.passed:
             yield f"{where}: {audited.tail}"
-        if audited.report is not None and audited.passed and audited.report.tightness < MIN_TIGHTNESS:
-            yield f"{where}: {audited.report.verdict}"
+        if audited.report is not None and audited.passed and audited.report.tightness < NEAR:
+            yield f"{where}: {audited.report.verdict}" + (
+                f"; this claim is loose: {audited.loose}" * bool(audited.loose)
+            )
         if audited.told_apart is not None and audited.told_apart.epsilon and audited.passed:
             yield f"{where}: {audited.told_apart}"
     yield from found.problems()

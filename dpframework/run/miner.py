@@ -82,12 +82,15 @@ class Example:
         At which its claim is tested: above 0 for a claim in zCDP or PLD, beside its pure claim if it has one.
     witnesses
         Tables and outputs that come near the worst case, where a search among small tables does not.
+    loose
+        Why no run can lose all that is claimed, such as a ceiling with its derivation. Verdicts show it.
     """
 
     schema: Schema
     miner: Miner
     delta: Fraction = attrs.field(default=Fraction(0), converter=_delta)
     witnesses: tuple[Witness, ...] = attrs.field(default=(), converter=_witnesses)
+    loose: str = ""
 
     def for_units(self, rows: int) -> Example:
         """Return the example for units of several rows, with room for as many units as there were rows.

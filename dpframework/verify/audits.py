@@ -129,7 +129,7 @@ class _Audit:
             worst = max(worst, witnessed)
         tail = self._tail()
         if tail is not None and subject.claim is None:
-            telling = max(tail.tails, key=lambda one: one.tightness)
+            telling = max(tail.tails, key=lambda one: one.tightness if one.epsilon else -1.0)
             claim, delta, worst = telling.epsilon, telling.delta, telling.needed
             pair = Violation.on(subject, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *tail.tables)
         lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in transcripts))

@@ -14,6 +14,7 @@ from dpframework.verify.tail import TailReport
 from dpframework.verify.transcript import Transcript
 
 MIN_TIGHTNESS = 0.8  # below it a search says little
+NEAR = 0.9  # from it on a search came near its claim
 
 
 def reach(tightness: float) -> str:

@@ -144,6 +144,9 @@ class StepChecks:
         if self._foreign and type(mechanism).__module__.partition(".")[0] == CORE:
             return
         made_up = takes_any_answers(mechanism)
+        if patience.over:
+            self._left_out.append(f"the draws and claims of {mechanism.name} on {facts.text}")
+            return
         if not made_up and not _can_be_drawn(subject, asked, patience):
             self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
             return

@@ -57,8 +57,8 @@ def verify_examples(
     seed
         Of everything drawn but the mechanisms' private draws.
     seconds
-        Of this processor, that each example may take under a relation, about. What they leave out is listed, and
-        depends on the machine.
+        Of this processor, for all of it, about. Each example has an equal part of what is left under each
+        relation. What is left out is listed, and depends on the machine.
     tell
         Called with what is about to be done, for progress.
     unit
@@ -71,9 +71,9 @@ def verify_examples(
         If a miner refuses its schema.
     """
     verifying = _Verifying(replays, runs, seed, seconds, tell, unit)
-    for example_name, example in examples.items():
-        for relation in relations:
-            verifying.verify(example_name, example, relation)
+    subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]
+    for k, (example_name, example, relation) in enumerate(subjects):
+        verifying.verify(example_name, example, relation, 1 / (len(subjects) - k))
     found = verifying.found(name)
     if unit.id is None or not examples:
         return found
@@ -90,17 +90,17 @@ class _Verifying:
     def __init__(
         self, replays: int, runs: int, seed: int, seconds: float, tell: Callable[[str], None], unit: PrivacyUnit
     ) -> None:
-        self._replays, self._runs, self._seed, self._seconds, self._tell = replays, runs, seed, seconds, tell
+        self._replays, self._runs, self._seed, self._patience, self._tell = replays, runs, seed, Patience(seconds), tell
         self._unit = unit
         self._audits: list[Audited] = []
         self._left_out: list[str] = []
         self._accountants: dict[type[Accountant[Any]], AccountantReport] = {}
         self._asking = StepChecks(replays, seed, self._left_out, tell)
 
-    def verify(self, name: str, example: Example, relation: Relation) -> None:
+    def verify(self, name: str, example: Example, relation: Relation, share: float) -> None:
         """Replay one example under one relation, tell its worst pair of tables apart, and check its queries."""
         subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=self._unit)
-        where, patience = f"{name}, {subject.relation}", Patience(self._seconds)
+        where, patience = f"{name}, {subject.relation}", self._patience.part(share)
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
             return
@@ -125,7 +125,7 @@ class _Verifying:
             told_apart = _told_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.part(1 / 2))
             if told_apart is None:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
-        self._audits.append(Audited(name, subject.relation, report, told_apart))
+        self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
         self._asking.check(subject, patience)
 
     def _check_accountant(self, kind: type[Accountant[Any]]) -> None:

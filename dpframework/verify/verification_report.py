@@ -32,12 +32,15 @@ class Audited:
         The replay audit; None where the plan claims nothing under the relation.
     told_apart
         What many runs on the worst pair of tables prove; None where there is none, or no runs were asked for.
+    loose
+        Why no run can lose all that is claimed, as the example says.
     """
 
     example: str
     relation: Relation
     report: AuditReport | None = None
     told_apart: Distinguished | None = None
+    loose: str = ""
 
     @property
     def claimed(self) -> bool:
@@ -61,6 +64,7 @@ class Audited:
         return {
             "example": self.example,
             "relation": self.relation.value,
+            "loose": self.loose,
             "claimed": self.claimed,
             "audit": None if self.report is None else self.report.to_dict(),
             "distinguished": None if self.told_apart is None else attrs.asdict(self.told_apart),
@@ -120,7 +124,8 @@ class Verification:
             return "A CLAIM DOES NOT HOLD"
         least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)
         where = "" if least is None or len(self.audits) == 1 else f" ({least.example}, {least.relation})"
-        return f"every claim held; {reach(self.tightness)}{where}"
+        loose = f"; this claim is loose: {least.loose}" if least is not None and least.loose else ""
+        return f"every claim held; {reach(self.tightness)}{where}{loose}"
 
     def problems(self) -> Iterator[str]:
         """Yield the problems, each with the tables that show it."""
