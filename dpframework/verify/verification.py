@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -23,7 +23,9 @@ from dpframework.verify.tables import Rows
 from dpframework.verify.transcript import record
 from dpframework.verify.verification_report import Audited, Verification
 
-AUDIT = 0.6  # of an example's time
+STEPS = 0.35  # of the time; the rest is for audits
+STEPS_AT_ONCE = 0.3  # of the time for steps: those of the first examples are new, later ones alike
+AUDIT = 0.8  # of the time for an example
 BOUNDED = 2  # attributes of the tables of people that are read
 PEOPLE = 2  # such tables, for each way to hold one
 
@@ -72,8 +74,7 @@ def verify_examples(
     """
     verifying = _Verifying(replays, runs, seed, seconds, tell, unit)
     subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]
-    for k, (example_name, example, relation) in enumerate(subjects):
-        verifying.verify(example_name, example, relation, 1 / (len(subjects) - k))
+    verifying.verify(subjects)
     found = verifying.found(name)
     if unit.id is None or not examples:
         return found
@@ -97,10 +98,20 @@ class _Verifying:
         self._accountants: dict[type[Accountant[Any]], AccountantReport] = {}
         self._asking = StepChecks(replays, seed, self._left_out, tell)
 
-    def verify(self, name: str, example: Example, relation: Relation, share: float) -> None:
-        """Replay one example under one relation, tell its worst pair of tables apart, and check its queries."""
-        subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=self._unit)
-        where, patience = f"{name}, {subject.relation}", self._patience.part(share)
+    def verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
+        """Check the steps of each example under each relation, of which many are alike, and then replay each."""
+        steps, number, made = self._patience.part(STEPS), len(subjects), []
+        for k, (name, example, relation) in enumerate(subjects):
+            subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=self._unit)
+            made.append((name, example, subject))
+            if subject.delta_needed is not None:
+                self._asking.check(subject, steps.part(STEPS_AT_ONCE if k < number - 1 else 1))
+        for k, (name, example, subject) in enumerate(made):
+            self._audit(name, example, subject, self._patience.part(1 / (number - k)))
+
+    def _audit(self, name: str, example: Example, subject: Subject, patience: Patience) -> None:
+        """Replay one example, and tell its worst pair of tables apart."""
+        where = f"{name}, {subject.relation}"
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
             return
@@ -126,7 +137,6 @@ class _Verifying:
             if told_apart is None:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
-        self._asking.check(subject, patience)
 
     def _check_accountant(self, kind: type[Accountant[Any]]) -> None:
         """Check an accountant that gives a plan its total. The built-in ones have the project's own tests."""
@@ -138,7 +148,7 @@ class _Verifying:
         """Return all of it."""
         asking = self._asking
         sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
-        losses, left_out = tuple(asking.losses.values()), tuple(self._left_out)
+        losses, left_out = tuple(asking.losses.values()), tuple(dict.fromkeys(self._left_out))
         accountants = tuple(self._accountants.values())
         return Verification(
             name, tuple(self._audits), sensitivities, samplers, losses, left_out, accountants=accountants

@@ -159,7 +159,9 @@ class DPID3(Miner):
         """Return the published settings, and one example for each choice that has a privacy argument of its own."""
         variants = {**VARIANTS, "deeper": {"max_depth": 2}, "published": PUBLISHED}
         examples = examples_of_grades(cls, variants)
-        return {**examples, "density": attrs.evolve(examples["density"], witnesses=witnesses.SPLIT_POINTS)}
+        examples["density"] = attrs.evolve(examples["density"], witnesses=witnesses.SPLIT_POINTS)
+        examples["published"] = attrs.evolve(examples["published"], loose=witnesses.PUBLISHED)
+        return witnesses.with_found_tables(cls.name, examples)
 
     def plan(self, schema: Schema) -> Node:
         """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""
