@@ -160,6 +160,25 @@ def test_a_replacement_is_not_proved_from_what_is_not() -> None:
     assert [one.verdict for one in prove(unproved, [Claim("replaced", 9)])] == [Verdict.UNPROVED]
 
 
+@pytest.mark.parametrize("doubts", SOLVERS)
+def test_one_solver_is_not_enough(doubts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def solve_all_but_one(solver: str, goal: str, effort: int = 1) -> str:
+        return "unknown" if solver == doubts else "unsat"
+
+    monkeypatch.setattr("dpframework.formulas.proofs.solve", solve_all_but_one)
+    (found,) = prove(JACCARD, [Claim("rise", 1)])
+    assert found.verdict is Verdict.UNPROVED
+    assert found.problem.startswith(doubts)
+
+
+def test_goals_that_fit_no_tables_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Solvers that agree are not enough: the ground test stands before them."""
+    monkeypatch.setattr("dpframework.formulas.proofs.solve", lambda *given: "unsat")
+    monkeypatch.setattr("dpframework.formulas.proofs.ground_problem", lambda *given: "no goal fits")
+    assert {one.verdict for one in prove(JACCARD, [Claim("rise", 1)])} == {Verdict.UNPROVED}
+    assert {one.verdict for one in prove(GINI, [Claim("fall", 1)])} == {Verdict.UNPROVED}
+
+
 @needs_solvers
 def test_verdicts_are_kept_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
