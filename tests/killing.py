@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from dpframework import Observer
+
 needs_kills = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="needs fork and SIGKILL, which this system does not have"
 )
@@ -60,7 +62,7 @@ def steps_tried(steps: int) -> range:
     return range(steps) if os.environ.get("DPFRAMEWORK_EVERY_STEP") else range((steps - 1) % 2, steps, 2)
 
 
-class KillsAWorker:
+class KillsAWorker(Observer):
     """An observer that ends a worker of a cluster before one of the releases, and keeps what is charged.
 
     The process ends as if the machine had failed: nothing that it holds is handed over.
@@ -73,9 +75,6 @@ class KillsAWorker:
         self.charges.append(charge.path)
         if len(self.charges) == self.at:
             os.kill(min(self.engine._client.run(os.getpid).values()), signal.SIGKILL)
-
-    def released(self, release: Any) -> None:
-        pass
 
 
 class Crossings:

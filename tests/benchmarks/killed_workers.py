@@ -1,6 +1,7 @@
 """A worker of a Dask cluster is killed in the middle of each miner: the releases and the charges stay the same.
 
     python tests/benchmarks/killed_workers.py
+    python tests/benchmarks/killed_workers.py count dp-id3    # some miners
 
 Each built-in miner is run on the tables of its examples, in memory, and on two workers, one of which is killed before
 the release in the middle. Examples with a query that gathers rows, or with samples, are listed as refused.
@@ -62,7 +63,7 @@ def main() -> None:
     wrong = 0
     with dpf.Dask(workers=2) as engine:
         for name, brought in registry().miners.items():
-            for kind, example in brought.component.examples().items():
+            for kind, example in brought.component.examples().items() if name in (sys.argv[1:] or [name]) else ():
                 wrong += not tried(engine, f"{name} ({kind})", example)
     raise SystemExit(wrong)
 

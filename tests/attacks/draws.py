@@ -1,0 +1,44 @@
+"""Very many draws of each built-in mechanism, beside the probabilities that it states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from test_mechanisms import CASES, SOURCES, calibrated, drawn_cells, expected
+
+ONE_BY_ONE = {"exponential", "permute-and-flip", "above-threshold", "exponential-interval", "k-norm"}
+TOGETHER = 10_000  # draws at once
+ALONE = 20  # a mechanism that is drawn from one by one gets a twentieth of the draws
+TINY = 1e-6  # the probability that a correct sampler fails, each
+
+
+def problems(draws: int, names: list[str] | None = None) -> Iterator[tuple[str, str | None]]:
+    """Yield a line for each mechanism and source of randomness, and what is wrong with it, if anything is."""
+    for name in names or CASES:
+        mechanism, of, _, _ = CASES[name]
+        calibration = calibrated(mechanism, of)
+        number = draws // ALONE if name in ONE_BY_ONE else draws
+        chances = np.array(expected(name, calibration))
+        for source, make in SOURCES.items():
+            started = time.process_time()
+            counts = counted(name, calibration, make(), number)
+            found = wrong(counts, chances)
+            seconds = time.process_time() - started
+            yield f"{name}, {source}: {counts.sum():,} draws, {len(counts)} cells, {seconds:.1f} s", found
+
+
+def counted(name: str, calibration: Any, source: Any, number: int) -> Any:
+    """Return how many of some draws are in each cell."""
+    parts = [min(TOGETHER, number - start) for start in range(0, number, TOGETHER)]
+    return sum(drawn_cells(name, calibration, source, part) for part in parts)
+
+
+def wrong(counts: Any, chances: Any) -> str | None:
+    """Return how counts of draws differ from what is stated, or None."""
+    wanted = counts.sum() * chances / chances.sum()
+    p = float(stats.chisquare(counts, wanted).pvalue)
+    return None if p > TINY else f"the draws do not have the stated probabilities (p = {p:.2g})"
