@@ -32,9 +32,11 @@ from dpframework.formulas import (
     scores_of,
     sum_over_classes,
 )
+from dpframework.formulas.derivation import fitted
 from dpframework.formulas.small_tables import tables_of
 from dpframework.queries import FormulaScores, Norm
 
+HALF = Fraction(1, 2)
 TEXTS = [
     (GINI.body, "sum(n^2) / N"),
     (NORM.body, "sum(n^3)^(1/3)"),
@@ -137,6 +139,13 @@ def test_a_score_that_one_row_moves_without_bound_is_refused_with_its_tables(sha
         derive(shape)
 
 
+def test_a_form_that_is_too_small_for_a_few_rows_does_not_fit() -> None:
+    """1 - 1 / R is what nine rows show, but not what one row shows."""
+    values = [1 - Fraction(1, size) for size in range(1, 10)]
+    assert str(fitted(values)) == "1 - 1 / R"
+    assert fitted([HALF, *values[1:]]) is None
+
+
 def test_what_is_derived_is_the_same_on_larger_tables() -> None:
     """Random neighbours of up to 3,000 rows move by no more than what small tables showed."""
     random = np.random.default_rng(4)
@@ -229,6 +238,7 @@ def test_several_rows_of_parts_are_counted_one_by_one_in_tables_that_grow() -> N
 def test_bounds_are_read_for_a_table() -> None:
     assert bound_at(1 - 2 / rows, 8) == Fraction(3, 4)
     assert bound_at(1 - 2 / rows, 1) == 0
+    assert bound_at(1 - 2 / rows, None) == 1
     assert Claim("fall", 1 - 2 / rows).text == "fall <= 1 - 2 / R"
     with pytest.raises(InputError, match="grows with the rows"):
         bound_at(derive(GAIN)[1].claim.bound, None)
