@@ -34,8 +34,9 @@ from dpframework.mechanisms import (
     permute_and_flip_log_probability,
     with_relative_error,
 )
-from dpframework.mechanisms.base import doubled_at_most, unit_changes
+from dpframework.mechanisms.base import doubled_at_most
 from dpframework.mechanisms.randomness import Noise, Randomness, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores

@@ -30,6 +30,7 @@ from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianE
 INTERVAL = 1e-3  # of privacy loss
 FINEST_DELTA = 1e-10  # at which differences of deltas in double precision still tell
 _DEVIATIONS = 8.5  # of a Gaussian loss, on each side: beyond lies less than 1e-17 of its mass
+_TRUNCATED = 11.6  # deviations (Canonne et al. 2020), to which dp-accounting does not add the shift
 _LARGEST_LOSS = 700.0  # of which the exponential is a number in double precision
 _ORDERS = np.geomspace(1 / 8, 52, 64)  # less 1, times the root of a rho; the best is in between, for every epsilon
 _FINE = 50.0  # the largest pure epsilon of an event for which rounding up to the interval matters
@@ -102,8 +103,9 @@ def _single(event: Any, fine: bool) -> Any:
             return _of_rho(rho)
         case DiscreteLaplaceDpEvent():
             return pld.from_discrete_laplace_mechanism(event.noise_parameter, event.sensitivity, **how)
-        case DiscreteGaussianEvent(sigma=sigma):
-            return pld.from_discrete_gaussian_mechanism(sigma, **how)
+        case DiscreteGaussianEvent(sigma=sigma, shift=shift):
+            furthest = math.ceil(_TRUNCATED * sigma) + shift if shift > 1 else None  # beyond lies less than 1e-30
+            return pld.from_discrete_gaussian_mechanism(sigma, shift, furthest, **how)
         case FineGaussianEvent():
             return _of_fine_gaussian(event)
         case LaplaceDpEvent():

@@ -23,6 +23,7 @@ from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, 
 from dpframework.accountant.pure import UNCLAIMED
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, converted_above, float_above
 from dpframework.mechanisms.base import Calibration
+from dpframework.mechanisms.gaussian import DiscreteGaussianEvent
 
 
 @attrs.frozen
@@ -53,11 +54,8 @@ class PLDAccountant(Accountant[Events]):
             return Events(None, None, UNCLAIMED, UNCLAIMED)
         mechanism, losses = calibration.mechanism, calibration.losses
         bounded = _any_of(losses.pure, losses.zcdp)
-        if calibration.by.rows > 1:  # an event is of one row, and no event is known to dominate what a group changes
-            return bounded
-        added, replaced = (
-            mechanism.dp_event(calibration, relation) or bounded.under(relation) for relation in Relation
-        )
+        event = mechanism.dp_event if calibration.by.rows == 1 else mechanism.unit_event
+        added, replaced = (event(calibration, relation) or bounded.under(relation) for relation in Relation)
         if calibration.by.resizes:  # a row may leave, and none come for it
             replaced = _dominating([added, replaced], losses.pure.replace_one, losses.zcdp.replace_one)
         return Events(added, replaced, losses.pure, losses.zcdp)
@@ -98,8 +96,26 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Bound by any mechanism of the pure epsilon, or of the rho, which compose as for one row."""
-        return _any_of(composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts]))
+        """Keep the event that dominates all parts, where it does so for rows in several; else bound by epsilon or rho.
+
+        Let part j have r_j of the unit's k rows. Its releases are dominated by the events of the strongest part, with
+        r_j in the place of k: noise on an integer that moves by r_j, any mechanism of the epsilon times r_j / k, and of
+        the rho times its square. Releases of different parts are independent given what was released. So for each
+        event the parts compose to one of a shift by the sum of all r_j (see `unit_shifts`), to any mechanism of the sum
+        of their epsilons, and of their rhos: with k in all, to the event itself. Of samples that parts draw for
+        themselves, and of fine lattices, whose slack grows with the parts, nothing is proved.
+
+        Under replace-one let rows leave and come anywhere: of all integers together, those that end up lower do so by k
+        in all at most, and so do those that end up higher. That is the event twice, where noise on integers is all.
+        """
+        pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
+        added, replaced = _any(pure.add_or_remove_one, zcdp.add_or_remove_one), _any(pure.replace_one, zcdp.replace_one)
+        strongest = _dominating([p.add_or_remove_one for p in parts], None, None)
+        if strongest is not None:
+            added = strongest if _are_shifts(strongest, AnyPure, AnyRho) else added
+            if all(_are_shifts(one) for one in (strongest, *(p.replace_one for p in parts))):
+                replaced = _composed([strongest, strongest])
+        return Events(added, replaced, pure, zcdp)
 
     def sample(self, part: Events, rate: Fraction) -> Events:
         """Return the whole part's event on a sample, or else any mechanism of its amplified epsilon."""
@@ -150,9 +166,18 @@ def _fit(events: Iterable[tuple[Any, int]]) -> bool:
     for event, times in events:
         if isinstance(event, SampledEvent) and not _fit(event.events):
             return False
-        epsilon = _pure_of(event)
-        pure += Fraction(0 if epsilon is None else epsilon) * times
+        pure += Fraction(_most_of(event)) * times
     return pure <= LARGEST_PURE
+
+
+def _most_of(event: Any) -> float:
+    """Return the pure epsilon of an event, 0 if it has none."""
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+
+    if isinstance(event, DiscreteLaplaceDpEvent):
+        return float(event.noise_parameter * event.sensitivity)
+    epsilon = _pure_of(event)
+    return 0.0 if epsilon is None else epsilon
 
 
 @functools.lru_cache(maxsize=1024)
@@ -199,6 +224,14 @@ def _counted(events: Sequence[Any]) -> dict[Any, int]:
         for one, times in inner.items():
             counts[one] = counts.get(one, 0) + times
     return counts
+
+
+def _are_shifts(event: Any | None, *kinds: type[Any]) -> bool:
+    """Tell whether an event is known and made of noise on integers that move, and of these kinds, alone."""
+    from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+
+    known = (DiscreteGaussianEvent, DiscreteLaplaceDpEvent, *kinds)
+    return event is not None and all(isinstance(one, known) for one in _counted([event]))
 
 
 def _composed(events: Sequence[Any | None]) -> Any | None:

@@ -307,7 +307,20 @@ class Mechanism(abc.ABC):
         raise InputError(f"{self.name} does not say how its noise is distributed; define Mechanism.noise_law")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return dp-accounting's event for PLD accounting. None counts as any mechanism of the same pure epsilon."""
+        """Return dp-accounting's event for PLD accounting. None counts as any mechanism of the same pure epsilon.
+
+        It is of one row, also in a calibration for a unit of several (see `unit_event`).
+        """
+        return None
+
+    def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
+        """Return the event of a unit of several rows, `calibration.by.rows`. None counts as `dp_event`'s does.
+
+        Under add-or-remove-one it must also dominate what fewer rows change, and parts over which the rows spread: for
+        r of k rows, events of parts must compose to no more than this one's where these r add up to k (see
+        `docs/composition.md`). Under replace-one it may be used only if adding rows never lowers a coordinate, or
+        never raises one.
+        """
         return None
 
 
@@ -320,20 +333,6 @@ def padding(facts: QueryFacts) -> Fraction:
         return Fraction(1)
     assert facts.answer_length is not None  # `misfit` has been asked
     return 1 + Fraction(2 * facts.answer_length, 2**LATTICE_BITS)
-
-
-def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
-    """Return how many coordinates of an integer answer change at most, each by 1, or None where unknown."""
-    changes = {
-        norm: declared.change.under(relation)
-        for norm in Norm
-        if facts.integer and (declared := facts.sensitivity(norm)) is not None
-    }
-    largest = changes.get(Norm.LINF)
-    counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
-    if largest is None or largest >= 2 or not counts:
-        return None
-    return math.floor(min(counts)) or None
 
 
 def either_way(pair: ByRelation) -> ByRelation:

@@ -15,13 +15,15 @@ import attrs
 import numpy as np
 
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
-from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times, unit_changes
+from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times
 from dpframework.mechanisms.laplace import to_lattice, with_noise
 from dpframework.mechanisms.laws import NormalLaw
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.shifts import unit_changes, unit_shifts
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DEVIATION = 1e4  # of a discrete Gaussian in PLD accounting, whose time grows with it
+FURTHEST_SHIFT = 30  # deviations that a unit may move an integer in PLD accounting; it costs a rho of 450
 MOST_SLACK = 1e-7  # of fine lattices: it is a part of delta
 _FURTHEST = 14  # standard deviations; a Gaussian is further away with a probability below 1e-42
 
@@ -29,9 +31,10 @@ _FURTHEST = 14  # standard deviations; a Gaussian is further away with a probabi
 @final
 @attrs.frozen
 class DiscreteGaussianEvent:
-    """Discrete Gaussian noise on an integer that changes by 1, for which dp-accounting has no event."""
+    """Discrete Gaussian noise on an integer that changes by `shift`, for which dp-accounting has no event."""
 
     sigma: float
+    shift: int = 1
 
 
 @final
@@ -141,16 +144,32 @@ class Gaussian(Mechanism):
         with a slack: for real answers, and large noise on integers.
         """
         changed = unit_changes(calibration.facts, relation)
-        sigma = _lattice_deviation(calibration)
-        if changed is None or sigma > LARGEST_DEVIATION:
-            return _fine_event(calibration, relation, sigma)
-        import dp_accounting
+        return _event(calibration, relation, None if changed is None else (changed, 1), 1)
 
-        event = DiscreteGaussianEvent(sigma)
-        return event if changed == 1 else dp_accounting.SelfComposedDpEvent(event, changed)
+    def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
+        """Return discrete Gaussian events of the unit's shift (see `unit_shifts`), or one on a fine lattice.
+
+        On that, k rows one after another move the answer k times as far in the l2 norm, and no more numbers than k
+        times as many.
+        """
+        return _event(calibration, relation, unit_shifts(calibration, relation), calibration.by.rows)
 
 
-def _fine_event(calibration: Calibration, relation: Relation, sigma: float) -> FineGaussianEvent | None:
+def _event(calibration: Calibration, relation: Relation, shifts: tuple[int, int] | None, rows: int) -> Any | None:
+    """Return events of noise on integers that move, or the one of noise on a fine lattice."""
+    sigma = _lattice_deviation(calibration)
+    if shifts is None or sigma > LARGEST_DEVIATION:
+        return _fine_event(calibration, relation, sigma, rows)
+    import dp_accounting
+
+    number, shift = shifts
+    if shift > max(1, FURTHEST_SHIFT * sigma):
+        return None
+    event = DiscreteGaussianEvent(sigma, shift)
+    return event if number == 1 else dp_accounting.SelfComposedDpEvent(event, number)
+
+
+def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows: int) -> FineGaussianEvent | None:
     """Return the event of noise on a fine lattice, or None where the lattice is coarse or nothing is claimed.
 
     A slack of so little needs a deviation of thousands of lattice steps.
@@ -159,8 +178,10 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float) -> F
     change = calibration.mechanism.change(facts).under(relation)
     if change is None:
         return None
-    moved = math.nextafter(math.sqrt(float_above(change)) / float(calibration.unit), math.inf)  # in lattice steps
-    most = math.floor(change) if facts.integer else None  # an integer that changes does so by 1
+    moved = math.nextafter(
+        rows * math.sqrt(float_above(change)) / float(calibration.unit), math.inf
+    )  # in lattice steps
+    most = math.floor(change) * rows if facts.integer else None  # an integer that changes does so by 1
     numbers = min((n for n in (facts.answer_length, most) if n is not None), default=0)
     if not numbers:
         return None

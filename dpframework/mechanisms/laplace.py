@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times, unit_changes
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times
 from dpframework.mechanisms.laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.shifts import unit_changes, unit_shifts
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.results.noisy import discrete_laplace_variance
 
@@ -85,12 +86,19 @@ class _LatticeLaplace(PureMechanism):
         nothing between, which composes to more.
         """
         changed = unit_changes(calibration.facts, relation)
-        if changed is None:
-            return None
-        import dp_accounting
+        return None if changed is None else _event(calibration, changed, 1)
 
-        event = dp_accounting.dp_event.DiscreteLaplaceDpEvent(1 / calibration.lattice_scale, 1)
-        return event if changed == 1 else dp_accounting.SelfComposedDpEvent(event, changed)
+    def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
+        """Return discrete Laplace events of the unit's shift (see `unit_shifts`)."""
+        shifts = unit_shifts(calibration, relation)
+        return None if shifts is None else _event(calibration, *shifts)
+
+
+def _event(calibration: Calibration, number: int, shift: int) -> Any:
+    import dp_accounting
+
+    event = dp_accounting.dp_event.DiscreteLaplaceDpEvent(1 / calibration.lattice_scale, shift)
+    return event if number == 1 else dp_accounting.SelfComposedDpEvent(event, number)
 
 
 @final

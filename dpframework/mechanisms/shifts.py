@@ -1,0 +1,59 @@
+"""How far one privacy unit moves the integers that noise is added to, in total, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dpframework.facts.privacy import Relation
+from dpframework.queries.base import Norm, QueryFacts
+
+if TYPE_CHECKING:
+    from dpframework.mechanisms.base import Calibration
+
+
+def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
+    """Return how many coordinates of an integer answer change at most, each by 1, or None where unknown."""
+    changes = {
+        norm: declared.change.under(relation)
+        for norm in Norm
+        if facts.integer and (declared := facts.sensitivity(norm)) is not None
+    }
+    largest = changes.get(Norm.LINF)
+    counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
+    if largest is None or largest >= 2 or not counts:
+        return None
+    return math.floor(min(counts)) or None
+
+
+def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int] | None:
+    """Return numbers (n, k): noise on an integer answer loses no more than on n integers that move by k each.
+
+    Let the noise p on each integer be independent, symmetric and log-concave, as discrete Laplace and discrete Gaussian
+    noise are, and let a unit of k rows move the integers by w_1, w_2, ...
+
+    **One shift dominates all that add up to it.** Let T_s be the trade-off function of p and p moved by s. The best
+    tests of these two are thresholds, for every s, since log-concave noise has monotone likelihood ratios; so
+    T_(s+t) = T_t o (1 - T_s). Let T(P, Q) >= f and T(Q, R) >= g; then T(P, R) >= g o (1 - f) (Dong, Roth and Su 2022,
+    the lemma of group privacy). Move one integer after another, each of which changes one coordinate of a product: the
+    trade-off function of both tables' outputs is at least that of p and p moved by the sum of all abs(w_i).
+
+    **Add-or-remove-one.** A row changes the answer by 1 in the l1 norm, at most, so that sum is at most k: (1, k).
+
+    **Replace-one.** Let an added row raise integers only, or lower them only. Rows that leave move the integers one
+    way, by k in all at most, and rows that come move them the other way, by k at most. An integer that ends up higher
+    did so by no more than its share of the one sum, one that ends up lower by its share of the other. Noise is
+    independent, so these two groups are two events: (2, k). Where a replaced row changes the answer by 1 only, as the
+    number of rows that a description holds for, k pairs do so by k: (1, k).
+
+    Returns None where this says nothing. For one row n is `unit_changes`, and k is 1.
+    """
+    facts, rows = calibration.facts, calibration.by.rows
+    changed = unit_changes(facts, relation)
+    if rows == 1 or changed is None:
+        return None if changed is None else (changed, 1)
+    if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) != 1:
+        return None
+    if relation is Relation.ADD_OR_REMOVE_ONE:
+        return 1, rows
+    return (min(changed, 2), rows) if any(declared.monotonic for declared in facts.sensitivities) else None
