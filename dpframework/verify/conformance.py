@@ -44,6 +44,7 @@ from dpframework.verify.assertions import (
 )
 from dpframework.verify.behaviour import ADVICE
 from dpframework.verify.findings import MIN_TIGHTNESS
+from dpframework.verify.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.query_trace import takes_any_answers
 from dpframework.verify.sameness import same
@@ -267,9 +268,7 @@ class QueryConformance:
     def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
         """The same answer from rows in another order, and from several blocks, alone and together with others."""
         query, schema, inputs = given
-        universe = Universe(schema)
-        sizes = Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30)
-        rows = bytes(k % universe.kinds for k in range(sizes.most))
+        universe, rows = Universe(schema), _rows(schema)
         engine = SmallTables(universe)
         answer = answer_of(query, engine, engine.hold(rows), inputs)
         assert _unchanged(query, answer, answer_of(query, engine, engine.hold(rows[::-1]), inputs))
@@ -278,6 +277,23 @@ class QueryConformance:
         assert _unchanged(query, answer, answer_of(query, threads, loaded, inputs))
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
             assert _unchanged(query, answer, again)
+
+    def test_answers_are_the_same_in_another_process(self) -> None:
+        """All queries are asked again in one new process, where nothing is kept from this one."""
+        asked = {
+            name: AskedHere.of(query, schema, _rows(schema), (), inputs)
+            for name, (query, schema, inputs) in self.queries.items()
+            if is_foreign(query)
+        }
+        found = zip(asked, differences(list(asked.values())), strict=True)
+        problems = [f"query '{name}' {problem}" for name, problem in found if problem is not None]
+        assert not problems, "\n".join(problems)
+
+
+def _rows(schema: Schema) -> bytes:
+    """Return a small table of all kinds of rows of a schema."""
+    kinds = Universe(schema).kinds
+    return bytes(k % kinds for k in range(Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30).most))
 
 
 def _unchanged(query: Query, answer: Any, again: Any) -> bool:

@@ -12,6 +12,7 @@ from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import QueryFacts
 from dpframework.verify.losses import LossReport, check_losses
+from dpframework.verify.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.query_trace import QueryCall, call_answers, evaluate, fitting, takes_any_answers, trace_queries
 from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
@@ -57,6 +58,7 @@ class StepChecks:
         self._foreign = foreign
         self.steps: dict[str, str] = {}
         self.sensitivities: dict[Any, SensitivityReport] = {}
+        self._asked: dict[Any, AskedHere] = {}
         self._units: set[Any] = set()
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
         self.samplers: dict[Mechanism, SamplerReport] = {}
@@ -73,8 +75,17 @@ class StepChecks:
                 self._search_unit(subject, asked, patience)
                 self._note(subject, asked, searched)
 
+    def ask_elsewhere(self) -> None:
+        """Ask the queries again in one new process, and note those that answer otherwise there."""
+        asked, self._asked = self._asked, {}
+        for key, problem in zip(asked, differences(list(asked.values())), strict=True):
+            if problem is not None:
+                found = self.sensitivities[key]
+                self.sensitivities[key] = attrs.evolve(found, wrong=(*found.wrong, problem))
+
     def problems(self) -> list[str]:
         """Return what does not hold, in words."""
+        self.ask_elsewhere()
         return [
             *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
             *(str(one) for one in self.samplers.values() if not one.passed),
@@ -113,6 +124,9 @@ class StepChecks:
                 rows=rows,
             )
             alike.append((schema, self.sensitivities[key]))
+            if is_foreign(asked.query):
+                some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+                self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
 
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:

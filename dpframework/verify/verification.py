@@ -147,6 +147,7 @@ class _Verifying:
     def found(self, name: str) -> Verification:
         """Return all of it."""
         asking = self._asking
+        asking.ask_elsewhere()
         sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
         losses, left_out = tuple(asking.losses.values()), tuple(dict.fromkeys(self._left_out))
         accountants = tuple(self._accountants.values())

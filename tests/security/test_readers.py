@@ -54,6 +54,12 @@ ALLOWED = {
     ("dpframework/verify/conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/engine_conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/accountants.py", "import pickle"): "a copy in memory",
+    # A process that the kit starts, and what they tell each other: queries of this process, and their answers.
+    ("dpframework/verify/other_process.py", "import pickle"): "messages to and from a process of the kit's",
+    ("dpframework/verify/other_process.py", "import importlib"): "modules that this process has imported",
+    ("dpframework/verify/other_process.py", "import importlib.util"): "modules that this process has imported",
+    ("dpframework/verify/other_process.py", "import_module"): "modules that this process has imported",
+    ("dpframework/verify/other_process.py", "exec_module"): "modules that this process has imported",
     # Names that stand in the source itself.
     ("plugins/distance/src/dpframework_distance/__init__.py", "import importlib"): "its own modules, when first used",
     ("plugins/distance/src/dpframework_distance/__init__.py", "import_module"): "its own modules, when first used",

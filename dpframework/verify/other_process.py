@@ -1,0 +1,195 @@
+"""Queries asked in a new process, which has their code and nothing that this process keeps.
+
+An engine with workers counts in processes where no miner has run. A query that reads what a run left behind, such as a
+global that `mine` sets, answers otherwise there. So plugins' queries are asked again in one spawned process for all of
+them, on the same rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import io
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.errors import first_line
+from dpframework.facts.packages import distributions
+from dpframework.facts.schema import Schema
+from dpframework.queries import PiecewiseScores, Query
+from dpframework.queries.answers import answer_of
+from dpframework.verify.answer_changes import measure
+from dpframework.verify.tables import Held, Rows, SmallTables, Universe
+
+CORE = __name__.partition(".")[0]
+CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # set in the new process, which starts no other
+SECONDS = 120  # until a process without an answer is ended
+ROUNDING = 1e-9  # relative
+SHOWN = 8  # numbers of an answer
+
+
+@final
+@attrs.frozen(eq=False)
+class AskedHere:
+    """A query that was asked in this process, with its answer.
+
+    Attributes
+    ----------
+    query, schema, rows, derived, inputs
+        What was asked, of which rows.
+    answer
+        Its coordinates, or the failure.
+    """
+
+    query: Query
+    schema: Schema
+    rows: Rows
+    derived: tuple[Any, ...]
+    inputs: Mapping[str, Any]
+    answer: Any
+
+    @classmethod
+    def of(
+        cls, query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]
+    ) -> AskedHere:
+        """Ask a query now, and keep the answer."""
+        return cls(query, schema, rows, derived, inputs, _answer(query, schema, rows, derived, inputs))
+
+    @property
+    def pickled(self) -> bytes | None:
+        """The question as bytes, or None if it cannot be sent, or its class is in no module that can be imported."""
+        try:
+            sent = pickle.dumps((self.query, self.schema, self.rows, self.derived, dict(self.inputs)))
+        except Exception:  # a plugin's object, which holds what cannot be sent
+            return None
+        return None if b"__main__" in sent else sent
+
+
+def differences(asked: Sequence[AskedHere]) -> list[str | None]:
+    """Ask queries again in one new process, and say for each how its answer differs.
+
+    None where it does not, and for a query that cannot be sent.
+    """
+    sent = {k: question for k, one in enumerate(asked) if (question := one.pickled) is not None}
+    answers = _asked_elsewhere(list(sent.values())) if sent and CHILD not in os.environ else None
+    found: list[str | None] = [None] * len(asked)
+    for k, answer in zip(sent, answers or [], strict=False):
+        if answer is not None and not _same(asked[k].answer, answer):
+            found[k] = (
+                f"answers {_shown(asked[k].answer)} here and {_shown(answer)} in a new process, on the same rows: it "
+                "reads something that this process keeps, such as a global that `mine` sets, and the workers of an "
+                "engine do not have it"
+            )
+    return found
+
+
+def is_foreign(query: Query) -> bool:
+    """Tell whether some of a query's code is not the project's, whose own tests ask its queries on a cluster."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(query).__mro__}
+    return any(
+        package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
+        for package in packages
+    )
+
+
+@functools.cache
+def _distribution(package: str) -> str:
+    return distributions().get(package, (package, ""))[0]
+
+
+def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]) -> Any:
+    """Return an answer's coordinates, or its failure as text."""
+    try:
+        answer = answer_of(query, SmallTables(Universe(schema)), Held(rows, derived, 0), inputs)
+        return answer if isinstance(answer, PiecewiseScores) else np.asarray(query.coordinates(answer))
+    except Exception as error:
+        return f"with {type(error).__name__}: {first_line(error)}"
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, str) or isinstance(other, str) or type(one) is not type(other):
+        return type(one) is type(other) and bool(one == other)
+    if not isinstance(one, PiecewiseScores) and np.shape(one) != np.shape(other):
+        return False
+    size = 1.0 if isinstance(one, PiecewiseScores) else float(np.abs(one).max(initial=1.0))
+    return measure(one, other)["linf"] <= ROUNDING * size
+
+
+def _shown(answer: Any) -> str:
+    numbers = answer if isinstance(answer, str) else np.ravel(getattr(answer, "scores", answer))
+    if isinstance(numbers, str):
+        return numbers
+    return ", ".join(f"{number:g}" for number in numbers[:SHOWN]) + (", ..." if len(numbers) > SHOWN else "")
+
+
+def _asked_elsewhere(sent: list[bytes]) -> list[Any] | None:
+    """Return the answers of a new process to some questions, None for one that it cannot read; or None without one."""
+    files = {
+        name: file
+        for name, module in list(sys.modules.items())
+        if (file := getattr(module, "__file__", None)) and any(name.encode() in one for one in sent)
+    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), CHILD: "1"}
+    command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
+    try:
+        done = subprocess.run(
+            command,
+            input=pickle.dumps((files, sent)),
+            capture_output=True,
+            env=environment,
+            timeout=SECONDS,
+            check=True,
+        )
+        answers: list[Any] = pickle.loads(done.stdout)
+    except (subprocess.SubprocessError, OSError, EOFError, pickle.UnpicklingError):
+        return None
+    return answers
+
+
+def answer_all() -> None:
+    """Answer the questions on standard input, in the new process. Whatever they print goes nowhere."""
+    out = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    files, sent = pickle.loads(sys.stdin.buffer.read())
+    answers: list[Any] = []
+    for one in sent:
+        try:
+            question = _Questions(io.BytesIO(one), files).load()
+        except Exception:  # its module cannot be imported here: nothing is known of its answer
+            answers.append(None)
+            continue
+        answers.append(_answer(*question))
+    with os.fdopen(out, "wb") as stream:
+        stream.write(pickle.dumps(answers))
+
+
+class _Questions(pickle.Unpickler):
+    """Reads questions, and imports the modules of their classes by name, or from their files."""
+
+    def __init__(self, stream: io.BytesIO, files: Mapping[str, str]) -> None:
+        super().__init__(stream)
+        self._files = files
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function of a module."""
+        if module not in sys.modules:
+            self._bring(module)
+        return functools.reduce(getattr, name.split("."), sys.modules[module])
+
+    def _bring(self, module: str) -> None:
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            spec = importlib.util.spec_from_file_location(module, self._files[module])
+            if spec is None or spec.loader is None:
+                raise
+            sys.modules[module] = found = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(found)
