@@ -207,7 +207,7 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
 
     found = verify_examples("leads", {"one": dpf.Example(SCHEMA, Leads())}, relations=[ADD], seconds=1e-9)
     assert found.passed
-    assert [what.split(",")[0] for what in found.left_out[:1]] == ["the replay audit of one"]
+    assert any(what.startswith("the replay audit of one,") for what in found.left_out)
     assert any(what.startswith("the sensitivity of") for what in found.left_out)
     assert found.to_dict()["left_out"] == list(found.left_out)
 
