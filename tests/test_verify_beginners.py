@@ -333,7 +333,9 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
 }
 
 
-def failures(miner: dpf.Miner, relation: dpf.Relation) -> Iterator[str]:
+def failures(
+    miner: dpf.Miner, relation: dpf.Relation, schema: dpf.Schema | None = None, least: float = 0.3
+) -> Iterator[str]:
     """Run the suite that a plugin inherits on one miner, and yield what fails."""
 
     class OneExample(type(miner)):  # type: ignore[misc]
@@ -343,13 +345,13 @@ def failures(miner: dpf.Miner, relation: dpf.Relation) -> Iterator[str]:
         def examples(cls):
             return {"one": example}
 
-    schema = FLAGS if getattr(getattr(miner, "query", None), "length", 0) == 8 else SCHEMA
+    schema = schema or (FLAGS if getattr(getattr(miner, "query", None), "length", 0) == 8 else SCHEMA)
     example = dpf.Example(schema, OneExample(*(getattr(miner, field.name) for field in attrs.fields(type(miner)))))
 
     class Suite(MinerConformance):
         miner: ClassVar = OneExample
-        replays: ClassVar = 100
-        min_tightness: ClassVar = 0.3
+        replays: ClassVar = 100 if least < 0.6 else 400
+        min_tightness: ClassVar = least
 
     if _subject(example, relation).delta_needed is None:
         return

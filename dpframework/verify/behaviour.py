@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.queries.answers import answer_of
 from dpframework.verify.files_watched import watched_files
 from dpframework.verify.findings import Violation
-from dpframework.verify.hidden_state import HiddenState
+from dpframework.verify.hidden_state import HiddenState, is_cache
 from dpframework.verify.many import telling_kinds
 from dpframework.verify.patience import Patience
 from dpframework.verify.replay import Replayed, replay
@@ -137,12 +137,29 @@ class Behaviour:
             kept = self._hidden.kept()
             first = kept if first is None else first
             places = sorted({*files, *(name for name in kept | first if kept.get(name) != first.get(name))})
-            if places:
+            if places and (not all(map(is_cache, places)) or self._cache_matters(transcript, table, rows)):
                 what = f"a run keeps something of its rows for later ones, in {', '.join(places[:SHOWN])}"
                 self.found("kept", what, table, rows, transcript)
             elif there.divergence is not None and _kind(there) not in self.violations:
                 what = f"a run keeps something for later ones: on another table as the first, {there.divergence}"
                 self.found("kept", what, table, rows, transcript)
+
+    def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:
+        """Tell whether a query answers otherwise on a table after it was asked on another one.
+
+        A cache of a function of its arguments alone holds what was asked of it, and changes no answer.
+        """
+
+        def answers(rows: Rows) -> list[Any]:
+            engine, held = self.subject.engine, self.subject.engine.hold(rows)
+            whole = [made for made in transcript.releases if made.rows == 0]
+            return [answer_of(made.charge.step.query, engine, held, made.inputs) for made in whole]
+
+        self._hidden.put_back()
+        alone = answers(other)
+        self._hidden.put_back()
+        answers(table)
+        return not same(alone, answers(other))
 
     def lost_nothing(self, transcripts: Sequence[Transcript]) -> None:
         """Take note that no loss at all was found, and of the queries that answer the same on every table.

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-ENVIRONMENT = "the environment"
+ENVIRONMENT, CACHE = "the environment", "the cache of"
 CORE = __name__.partition(".")[0]
 MOST_VISITED = 20_000  # objects of one place
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
@@ -86,7 +86,7 @@ class HiddenState:
                 if isinstance(value, ATOMS) or id(value) in seen:
                     continue
                 seen[id(value)] = value  # itself, so that its id stays its own
-                name = f"the cache of '{value.__qualname__}'" if _is_cache(value) else name
+                name = f"{CACHE} '{value.__qualname__}'" if _is_cache(value) else name
                 held = self._held(value)
                 if held is not None:
                     found.append((name, value, held))
@@ -191,6 +191,11 @@ def _place(place: str, holder: Any, label: str) -> str:
         case types.FunctionType():
             return f"{label} of '{holder.__qualname__}'" if label else place
     return f"the variable {label} of {place}" if place == ENVIRONMENT else place
+
+
+def is_cache(place: str) -> bool:
+    """Tell whether a place that `HiddenState.kept` names is a function's cache."""
+    return place.startswith(CACHE)
 
 
 def _is_cache(value: Any) -> bool:

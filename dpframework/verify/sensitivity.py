@@ -270,9 +270,13 @@ class _Searched:
         shared = self._sized(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)
-        units = {unit for change in self.changes for unit in change}
-        alone = {unit: self._ratio(shared, shared + unit) for unit in units}
-        first = sorted(self.changes, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
+        first, units = self.changes, {unit for change in self.changes for unit in change}
+        try:
+            start = self._coordinates(self._answer(shared))
+            alone = {unit: measure(start, self._coordinates(self._answer(shared + unit)))["l1"] for unit in units}
+            first = sorted(first, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
+        except Exception:  # said by `_ratio`, when a pair is measured
+            return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
         return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
 
     def _cut_into_blocks(self) -> None:
