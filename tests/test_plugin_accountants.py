@@ -187,7 +187,8 @@ def test_a_broken_accountant_is_told_in_one_sentence_and_the_others_work(
 
 
 def test_the_example_of_the_hook_page_is_used_as_it_says(installed: Callable[..., Registry]) -> None:
-    blocks = dict(re.findall(r"^```(python plugin|text)\n(.*?)^```$", HOOK_PAGE.read_text("utf-8"), re.M | re.S))
+    found = re.findall(r"^```(python plugin|text)\n(.*?)^```$", HOOK_PAGE.read_text("utf-8"), re.M | re.S)
+    blocks = dict(reversed(found))  # the first of each kind
     namespace: dict[str, Any] = {}
     exec(blocks["python plugin"], namespace)
     forgiving = namespace["Forgiving"]
