@@ -252,7 +252,8 @@ class _Searched:
             if not self.wrong:
                 self._cut_into_blocks()
             if (
-                not self.wrong
+                self.relation is Relation.ADD_OR_REMOVE_ONE  # a row in place of another changes no number of rows
+                and not self.wrong
                 and any(self.declared.values())
                 and not any(largest for largest, _, _ in self.largest.values())
             ):
