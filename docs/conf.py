@@ -58,6 +58,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(sqlite3|types|typing)\..*"),
     (r"py:.*", r"(attrs|dp_accounting|narwhals|networkx|np|numpy|nw|opendp|pl|pluggy|polars|rich|sklearn)\..*"),
     (r"py:.*", r"Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
+    # short names of unions of types, in the room of formulas
+    (r"py:.*", r"Kernel|Number|Scored|Shape|_Bound|_Value"),
     # rows as an engine holds them: whatever it likes
     (r"py:.*", r"Rows"),
     # private types, in signatures of functions that only their own package calls

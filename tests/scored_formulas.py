@@ -40,6 +40,7 @@ ERRORS = Cells((a, b), -(3 * a + b))
 PIATETSKY_SHAPIRO = Cells((a, b), a - as_formula("0.3") * (a + b))
 ASSOCIATION = Cells((a, b, c, d), absolute(a - (a + b) * (a + c) / (a + b + c + d)))
 THRESHOLD = Cells((a, b), at_least(a, 3) * least(b, 2))
+HALVES = Cells((a, b), a / (as_formula("1/2") * a + b))
 CHI_SQUARED = Cells((a, b, c, d), (a * d - b * c) ** 2 * (a + b + c + d) / ((a + b) * (c + d) * (a + c) * (b + d)))
 LIFT = Cells((a, b, c, d), a * (a + b + c + d) / ((a + b) * (a + c)))
 
@@ -56,6 +57,7 @@ DERIVED: dict[str, tuple[Parts | Cells, tuple[object, object, object]]] = {
     "weighted errors": (ERRORS, (0, 3, 3)),
     "Piatetsky-Shapiro": (PIATETSKY_SHAPIRO, (Fraction(7, 10), Fraction(3, 10), 1)),
     "association": (ASSOCIATION, (1, 1, 1)),
+    "a denominator of halves": (HALVES, (2, Fraction(4, 3), 2)),
     "threshold": (THRESHOLD, (2, 0, 2)),
 }
 SHAPES: dict[str, Shape] = {name: shape for name, (shape, _) in DERIVED.items()}
