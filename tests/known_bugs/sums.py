@@ -359,8 +359,7 @@ BUGS = [
         "arXiv:2602.17454, section 4.3.9",
         ClippedWithMissing,
         schema=GAPS,
-        tool=Tool.AUDIT,
-        says="answered with NaN or infinity",
+        says="its answer holds nan",
     ),
     _bug(
         "a domain up to the largest value seen",

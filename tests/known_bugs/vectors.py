@@ -19,6 +19,7 @@ from dpframework.queries import CandidateScores, Norm, QueryFacts, Sensitivity
 from known_bugs.catalogue import ADD, KnownBug, Tool, drawn
 
 FURTHEST = 60  # scales of the noise that a probability is added up over
+LARGEST = 20  # to which counts are clamped: a sum over the noise of the threshold reaches all of them
 MOST = 2  # counts that are told lie between its negative and it
 
 
@@ -108,8 +109,12 @@ class _Outcomes(PureMechanism):
     def change(self, facts):
         return facts.sensitivity(Norm.LINF).change
 
+    def clamped(self, answer, calibration):
+        """Return the counts that are looked at, clamped, which moves no two of them further apart."""
+        return calibration.on_lattice(answer)[: self.counts].clip(-LARGEST, LARGEST)
+
     def log_density(self, answer, output, calibration):
-        chance = self.chance(calibration.on_lattice(answer), self.outcomes[int(output)], calibration)
+        chance = self.chance(self.clamped(answer, calibration), self.outcomes[int(output)], calibration)
         return math.log(chance) if chance > 0 else -math.inf
 
     def preview(self, calibration):
@@ -153,10 +158,10 @@ class SparseVector(_Outcomes):
         return outcomes(self.counts, self.cutoff, self.told)
 
     def release(self, answer, calibration, randomness):
-        scale, answer = float(calibration.scale), calibration.on_lattice(answer)
+        scale, answer = float(calibration.scale), self.clamped(answer, calibration)
         (threshold,) = _noise(randomness, 1, self.threshold * scale)
-        noisy = answer[: self.counts] + _noise(randomness, self.counts, self.noise * scale)
-        fresh = answer[: self.counts] + _noise(randomness, self.counts, self.fresh * scale)
+        noisy = answer + _noise(randomness, self.counts, self.noise * scale)
+        fresh = answer + _noise(randomness, self.counts, self.fresh * scale)
         outcome: list[Any] = []
         told = {"nothing": np.ones_like(noisy), "count": noisy, "fresh": fresh, "gap": noisy - threshold}[self.tells]
         for count, tells in zip(noisy, told, strict=True):
@@ -207,21 +212,21 @@ class NoisyMaximum(_Outcomes):
         noise = _noise(randomness, self.counts, 2 * float(calibration.scale))
         if self.one_sided:
             noise = _noise_above(randomness, self.counts, 2 * float(calibration.scale))
-        noisy = calibration.on_lattice(answer)[: self.counts] + noise
+        noisy = self.clamped(answer, calibration) + noise
         return int(np.argmax(noisy)) if self.right else int(np.clip(noisy.max(), -MOST, MOST)) + MOST
 
     def chance(self, answer, outcome, calibration):
         """Return the probability of an outcome, added up over the largest noisy count."""
         scale = 2 * float(calibration.scale)
         reach = math.ceil(FURTHEST * scale)
-        z = int(max(answer[: self.counts])) + np.arange(-reach, reach + 1)
-        below = np.array([self._at_most(z - count, scale) for count in answer[: self.counts]])
+        z = int(max(answer)) + np.arange(-reach, reach + 1)
+        below = np.array([self._at_most(z - count, scale) for count in answer])
         if not self.right:
             largest = below.prod(axis=0)
             chances = np.diff(largest, prepend=0)
             kept = z <= outcome if outcome == -MOST else z >= outcome if outcome == MOST else z == outcome
             return float(chances[kept].sum())
-        strictly = np.array([self._at_most(z - count - 1, scale) for count in answer[: self.counts]])
+        strictly = np.array([self._at_most(z - count - 1, scale) for count in answer])
         others = [strictly[k] if k < outcome else below[k] for k in range(self.counts) if k != outcome]
         own = below[outcome] - strictly[outcome]
         return float((own * np.prod(others, axis=0)).sum())
