@@ -31,12 +31,12 @@ class Sampler(dpf.Miner):
     """Release two counts from one sample, and one from another."""
 
     name = "sampler"
-    epsilon: float = 1.0
+    each: float = 1.0
     rate: float = 0.3
 
     def plan(self, schema):
         towns = dpf.queries.Histogram(schema["town"])
-        noise = dpf.mechanisms.DiscreteLaplace(self.epsilon)
+        noise = dpf.mechanisms.DiscreteLaplace(self.each)
         first = dpf.sequential(dpf.step("towns", towns, noise), dpf.step("rows", dpf.queries.Count(), noise))
         second = dpf.parallel(dpf.step("rows", dpf.queries.Count(), noise), by=schema["ill"], name="ill")
         return dpf.sequential(dpf.sample(self.rate, first, name="one"), dpf.sample(self.rate, second, name="two"))

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dpframework.facts.errors import InputError
+from dpframework.facts.json_text import parsed_json
 from dpframework.formulas.cache import cache_folder, write_kept
 from dpframework.formulas.claims import Claim
 from dpframework.formulas.proofs import Proof, Verdict, prove
@@ -42,9 +44,9 @@ def key_of(shape: Shape, claims: tuple[Claim, ...], effort: int) -> str:
 def kept_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | None:
     """Return verdicts that were kept, without their goals; None if there are none."""
     try:
-        found = json.loads((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
+        found = parsed_json((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
         return tuple(_read(one, claim) for one, claim in zip(found, claims, strict=True))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, InputError):
         return None  # nothing was kept, or something else
 
 

@@ -122,20 +122,21 @@ class _Audit:
         started = time.perf_counter()
         subject, behaviour = self.subject, self.behaviour
         transcripts = self._transcripts()
+        steered = self._steered()
         claim, delta, worst, pair = 0.0, 0.0, 0.0, None
         if subject.claim is not None:
             claim = float(subject.claim)
             witnessed = self._witnessed(subject.claim)
-            worst, pair = self._largest_loss(transcripts, subject.claim, witnessed)
+            worst, pair = self._largest_loss(transcripts, steered, subject.claim, witnessed)
             worst = max(worst, witnessed)
         tail = self._tail()
         if tail is not None and subject.claim is None:
             telling = max(tail.tails, key=lambda one: one.tightness if one.epsilon else -1.0)
             claim, delta, worst = telling.epsilon, telling.delta, telling.needed
             pair = Violation.on(subject, f"the epsilon that the runs need is {worst:.6g} of {claim:.6g}", *tail.tables)
-        lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in transcripts))
+        lost = worst or (tail and any(Weigher(subject, one).loss(*tail.tables) for one in [*transcripts, *steered]))
         if claim and not lost and not behaviour.violations and not subject.patience.over:
-            behaviour.lost_nothing(transcripts)
+            behaviour.lost_nothing([*transcripts, *steered])
         return AuditReport(
             subject.miner.name,
             subject.relation,
@@ -171,7 +172,7 @@ class _Audit:
                 number = max(FEWEST_RUNS, min(MOST_RUNS, self.replays // 400))
         if not behaviour.patience.over:
             behaviour.examine_many(transcripts[0], self.most)
-        return transcripts + self._steered()
+        return transcripts
 
     def _steered(self) -> list[Transcript]:
         """Examine runs that reach code which drawn outputs hardly ever reach."""
@@ -214,13 +215,13 @@ class _Audit:
         return largest
 
     def _largest_loss(
-        self, transcripts: list[Transcript], claim: Fraction, reached: float
+        self, transcripts: list[Transcript], steered: list[Transcript], claim: Fraction, reached: float
     ) -> tuple[float, Violation | None]:
         """Search for the pair of tables with the largest realised loss, and return the smallest such pair."""
         behaviour = self.behaviour
         hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, self.rng, self.tell)
         pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
-        found, telling = hunt.worst(transcripts, max(pairs, 40), reached)
+        found, telling = hunt.worst(transcripts, steered, max(pairs, 40), reached)
         self.weighed, self.exhaustive = hunt.tried, hunt.exhaustive
         for ended in hunt.ends:
             if not self.subject.patience.over:

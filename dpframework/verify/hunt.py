@@ -24,6 +24,7 @@ from dpframework.verify.transcript import Transcript
 
 MOST_ROWS = 1000
 EXHAUSTED = 3  # transcripts that are weighed on all small tables
+FEW = 16  # pairs that a steered transcript is weighed on
 TIGHT = 0.97  # of the claim: as near as a search needs to come
 FEWEST_GAMES = 4  # even if the claim is reached: a mistake may show on other tables
 MOVES = 40  # of a climb, after which the outputs are chosen anew
@@ -83,19 +84,23 @@ class Hunt:
         """How many pairs have been weighed."""
         return self._search.tried + self._chosen
 
-    def worst(self, transcripts: list[Transcript], pairs: int, reached: float) -> tuple[WorstPair, Transcript]:
+    def worst(
+        self, transcripts: list[Transcript], steered: list[Transcript], pairs: int, reached: float
+    ) -> tuple[WorstPair, Transcript]:
         """Return the pair with the largest loss found, and the transcript that shows it.
 
         Parameters
         ----------
         transcripts
             Drawn ones.
+        steered
+            Others, each weighed on a few pairs: they show what lies behind a branch, and drawn ones come nearer a claim.
         pairs
             How many pairs to try, about.
         reached
             The largest loss that is known before.
         """
-        found, patience = self._drawn(transcripts, pairs), self._subject.patience
+        found, patience = self._drawn(transcripts, steered, pairs), self._subject.patience
         games = 0
         while self.tried < pairs and not patience.over:
             most = max(found[0].loss, reached)
@@ -112,7 +117,9 @@ class Hunt:
                 break
         return found
 
-    def _drawn(self, transcripts: list[Transcript], pairs: int) -> tuple[WorstPair, Transcript]:
+    def _drawn(
+        self, transcripts: list[Transcript], steered: list[Transcript], pairs: int
+    ) -> tuple[WorstPair, Transcript]:
         """Weigh drawn transcripts, all on random pairs, some on all small ones, the longest on many equal rows."""
         search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
         each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)
@@ -122,10 +129,13 @@ class Hunt:
         many = pairs_of_many(self._subject.universe, self._changes, self._most)
         tried.append((search.worst(weighers[longest].loss, many), longest))
         self.exhaustive = search.sizes_covered(every)
+        for transcript in steered:
+            weighers.append(Weigher(self._subject, transcript))
+            tried.append((search.at_random(weighers[-1].loss, FEW), len(weighers) - 1))
         found, k = max(tried, key=lambda one: one[0].loss)
         if found.loss > 0:
             found = search.climb(weighers[k].loss, found.pair, MOVES, enough=self._enough)
-        return found, transcripts[k]
+        return found, [*transcripts, *steered][k]
 
     def _game(self, pair: Pair, pairs: int) -> tuple[WorstPair, Transcript]:
         """Choose outputs for tables, and tables for outputs, by turns, as long as the loss grows."""

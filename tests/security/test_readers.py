@@ -43,6 +43,11 @@ ALLOWED = {
     ("dpframework/lab/experiment/job_list.py", "entry_points"): "versions of installed plugins",
     ("dpframework/cli/skeleton/__init__.py", "entry_points"): "names that are taken",
     ("dpframework/cli/skeleton/__init__.py", "import importlib.util"): "names that are taken: found, not imported",
+    ("dpframework/cli/prove.py", "import importlib"): "a module that the user names on the command line",
+    ("dpframework/cli/prove.py", "import_module"): "a module that the user names on the command line",
+    ("dpframework/formulas/solvers.py", "import importlib.util"): "whether the solvers are installed",
+    ("dpframework/formulas/kernels.py", "compile"): "a kernel written from a formula in memory; its file is not read",
+    ("dpframework/formulas/kernels.py", "exec"): "a kernel written from a formula in memory; its file is not read",
     # Messages between the processes of one run, not files.
     ("dpframework/tables/dask_engine.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/holder.py", "import cloudpickle"): "messages to workers",

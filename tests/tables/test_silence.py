@@ -213,6 +213,6 @@ def test_a_progress_bar_goes_on_while_reading_is_silent(monkeypatch):
             tell_share(0.25)
             shown = b""
             while b"file 1 of 1, 25 %" not in shown:
-                assert select.select([terminal], [], [], 5)[0], shown
+                assert select.select([terminal], [], [], 120)[0], shown
                 shown += os.read(terminal, 4096)
     os.close(terminal)

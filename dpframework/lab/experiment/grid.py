@@ -337,8 +337,11 @@ class Experiment:
                     folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
                     for params in combinations(method.params, method.grid):
                         made = filled(params, values, f"method '{method.name}' on data '{data.name}': ")
-                        for epsilon, repetition, fold in itertools.product(epsilons, repetitions, folds):
-                            yield Cell(data.name, data_params, method.name, made, epsilon, repetition, fold)
+                        # itertools.product would list each range first, and a file may ask for any number
+                        for epsilon in epsilons:
+                            for repetition in repetitions:
+                                for fold in folds:
+                                    yield Cell(data.name, data_params, method.name, made, epsilon, repetition, fold)
 
     def grid_names(self) -> tuple[str, ...]:
         """Return the names of the coordinates, the parameters that vary, data first."""

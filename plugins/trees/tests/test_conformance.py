@@ -23,7 +23,7 @@ class TestDPID3(MinerConformance):
 
 class TestDPTree(MinerConformance):
     miner = DPTree
-    replays = 2_000
+    replays = 4_000
     min_tightness: ClassVar = {"information-gain": 0.9}
 
 
