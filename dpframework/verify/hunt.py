@@ -94,7 +94,7 @@ class Hunt:
         transcripts
             Drawn ones.
         steered
-            Others, each weighed on a few pairs: they show what lies behind a branch, and drawn ones come nearer a claim.
+            Others, weighed on a few pairs: they show what lies behind a branch; drawn ones come nearer a claim.
         pairs
             How many pairs to try, about.
         reached
