@@ -53,6 +53,7 @@ class TestDPDilca(MinerConformance):
     # the published sensitivities are twice what is needed
     min_tightness: ClassVar = {
         "tree": 0.9,
+        "add-or-remove-mean-su": 0.75,  # under replace-one, in 800 replays
         "none": 0.9,
         "max-dependency-published": 0.7,
         "max-relevance-published": 0.7,

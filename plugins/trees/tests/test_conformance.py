@@ -33,7 +33,8 @@ PUBLISHED = 0.45  # the published sensitivities are too large by design
 class TestAltExpM(MinerConformance):
     miner = AltExpM
     replays = 1_000
-    min_tightness: ClassVar = {"published": PUBLISHED}
+    # so few replays come this near where a row is added; the witnesses are of rows replaced
+    min_tightness: ClassVar = {"published": PUBLISHED, "default": 0.7, "rounds": 0.6}
 
 
 class TestAltMCMC(MinerConformance):
