@@ -48,7 +48,9 @@ class HiddenState:
 
     def __init__(self, things: Iterable[Any]) -> None:
         things = list(things)
-        kinds = dict.fromkeys(kind for thing in things for kind in type(thing).__mro__ if _is_foreign(kind.__module__))
+        kinds = dict.fromkeys(
+            kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)
+        )
         self._packages = {kind.__module__.partition(".")[0] for kind in kinds}
         modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in self._packages]
         self._roots: list[tuple[str, Any]] = [(ENVIRONMENT, os.environ._data)]  # type: ignore[attr-defined]
@@ -172,7 +174,8 @@ def _role(thing: Any) -> str:
     return next(kinds, "object").lower()
 
 
-def _is_foreign(module: str) -> bool:
+def is_foreign_module(module: str) -> bool:
+    """Tell whether a module, by its full name, is neither the core's nor Python's own."""
     package = module.partition(".")[0]
     return package != CORE and package not in sys.stdlib_module_names
 

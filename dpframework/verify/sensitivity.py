@@ -12,7 +12,6 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases
-from dpframework.facts.packages import distributions
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import UnitChange
@@ -20,6 +19,7 @@ from dpframework.queries import Norm, PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
 from dpframework.verify.many import largest_number, pairs_of_many
+from dpframework.verify.other_process import is_foreign
 from dpframework.verify.patience import Patience
 from dpframework.verify.search import Search
 from dpframework.verify.tables import (
@@ -211,13 +211,6 @@ def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[st
     return declared
 
 
-def _is_of_this_distribution(query: Query) -> bool:
-    known = distributions()
-    packages = (type(query).__module__.partition(".")[0], __name__.partition(".")[0])
-    here, core = (known.get(package, (package, ""))[0] for package in packages)
-    return here == core
-
-
 class _Searched:
     def __init__(
         self,
@@ -262,7 +255,7 @@ class _Searched:
             if (
                 self.relation is Relation.ADD_OR_REMOVE_ONE  # a row in place of another changes no number of rows
                 and not self.wrong
-                and not _is_of_this_distribution(self.query)  # one choice among one set of attributes scores 0 always
+                and is_foreign(self.query)  # ours may: the only candidate of some of them scores 0 always
                 and any(self.declared.values())
                 and not any(largest for largest, _, _ in self.largest.values())
             ):

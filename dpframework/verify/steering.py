@@ -20,6 +20,7 @@ import numpy as np
 
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.scope import Charge
+from dpframework.verify.hidden_state import is_foreign_module
 from dpframework.verify.patience import Patience
 from dpframework.verify.subject import Subject
 from dpframework.verify.tables import Held, Rows
@@ -90,8 +91,6 @@ def steered(subject: Subject, tables: Sequence[Rows], patience: Patience) -> Ite
         CORE,
         "builtins",
     }
-    if not packages:
-        return  # the core's own miners, which its tests know
     constants = _constants(things)
     reached, kept = set[Any](), 0
     left: list[Sequence[Aim]] = [(None,), (None,), *_aims(constants)]
@@ -137,7 +136,7 @@ def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
 
 def _constants(things: Sequence[Any]) -> list[float]:
     """Return the numbers that stand in the code of some objects, in its modules' globals, and in their fields."""
-    kinds = {kind for thing in things for kind in type(thing).__mro__ if _is_foreign(kind)}
+    kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [
         getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))
     ]
@@ -147,7 +146,7 @@ def _constants(things: Sequence[Any]) -> list[float]:
         one = left.pop()
         if type(one) in (int, float) and abs(one) <= LARGEST:
             found[float(one)] = None
-        if not isinstance(one, types.FunctionType) or id(one) in seen or not _is_foreign(one):
+        if not isinstance(one, types.FunctionType) or id(one) in seen or not is_foreign_module(one.__module__ or ""):
             continue
         seen.add(id(one))
         codes = [one.__code__]
@@ -157,10 +156,6 @@ def _constants(things: Sequence[Any]) -> list[float]:
             left += [part for part in code.co_consts if not isinstance(part, types.CodeType)]
             left += [one.__globals__[name] for name in code.co_names if name in one.__globals__]
     return sorted(found, key=abs, reverse=True)[:MOST_CONSTANTS]
-
-
-def _is_foreign(code: Any) -> bool:
-    return (code.__module__ or "").partition(".")[0] not in (CORE, "builtins", *sys.stdlib_module_names)
 
 
 @contextlib.contextmanager

@@ -58,7 +58,6 @@ ALLOWED = {
     # The kit tests that objects survive a copy; what it reads it has just written, in memory.
     ("dpframework/verify/conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/hidden_state.py", "import pickle"): "a copy in memory",
-    ("plugins/trees/src/dpframework_trees/witnesses.py", "json.loads"): "a file of the package itself",
     ("dpframework/verify/engine_conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/accountants.py", "import pickle"): "a copy in memory",
     # A process that the kit starts, and what they tell each other: queries of this process, and their answers.

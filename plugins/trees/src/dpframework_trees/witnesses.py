@@ -13,7 +13,6 @@ tests must tell them from the others, and the one that is put out must not.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpframework.facts import Boolean, Categorical, Numeric, Schema
+from dpframework.facts import Boolean, Categorical, Numeric, Schema, parsed_json
 from dpframework.run import Example, Witness
 
 BLUE = {"colour": "blue", "size": 0, "ripe": "true", "grade": "good"}
@@ -55,7 +54,7 @@ def with_found_tables(name: str, examples: Mapping[str, Example]) -> dict[str, E
 
     A search begins where those before it ended, so that it comes near the claim in little time.
     """
-    known = json.loads((files(__package__) / FOUND).read_text(encoding="utf-8")).get(name, {})
+    known = parsed_json((files(__package__) / FOUND).read_text(encoding="utf-8")).get(name, {})
     found = {}
     for example_name, example in examples.items():
         tables = (_witness(tables, example.schema) for tables in known.get(example_name, ()))
