@@ -461,6 +461,16 @@ def test_the_stated_probability_of_a_pair_is_that_of_its_rounded_score(name: str
         mechanism.log_density(np.zeros(3), np.array([[0], [0]]), given)
 
 
+@pytest.mark.parametrize("output", [[[4], [0]], [[0], [3]], [[-1], [0]], [[0], [-(10**6)]], [[0]], [[0, 0], [0, 0]]])
+def test_an_output_that_is_no_pair_of_trees_is_impossible(output: list[list[int]]) -> None:
+    engine = InMemory()
+    query = TreePairScores(pair_score_named("gain"), CLASS, LEFT, RIGHT, 1, None)
+    data, mechanism = query.evaluate(engine, engine.load(table(150))), MarkovChainPairs(2)
+    given = calibrated(mechanism, query)
+    assert mechanism.log_density(data, np.array([[3], [2]]), given) > -math.inf
+    assert mechanism.log_density(data, np.array(output), given) == -math.inf
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_counts_of_sets_score_trees_whose_classes_fill_words_or_just_do_not(depth: int) -> None:
     sizes = (64, 65, 130)

@@ -54,7 +54,7 @@ from dpframework.mechanisms import (
 )
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.tree_counts import TreeCounts
-from dpframework_trees.tree_data import TreeData, placed
+from dpframework_trees.tree_data import TreeData, is_tree, placed
 from dpframework_trees.weights import Weights, require_feasible
 
 Tests: TypeAlias = NDArray[np.int64]
@@ -174,7 +174,7 @@ class ExactTrees(WholeTrees):
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the sum of the log-probabilities of the tests, as they are drawn."""
         data = _exact_data(answer, calibration)
-        if not _is_tree(data, output):
+        if not is_tree(output, data.tests, data.depth):
             return -math.inf
         shares = []
 
@@ -206,11 +206,6 @@ def _chosen(data: TreeData | TreeCounts, calibration: Calibration, choose: Calla
         if depth > 1:
             below[2 * node + 1], below[2 * node + 2] = part.side(test, True), part.side(test, False)
     return tests
-
-
-def _is_tree(data: TreeData | TreeCounts, output: Any) -> bool:
-    tests = np.asarray(output)
-    return tests.shape == (2**data.depth - 1,) and bool(((tests >= 0) & (tests < data.tests)).all())
 
 
 @final
@@ -269,7 +264,7 @@ class MarkovChainTrees(WholeTrees):
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
         """Return the exponential mechanism's log-density with rounded scores, as for a converged walk."""
         data, unit = _tree_data(answer, calibration), float(calibration.unit)
-        if not _is_tree(data, output):
+        if not is_tree(output, data.tests, data.depth):
             return -math.inf
         require_feasible(len(data.bits), data.depth)
         steps = sum(round(score / unit) for score in data.leaf_scores(output))

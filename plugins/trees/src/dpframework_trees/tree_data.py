@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -68,6 +68,12 @@ class TreeData(OfClasses):
         counts = np.zeros((len(leaves), len(self.class_bits)), dtype=np.int64)
         count_common(leaves, self.class_bits, counts)
         return [child_score(of_leaf, self.criterion) for of_leaf in counts]
+
+
+def is_tree(output: Any, tests: int, depth: int) -> bool:
+    """Tell whether an output is a complete tree of a depth, as numbers below a number of tests; kernels rely on it."""
+    nodes = np.asarray(output)
+    return nodes.shape == (2**depth - 1,) and bool(((nodes >= 0) & (nodes < tests)).all())
 
 
 def placed(bits: Bits, tests: NDArray[np.int64], rows: Bits, *, leaves: bool = True) -> Bits:

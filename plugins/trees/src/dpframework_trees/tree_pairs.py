@@ -22,7 +22,7 @@ from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.sampling import WholeTrees, walk
-from dpframework_trees.tree_data import Bits, OfClasses, placed
+from dpframework_trees.tree_data import Bits, OfClasses, is_tree, placed
 
 MOST_PAIRS = 50_000  # whose weights are added up for a log-density
 EVERY, NEAR = 5_000, 200  # rows below which all ways to split them are tried, and beyond which so many on either side
@@ -278,6 +278,9 @@ class MarkovChainPairs(WholeTrees):
             If there are too many pairs.
         """
         data, unit = _pair_data(answer, calibration), float(calibration.unit)
+        tests = (len(data.first_bits), len(data.second_bits))
+        if len(output) != 2 or not all(is_tree(*of, data.depth) for of in zip(output, tests, strict=True)):
+            return -math.inf
         number = (len(data.first_bits) * len(data.second_bits)) ** (2**data.depth - 1)
         if number > MOST_PAIRS:
             raise InputError(f"the weights of {number} pairs of trees cannot be added up; {MOST_PAIRS} can")
