@@ -31,10 +31,12 @@ class _ProgressBar(Observer):
 def progress() -> Iterator[Observer]:
     """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal.
 
+    A terminal that cannot move its cursor (`TERM=dumb`) shows none.
+
     While the table is read, the bar counts files, and bytes of a file. The number of rows is secret.
     """
     screen = console(stderr=True)
-    if not screen.is_terminal:
+    if not screen.is_terminal or screen.is_dumb_terminal:
         yield Observer()
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -209,10 +209,23 @@ def test_a_progress_bar_goes_on_while_reading_is_silent(monkeypatch):
     terminal, end = os.openpty()
     with os.fdopen(end, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "xterm")  # a dumb terminal shows no bar
         with progress(), silenced(streams=True):
             tell_share(0.25)
             shown = b""
             while b"file 1 of 1, 25 %" not in shown:
                 assert select.select([terminal], [], [], 120)[0], shown
                 shown += os.read(terminal, 4096)
+    os.close(terminal)
+
+
+def test_a_terminal_that_cannot_move_its_cursor_shows_no_bar(monkeypatch):
+    terminal, end = os.openpty()
+    with os.fdopen(end, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "dumb")
+        with progress():
+            tell_share(0.25)
+        stream.flush()
+        assert not select.select([terminal], [], [], 0)[0]
     os.close(terminal)
