@@ -179,7 +179,7 @@ class _Audit:
         behaviour, found = self.behaviour, []
         self.tell("runs with outputs that are seldom drawn")
         tables = [behaviour.table(SMALL), behaviour.table(MOST_ROWS)]
-        for table, transcript in steered(self.subject, tables, behaviour.patience.part(STEERED)):
+        for table, transcript in steered(self.subject, tables, behaviour.patience.part(STEERED), self.replays):
             behaviour.examine(table, transcript, most=8)
             behaviour.examine_many(transcript, self.most)
             found.append(transcript)

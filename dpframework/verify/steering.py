@@ -8,7 +8,10 @@ beside them. Those runs are kept that execute code which no run before has execu
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import dis
+import functools
 import math
 import sys
 import types
@@ -31,10 +34,12 @@ LARGE = 10**6
 LARGEST = 10**8  # of constants: beyond, a loss of two densities in double precision is mostly rounding
 MOST_CONSTANTS = 12
 COORDINATES = 4  # that are each the largest in turn
-MOST_RUNS = 160
+FEWEST_RUNS = 40
+REPLAYS_OF_RUN = 80  # of an audit, for each steered run
 MOST_STEPS = 4  # of a run, of which each is aimed otherwise where the run reached something new
 LONG = 6  # releases: a run of more takes long, and fewer are made
 MOST_KEPT = 6
+MOST_CALLS = 20  # of one function in a run that are traced: each operation of it is a call of the tracer
 Aim: TypeAlias = "tuple[float, int | None] | None"
 """A number, and the coordinate that it is for, None for all; or None for an output as it is drawn."""
 
@@ -73,7 +78,9 @@ class _SteeringGate(WatchedGate):
         self.events.append(event)
 
 
-def steered(subject: Subject, tables: Sequence[Rows], patience: Patience) -> Iterator[tuple[Rows, Transcript]]:
+def steered(
+    subject: Subject, tables: Sequence[Rows], patience: Patience, replays: int = 12_000
+) -> Iterator[tuple[Rows, Transcript]]:
     """Yield runs that reach code which none before them has reached, each with its table.
 
     Parameters
@@ -84,6 +91,8 @@ def steered(subject: Subject, tables: Sequence[Rows], patience: Patience) -> Ite
         Of the runs, by turns. The first ones are drawn on them as claimed: what these reach is known.
     patience
         When no more are tried.
+    replays
+        How many the audit may make, which limits the number of runs.
     """
     steps = list(subject.plan.steps())
     things = [subject.miner, *(part for step in steps for part in (step.query, step.mechanism))]
@@ -94,7 +103,7 @@ def steered(subject: Subject, tables: Sequence[Rows], patience: Patience) -> Ite
     constants = _constants(things)
     reached, kept = set[Any](), 0
     left: list[Sequence[Aim]] = [(None,), (None,), *_aims(constants)]
-    for k in range(MOST_RUNS):
+    for k in range(max(FEWEST_RUNS, replays // REPLAYS_OF_RUN)):
         if not left or kept == MOST_KEPT or (k and patience.over):
             return
         aims, rows = left.pop(0), tables[k % len(tables)]
@@ -158,10 +167,17 @@ def _constants(things: Sequence[Any]) -> list[float]:
     return sorted(found, key=abs, reverse=True)[:MOST_CONSTANTS]
 
 
+@functools.cache
+def _branches(code: types.CodeType) -> bool:
+    """Tell whether a function can go two ways. One that cannot is reached as a whole."""
+    return any(operation.opcode in (*dis.hasjrel, *dis.hasjabs) for operation in dis.get_instructions(code))
+
+
 @contextlib.contextmanager
 def _traced(packages: set[str]) -> Iterator[set[Any]]:
     """Yield a set that fills with the operations that code of some packages executes, as coverage tools do it."""
     reached: set[Any] = set()
+    calls = collections.Counter[types.CodeType]()
     before = sys.gettrace()
 
     def inside(frame: types.FrameType, event: str, _: Any) -> Any:
@@ -171,6 +187,11 @@ def _traced(packages: set[str]) -> Iterator[set[Any]]:
 
     def called(frame: types.FrameType, event: str, _: Any) -> Any:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in packages:
+            return None
+        code = frame.f_code
+        calls[code] += 1
+        if calls[code] > MOST_CALLS or not _branches(code):
+            reached.add((code, 0))
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return inside
