@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import attrs
+import mpmath
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Query, histogram_sensitivities
 from dpframework.verify import audit, verify_examples
+from dpframework.verify.hidden_state import HiddenState
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
@@ -263,3 +265,45 @@ def test_a_search_that_finds_no_loss_fails_and_says_which_query_never_changes():
     problems = "\n".join(found.problems())
     assert "the search found no loss at all" in problems
     assert "'ill' answers the same on every table tried" in problems
+
+
+class Slotted:
+    __slots__ = ("__counts", "name")
+
+    def __init__(self) -> None:
+        self.__counts: list[Any] = []
+        self.name = "slotted"
+
+
+class Hiding(Slotted):
+    """Hides a slot of its base behind a property, and an entry of its own by a property of the same name."""
+
+    name = property(lambda self: "hidden")
+    shown = property(lambda self: 1)
+
+    def __init__(self) -> None:
+        self._Slotted__counts = []
+        vars(self)["shown"] = 0
+
+
+def test_slots_and_hidden_attributes_are_put_back():
+    for made in (Slotted(), Hiding()):
+        state = HiddenState([SimpleNamespace(name="query", held=made)])
+        made._Slotted__counts.append(697)
+        if isinstance(made, Hiding):
+            vars(made)["more"] = 1
+        assert list(state.kept()) == ["the object 'query'"]
+        state.put_back()
+        assert made._Slotted__counts == []
+        assert not state.kept()
+        assert made.name == ("slotted" if type(made) is Slotted else "hidden")
+
+
+def test_constants_of_libraries_stay_as_they_are():
+    """A class of mpmath hides a slot of its base behind a property that cannot be set."""
+    mpmath.mp.dps = 15
+    state = HiddenState([SimpleNamespace(name="query", held=mpmath.mp.pi)])
+    with mpmath.workdps(50):
+        assert +mpmath.mp.pi > 3
+        state.put_back()
+    assert str(mpmath.mp.pi) == "3.14159265358979"

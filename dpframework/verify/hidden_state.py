@@ -139,8 +139,8 @@ class HiddenState:
         if package in OPAQUE:
             return None
         if package in WALKED or package not in sys.stdlib_module_names:
-            slots = [name for kind in type(value).__mro__ for name in _slots(kind) if hasattr(value, name)]
-            held = [(name, getattr(value, name)) for name in slots] + list(getattr(value, "__dict__", {}).items())
+            held = [(name, getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name)]
+            held += getattr(value, "__dict__", {}).items()
             return held or None
         try:
             return [("", pickle.dumps(value))]
@@ -228,10 +228,15 @@ def _content(cell: types.CellType) -> Any:
         return None
 
 
-def _slots(kind: type[Any]) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(name for name in names if name not in ("__weakref__", "__dict__"))
+def _slots(kind: type[Any]) -> list[str]:
+    """Return the names of the slots of a class and its bases. A property of a subclass may hide one of a base."""
+    bases = (vars(base) for base in kind.__mro__ if "__slots__" in vars(base))
+    names = {name for base in bases for name, part in base.items() if _is_slot(part)}
+    return sorted(name for name in names if _is_slot(getattr(kind, name, None)))
+
+
+def _is_slot(part: Any) -> bool:
+    return isinstance(part, types.MemberDescriptorType)
 
 
 def _alike(one: Held, other: Held) -> bool:
@@ -276,9 +281,12 @@ def _restore(value: Any, held: Held) -> None:
         case _ if _is_cache(value):
             value.cache_clear()
         case _ if type(value).__module__.partition(".")[0] not in sys.stdlib_module_names - WALKED:
-            getattr(value, "__dict__", {}).clear()
-            for name, part in held:
-                object.__setattr__(value, name, part)
+            slots = set(_slots(type(value)))
+            for name in slots & dict(held).keys():
+                object.__setattr__(value, name, dict(held)[name])
+            if hasattr(value, "__dict__"):
+                vars(value).clear()
+                vars(value).update((name, part) for name, part in held if name not in slots)
 
 
 def _restore_attributes(place: Any, known: dict[str, Any], names: set[str]) -> None:
