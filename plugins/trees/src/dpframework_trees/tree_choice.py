@@ -119,15 +119,15 @@ class TreeChoice(Miner):
         The class attribute of all of them.
     miners
         The candidates, each with its own epsilon.
-    epsilon
-        The budget of the choice alone.
+    choice_epsilon
+        The budget of the choice, besides theirs.
     """
 
     name = "tree-choice"
     result = ChosenTree
     target: str
     miners: tuple[Miner, ...] = attrs.field(converter=_miners)
-    epsilon: Fraction = attrs.field(converter=positive)
+    choice_epsilon: Fraction = attrs.field(converter=positive)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -144,7 +144,7 @@ class TreeChoice(Miner):
         grown = [sequential(miner.plan(schema), name=_scope(k)) for k, miner in enumerate(self.miners)]
         scores = CorrectPredictions(schema[self.target], len(self.miners), among=_read(grown))
         return sequential(
-            *grown, step("choice", scores, PermuteAndFlip(self.epsilon), uses=map(_scope, range(len(grown))))
+            *grown, step("choice", scores, PermuteAndFlip(self.choice_epsilon), uses=map(_scope, range(len(grown))))
         )
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
