@@ -216,8 +216,11 @@ class Adds:
 
 
 Shape: TypeAlias = "Parts | Cells | Outer | Adds"
+"""How a query follows from the counts of a table."""
 Scored: TypeAlias = "Parts | Cells"
-(table_rows,) = cells("N")  #: In `Outer`: the number of rows of the table.
+"""A shape with one score for each candidate."""
+table_rows = cells("N")[0]
+"""In `Outer`, the number of rows of the table."""
 
 
 def _as_counts(counts: Any, exact: bool) -> NDArray[Any]:
