@@ -184,14 +184,17 @@ class DPDilca(Miner):
         from dpframework_distance.witnesses import (
             ALIKE,
             ATTRIBUTES,
+            BOUND,
             CROWD,
             EIGHT,
             FEW,
+            FEWEST,
             MANY,
             of_all_in_turn,
             of_all_targets,
             of_attributes,
             of_common_contexts,
+            of_entropies,
         )
 
         attributes = [
@@ -200,8 +203,8 @@ class DPDilca(Miner):
             Boolean("smokes"),
             Numeric("age", 0, 90, cuts=[40]),
         ]
-        counted = Schema(attributes, rows=7)
-        bounded, many = Schema(attributes, max_rows=12), Schema(ATTRIBUTES, max_rows=MANY)
+        counted = Schema(attributes, rows=FEWEST)
+        bounded, many = Schema(attributes, max_rows=BOUND), Schema(ATTRIBUTES, max_rows=MANY)
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
@@ -221,6 +224,9 @@ class DPDilca(Miner):
         found["add-or-remove-relevance"] = Example(many, relevance, witnesses=of_attributes())
         found["add-or-remove-common"] = Example(many, common, witnesses=of_common_contexts())
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
+        for name, rows in (("mean-su", FEWEST), ("mean-su-all", FEWEST), ("add-or-remove-mean-su", BOUND)):
+            entropies = of_entropies(rows, all_pairs=name.endswith("all"))
+            found[name] = attrs.evolve(found[name], witnesses=entropies)
         alike = Schema(ALIKE, max_rows=CROWD)
         dependency = cls(32, context="max-dependency", context_size=2)
         found["max-dependency-all"] = Example(alike, dependency, witnesses=of_all_targets(2, "context of {}"))

@@ -21,6 +21,9 @@ Where two attributes are chosen *one after another*, both must fall, and what ri
 there are too few. Of eight, in four pairs, the row that comes agrees with a quarter on the first two pairs and with
 another on the last two; the row that leaves on the first and third, and on the second and fourth. So for a target in
 the first pair the third falls, and the second rises.
+
+**Entropies** are 0 where all rows are alike. A row with a town of its own raises those of all pairs with the town. For
+all targets, a row with its own illness and smoking raises nearly all pairs, and so does one with its own town and age.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north
 EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
 APART = 6  # rows of each kind that keeps choices apart
 MANY, FEW = 400, 30  # rows: a public number is small enough for the suite's other tests
+FEWEST, BOUND = 7, 12  # rows of tables whose worst case is found by a search
 CROWD = 1_000  # rows of which a quarter is nearly as good as all of them
 
 
@@ -93,6 +97,15 @@ def of_all_in_turn() -> tuple[Witness, Witness]:
         chosen[f"context of {attribute.name}"] = others.index(EIGHT[first].name)
     before, after = _pairs([(1, 1)] * 4), _pairs([(0, 0)] * 4)
     return Witness(shared, None, after, chosen), Witness(shared, before, after, chosen)
+
+
+def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
+    """Return one for each relation, for the entropies of the pairs with the town, or of all pairs."""
+    shared = [(_row("A", 50, ill=True), rows - 1)]
+    lonely, other = _row("C", 50, ill=True), _row("A", 50, ill=True, smokes=True)
+    if all_pairs:
+        lonely, other = _row("C", 20, ill=True), _row("A", 50, smokes=True)
+    return Witness(shared, None, lonely), Witness(shared, other, lonely)
 
 
 def _pairs(values: Iterable[tuple[int, ...]]) -> dict[str, Any]:
