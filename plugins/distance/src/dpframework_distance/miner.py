@@ -195,6 +195,7 @@ class DPDilca(Miner):
             of_attributes,
             of_common_contexts,
             of_entropies,
+            published_ceiling,
         )
 
         attributes = [
@@ -215,9 +216,9 @@ class DPDilca(Miner):
             miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
             if context != "baseline":  # which is the same as published, and for all targets
-                found[f"{context}-published"] = Example(
-                    counted, cls.published(2, target="town", context=context, context_size=2)
-                )
+                published = cls.published(2, target="town", context=context, context_size=2)
+                ceiling = published_ceiling(context, published.context_share, FEWEST)
+                found[f"{context}-published"] = Example(counted, published, loose=ceiling)
                 found[f"{context}-all"] = Example(counted, attrs.evolve(miner, target=None))
         found["add-or-remove"] = Example(bounded, cls(2, target="town", context="max-dependency", context_size=2))
         relevance = cls(6, target="town", context="max-relevance", context_size=2)

@@ -30,10 +30,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 from dpframework.facts import Boolean, Categorical, Numeric
+from dpframework.queries import entropy_change
 from dpframework.run import Witness
+from dpframework_distance.sensitivities import published_entropy_change
 
 ATTRIBUTES = (
     Boolean("ill"),
@@ -106,6 +109,20 @@ def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
     if all_pairs:
         lonely, other = _row("C", 20, ill=True), _row("A", 50, smokes=True)
     return Witness(shared, None, lonely), Witness(shared, other, lonely)
+
+
+def published_ceiling(context: str, share: Fraction, rows: int) -> str:
+    """Return why the published bounds on a choice's scores cannot be reached, or nothing for those of entropies.
+
+    `share` is that of the choices.
+    """
+    if context == "mean-su":  # the bound on one entropy is nearly attained
+        return ""
+    reached = 1 - float(share) * (1 - entropy_change(rows) / published_entropy_change(rows) / 2)
+    return (
+        f"no more than {reached:.3f} of it can be lost, since choices have {float(share):g}, and their bound adds up "
+        "the changes of two entropies, which cannot go opposite ways"
+    )
 
 
 def _pairs(values: Iterable[tuple[int, ...]]) -> dict[str, Any]:
