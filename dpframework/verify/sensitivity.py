@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -276,7 +277,9 @@ class _Searched:
         first, units = self.changes, {unit for change in self.changes for unit in change}
         try:
             start = self._coordinates(self._answer(shared))
-            alone = {unit: measure(start, self._coordinates(self._answer(shared + unit)))["l1"] for unit in units}
+            alone = dict.fromkeys(units, 0.0)
+            for unit in itertools.takewhile(lambda _: not self.patience.over, units):
+                alone[unit] = measure(start, self._coordinates(self._answer(shared + unit)))["l1"]
             first = sorted(first, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
         except Exception:  # said by `_ratio`, when a pair is measured
             return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
@@ -375,7 +378,8 @@ class _Searched:
             if reached > best[0][0]:
                 best[0] = reached, pair
 
-        steer()
+        if not self.patience.over:
+            steer()
         return best[0][1]
 
     def _sized(self, rows: Rows) -> Rows:

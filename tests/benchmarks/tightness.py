@@ -16,18 +16,6 @@ from dpframework.study.registry import registry
 from dpframework.verify import audit
 from dpframework.verify.subject import Subject
 
-PUBLISHED = "published sensitivities, up to twice too large: kept for comparison"
-INDEX = "after a row that makes an index of 0 one of 1 no candidate is better, so the normaliser cannot fall"
-WEIGHTED = "an extension loses 2/3 where its pair has the support at which pairs lose most (greedy witnesses)"
-#: Why a claim cannot be reached, by the miner and the example.
-LOOSE = {
-    **{(miner, "published"): PUBLISHED for miner in ("alt-expm", "alt-mcmc", "mcmc-tree-pair", "dp-id3")},
-    **{(miner, "jaccard"): INDEX for miner in ("serenade-cs", "serenade-es")},
-    **{(miner, "logistic"): WEIGHTED for miner in ("serenade-cs", "serenade-es")},
-    ("dp-dilca", "max-dependency-published"): PUBLISHED,
-    ("dp-dilca", "max-relevance-published"): PUBLISHED,
-}
-
 
 def main() -> None:
     """Print the table."""
@@ -52,7 +40,7 @@ def main() -> None:
                     witnesses=example.witnesses,
                 )
                 seconds = time.process_time() - started
-                why = LOOSE.get((name, example_name), "") if report.tightness < 0.9 else ""
+                why = example.loose if report.tightness < 0.9 else ""
                 total += seconds
                 print(
                     f"{name:15} {example_name:22} {relation:18} {report.tightness:7.4f} {seconds:6.1f} s {why}",

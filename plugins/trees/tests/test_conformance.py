@@ -16,8 +16,7 @@ class TestDPID3(MinerConformance):
     min_tightness: ClassVar = {
         # a threshold that is likely at all has other thresholds between equal values beside it
         "density": 0.7,
-        # under replace-one: a row that changes its part loses a count in either, and little of a choice
-        "published": 0.55,
+        "published": 0.77,  # 0.8 can be lost, see `Example.loose`
     }
 
 
@@ -27,7 +26,7 @@ class TestDPTree(MinerConformance):
     min_tightness: ClassVar = {"information-gain": 0.9}
 
 
-PUBLISHED = 0.45  # the published sensitivities are too large by design
+PUBLISHED = 0.55  # the published sensitivities are too large by design, see `Example.loose`
 
 
 class TestAltExpM(MinerConformance):

@@ -179,6 +179,19 @@ def test_the_unnormalised_pair_score_changes_by_at_most_two_when_a_row_is_added(
     assert max(changes) <= 1 + 1e-12
 
 
+@pytest.mark.parametrize(("rows", "apart"), [(1, 1 / 2), (2, 11 / 18), (3, 19 / 36)])
+def test_two_normalised_pair_scores_move_apart_by_one_at_most_when_a_row_is_added(rows, apart):
+    """Of rows from 3 on, by 4 / (rows + 1) at most: so of any number."""
+    scores = {tuple(t): purities(t.reshape(2, 2, 2))[2] for n in (rows, rows + 1) for t in tables_of(n)}
+    changes = [
+        scores[tuple(np.add(table, np.eye(8, dtype=int)[into]))] / (rows + 1) - score / rows
+        for table, score in scores.items()
+        if sum(table) == rows
+        for into in range(8)
+    ]
+    assert max(changes) - min(changes) == pytest.approx(apart)
+
+
 @pytest.mark.parametrize("rows", [2, 5, 9])
 def test_worst_cases_of_one_tree(rows):
     """The Gini score of two leaves changes by 2 (n - 1) / n; normalised and replaced, by 2 (n - 1) / n**2."""

@@ -256,9 +256,9 @@ def test_trees_are_scored_all_if_they_are_few_else_two_thousand_of_them() -> Non
         def __init__(self) -> None:
             self.trees: list[tuple[int, ...]] = []
 
-        def score(self, tests: Any) -> float:
-            self.trees.append(tuple(tests.tolist()))
-            return float(sum(tests))
+        def scores(self, trees: Any) -> Any:
+            self.trees += map(tuple, trees.tolist())
+            return trees.sum(axis=1)
 
     for depth, every in ((1, True), (2, True), (3, False)):
         asked = Asked()
@@ -480,7 +480,9 @@ def test_counts_of_sets_score_trees_whose_classes_fill_words_or_just_do_not(dept
     for engine in ENGINES:
         counts = TreeScores(NORM, CLASS, KNOWN, RIGHT, depth, counted=True).evaluate(engine, engine.load(given))
         assert (counts.tests, counts.depth, counts.criterion) == (3, depth, NORM.code)
-        for tree in list(itertools.product(range(3), repeat=2**depth - 1))[:: 3**depth]:
+        every = list(itertools.product(range(3), repeat=2**depth - 1))[:: 3**depth]
+        assert counts.scores(np.array(every)).tolist() == [counts.score(np.array(tree)) for tree in every]
+        for tree in every:
             table_of = np.zeros((2**depth, 3), dtype=np.int64)
             np.add.at(table_of, (leaves(holds, tree), classes), 1)
             scores = [child_score(leaf, NORM.code) for leaf in table_of]

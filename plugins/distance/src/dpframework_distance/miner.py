@@ -184,14 +184,18 @@ class DPDilca(Miner):
         from dpframework_distance.witnesses import (
             ALIKE,
             ATTRIBUTES,
+            BOUND,
             CROWD,
             EIGHT,
             FEW,
+            FEWEST,
             MANY,
             of_all_in_turn,
             of_all_targets,
             of_attributes,
             of_common_contexts,
+            of_entropies,
+            published_ceiling,
         )
 
         attributes = [
@@ -200,8 +204,8 @@ class DPDilca(Miner):
             Boolean("smokes"),
             Numeric("age", 0, 90, cuts=[40]),
         ]
-        counted = Schema(attributes, rows=7)
-        bounded, many = Schema(attributes, max_rows=12), Schema(ATTRIBUTES, max_rows=MANY)
+        counted = Schema(attributes, rows=FEWEST)
+        bounded, many = Schema(attributes, max_rows=BOUND), Schema(ATTRIBUTES, max_rows=MANY)
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
@@ -212,15 +216,18 @@ class DPDilca(Miner):
             miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
             if context != "baseline":  # which is the same as published, and for all targets
-                found[f"{context}-published"] = Example(
-                    counted, cls.published(2, target="town", context=context, context_size=2)
-                )
+                published = cls.published(2, target="town", context=context, context_size=2)
+                ceiling = published_ceiling(context, published.context_share, FEWEST)
+                found[f"{context}-published"] = Example(counted, published, loose=ceiling)
                 found[f"{context}-all"] = Example(counted, attrs.evolve(miner, target=None))
         found["add-or-remove"] = Example(bounded, cls(2, target="town", context="max-dependency", context_size=2))
         relevance = cls(6, target="town", context="max-relevance", context_size=2)
         found["add-or-remove-relevance"] = Example(many, relevance, witnesses=of_attributes())
         found["add-or-remove-common"] = Example(many, common, witnesses=of_common_contexts())
         found["add-or-remove-mean-su"] = Example(bounded, cls(2, target="town", context="mean-su"))
+        for name, rows in (("mean-su", FEWEST), ("mean-su-all", FEWEST), ("add-or-remove-mean-su", BOUND)):
+            entropies = of_entropies(rows, all_pairs=name.endswith("all"))
+            found[name] = attrs.evolve(found[name], witnesses=entropies)
         alike = Schema(ALIKE, max_rows=CROWD)
         dependency = cls(32, context="max-dependency", context_size=2)
         found["max-dependency-all"] = Example(alike, dependency, witnesses=of_all_targets(2, "context of {}"))

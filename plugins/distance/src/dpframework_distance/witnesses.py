@@ -21,16 +21,22 @@ Where two attributes are chosen *one after another*, both must fall, and what ri
 there are too few. Of eight, in four pairs, the row that comes agrees with a quarter on the first two pairs and with
 another on the last two; the row that leaves on the first and third, and on the second and fourth. So for a target in
 the first pair the third falls, and the second rises.
+
+**Entropies** are 0 where all rows are alike. A row with a town of its own raises those of all pairs with the town. For
+all targets, a row with its own illness and smoking raises nearly all pairs, and so does one with its own town and age.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 from dpframework.facts import Boolean, Categorical, Numeric
+from dpframework.queries import entropy_change
 from dpframework.run import Witness
+from dpframework_distance.sensitivities import published_entropy_change
 
 ATTRIBUTES = (
     Boolean("ill"),
@@ -42,6 +48,7 @@ ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north
 EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
 APART = 6  # rows of each kind that keeps choices apart
 MANY, FEW = 400, 30  # rows: a public number is small enough for the suite's other tests
+FEWEST, BOUND = 7, 12  # rows of tables whose worst case is found by a search
 CROWD = 1_000  # rows of which a quarter is nearly as good as all of them
 
 
@@ -93,6 +100,29 @@ def of_all_in_turn() -> tuple[Witness, Witness]:
         chosen[f"context of {attribute.name}"] = others.index(EIGHT[first].name)
     before, after = _pairs([(1, 1)] * 4), _pairs([(0, 0)] * 4)
     return Witness(shared, None, after, chosen), Witness(shared, before, after, chosen)
+
+
+def of_entropies(rows: int, *, all_pairs: bool) -> tuple[Witness, Witness]:
+    """Return one for each relation, for the entropies of the pairs with the town, or of all pairs."""
+    shared = [(_row("A", 50, ill=True), rows - 1)]
+    lonely, other = _row("C", 50, ill=True), _row("A", 50, ill=True, smokes=True)
+    if all_pairs:
+        lonely, other = _row("C", 20, ill=True), _row("A", 50, smokes=True)
+    return Witness(shared, None, lonely), Witness(shared, other, lonely)
+
+
+def published_ceiling(context: str, share: Fraction, rows: int) -> str:
+    """Return why the published bounds on a choice's scores cannot be reached, or nothing for those of entropies.
+
+    `share` is that of the choices.
+    """
+    if context == "mean-su":  # the bound on one entropy is nearly attained
+        return ""
+    reached = 1 - float(share) * (1 - entropy_change(rows) / published_entropy_change(rows) / 2)
+    return (
+        f"no more than {reached:.3f} of it can be lost, since choices have {float(share):g}, and their bound adds up "
+        "the changes of two entropies, which cannot go opposite ways"
+    )
 
 
 def _pairs(values: Iterable[tuple[int, ...]]) -> dict[str, Any]:

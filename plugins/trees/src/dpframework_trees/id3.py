@@ -160,7 +160,8 @@ class DPID3(Miner):
         variants = {**VARIANTS, "deeper": {"max_depth": 2}, "published": PUBLISHED}
         examples = examples_of_grades(cls, variants)
         examples["density"] = attrs.evolve(examples["density"], witnesses=witnesses.SPLIT_POINTS)
-        examples["published"] = attrs.evolve(examples["published"], loose=witnesses.PUBLISHED)
+        published = attrs.evolve(examples["published"], witnesses=[witnesses.FEW_ELSEWHERE])
+        examples["published"] = attrs.evolve(published, loose=witnesses.PUBLISHED)
         return witnesses.with_found_tables(cls.name, examples)
 
     def plan(self, schema: Schema) -> Node:

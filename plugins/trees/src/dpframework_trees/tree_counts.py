@@ -73,13 +73,33 @@ class TreeCounts:
 
     def leaf_scores(self, tests: NDArray[np.int64]) -> list[float]:
         """Return the score of each leaf of a tree."""
+        return self._leaf_scores(tests[np.newaxis])[0]
+
+    def scores(self, trees: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the scores of many trees, shape (trees, nodes), faster than one by one."""
+        return np.array([math.fsum(leaves) for leaves in self._leaf_scores(trees)])
+
+    def _leaf_scores(self, trees: NDArray[np.int64]) -> list[list[float]]:
         from dpframework_trees.kernels import child_score
 
-        parts = [self.whole(1.0, 1)]
-        for level in range(self.depth):
-            asked = tests[2**level - 1 : 2 ** (level + 1) - 1]
-            parts = [part.side(int(t), holds) for part, t in zip(parts, asked, strict=True) for holds in (True, False)]
-        return [child_score(part.counts[-1], self.criterion) for part in parts]
+        leaves = []
+        for leaf in range(2**self.depth):
+            nodes = [2**level - 1 + (leaf >> (self.depth - level)) for level in range(self.depth)]
+            holds = [not leaf >> (self.depth - 1 - level) & 1 for level in range(self.depth)]
+            leaves.append(self._rows_where(list(trees.T[nodes]), holds))
+        return [[child_score(counts, self.criterion) for counts in tree] for tree in np.stack(leaves, axis=1)]
+
+    def _rows_where(self, tests: list[NDArray[np.int64]], holds: list[bool]) -> NDArray[np.int64]:
+        """Return the rows by class that some tests hold for, and others not, each of many trees' tests."""
+        if not all(holds):  # n where t does not hold is n less n where it does
+            k = holds.index(False)
+            fewer = self._rows_where(tests[:k] + tests[k + 1 :], holds[:k] + holds[k + 1 :])
+            return fewer - self._rows_where(tests, [*holds[:k], True, *holds[k + 1 :]])
+        axes = self.cells.ndim - 1
+        if not tests:
+            return self.cells[(-1, *(0,) * (axes - 1))].astype(np.int64)
+        least = np.minimum.reduce(tests)  # a test that is named again changes no set
+        return self.cells[tuple(np.sort([*tests, *[least] * (axes - len(tests))], axis=0))].astype(np.int64)
 
 
 @attrs.frozen(eq=False)

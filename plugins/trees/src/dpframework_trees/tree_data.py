@@ -60,6 +60,10 @@ class TreeData(OfClasses):
         """Return a tree's score."""
         return math.fsum(self.leaf_scores(tests))
 
+    def scores(self, trees: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the scores of many trees, shape (trees, nodes)."""
+        return np.array([self.score(tests) for tests in trees])
+
     def leaf_scores(self, tests: NDArray[np.int64]) -> list[float]:
         """Return the score of each leaf of a tree."""
         from dpframework_trees.kernels import child_score, count_common

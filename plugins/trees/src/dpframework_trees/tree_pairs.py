@@ -77,7 +77,10 @@ class PairScore:
         k + m = n - 1, of 1 - (1 - 2 m / ((m + 1) n)) (1 - k / ((k + 1) n)), found and confirmed by brute force.
 
         `published` is the paper's: normalised to [0, 1], so 1 under either relation (its Lemma 1). Valid, and useless:
-        no single row moves it by more than 3 / n.
+        no single row moves it by more than 3 / n. Two scores of n rows move apart by 1 at most: one that is replaced
+        moves each by 1/2 at most (`largest_replacement`, attained at n = 2). One that is added to n moves a score s by
+        something in ((-2 - s) / (n + 1), (1 - s) / (n + 1)], so two apart by 4 / (n + 1) at most; of 0 and 1 rows all
+        scores are equal, and 2 rows that become 3 move two apart by 11/18.
         """
         source = f"{self.text}: derived in pairing.py"
         if self.name == "gain":

@@ -44,7 +44,20 @@ INFORMATION_GAIN = tuple(
 )
 
 #: Why the published settings lose less than they claim.
-PUBLISHED = "the published sensitivities are up to twice what a row changes"
+PUBLISHED = (
+    "under replace-one no more than 0.8 of it can be lost, since a fifth is for the count of all rows, which a row in "
+    "place of another does not change"
+)
+#: A large, likely size of bad rows, and a few of another size. The row leaves those, and joins the many.
+FEW_ELSEWHERE = Witness(
+    (
+        ({"colour": "green", "size": 0, "ripe": "true", "grade": "bad"}, 17),
+        ({"colour": "green", "size": 4, "ripe": "false", "grade": "good"}, 20),
+        ({"colour": "green", "size": 8, "ripe": "true", "grade": "bad"}, 2),
+    ),
+    {"colour": "green", "size": 8, "ripe": "false", "grade": "bad"},
+    {"colour": "green", "size": 0, "ripe": "true", "grade": "bad"},
+)
 
 FOUND = "grades.witnesses.json"  # by `dpframework verify MINER --seconds 200 --json`, the worst pair of each example
 

@@ -106,7 +106,7 @@ class TreeScores(CriterionScores):
         trees = np.random.default_rng(0).integers(0, len(self.tests), (2000, 2**self.depth - 1))
         if self.answer_length <= len(trees):
             trees = np.array(list(itertools.product(range(len(self.tests)), repeat=trees.shape[1])))
-        return np.array([answer.score(tests) for tests in trees])
+        return answer.scores(trees)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return this block's rows as bits sorted by class, tests before classes, or the cells of `TreeCounts`."""
