@@ -17,6 +17,7 @@ from dpframework.accountant import (
     PureAccountant,
     RDPAccountant,
     ZCDPAccountant,
+    composition,
 )
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.plan import Node, Step
@@ -131,6 +132,17 @@ def test_the_deltas_of_a_plan_compose_as_epsilons_do(plan_of: Callable[..., dpf.
         "0.07"
     )  # noise for rows that move: 0.05 and 0.02 under add-or-remove
     assert planned(plan_of, "sample", REPLACE, "a row").totals() == {}
+
+
+def test_rows_that_are_sampled_one_by_one_are_not_amplified_beside_an_exact_delta(
+    plan_of: Callable[..., dpf.StudyPlan],
+) -> None:
+    """An epsilon that is amplified for each row is of another split than the delta: nothing is proved of both."""
+    totals = {unit: planned(plan_of, "sample", ADD, unit).totals()["pure"] for unit in UNITS}
+    assert totals["as asserted"] == dpf.PrivacyLoss(1, delta="0.006")
+    assert totals["two rows"].epsilon == totals["a row"].epsilon == composition.amplified(Fraction(1), Fraction("0.3"))
+    without = plan_of(dpf.sample("0.3", pure("n")), SCHEMA, ADD, unit=UNITS["as asserted"])
+    assert without.total().epsilon < 1  # type: ignore[operator]
 
 
 def test_a_plan_without_exact_delta_is_composed_as_before(

@@ -181,7 +181,7 @@ def test_exact_deltas_are_charged_and_the_reserve_is_all_that_is_left_for_them(t
     assert people.budget.converted == Fraction("7e-7")
     assert people.spent.delta == Fraction("1e-6")
     assert all(spend(ledger, edges(), delta="1e-6") for _ in range(2))
-    with pytest.raises(dpf.PlanRefused, match="the plan's releases have a delta of 0[.]0000001 of their own"):
+    with pytest.raises(dpf.PlanRefused, match=r"the plan's releases have a delta of 0[.]0000001 of their own"):
         spend(ledger, edges(), delta="1e-6")
     assert spend(ledger, count("0.25"), delta="1e-6")
     ledger.verify()
