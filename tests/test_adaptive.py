@@ -11,6 +11,7 @@ import attrs
 import pytest
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from hypothesis import example, given, settings, strategies as st
+from scipy.optimize import brentq
 
 import dpframework as dpf
 from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, composition, zcdp_to_epsilon
@@ -127,6 +128,91 @@ def test_the_attack_finds_budgets_that_do_not_hold() -> None:
     assert gained(budget_of(5, "1/20"), forgetful, 5) > 1 / 20
 
 
+ORDER, FIRST, RARE = 15, Fraction(1, 2), 3e-3
+
+
+def telling_loss(divergence: float, chance: float) -> float:
+    """The loss of an event of a chance, where a release with no other event diverges so much at the order."""
+
+    def beyond(loss: float) -> float:
+        rest = ORDER * math.log1p(-chance) + (1 - ORDER) * math.log1p(-chance * math.exp(-loss))
+        event = math.log(chance) + (ORDER - 1) * loss
+        return math.log(math.exp(event) + math.exp(rest)) / (ORDER - 1) - divergence
+
+    loss = brentq(beyond, 0, 50)
+    p, q = chance, chance * math.exp(-loss)
+    other_way = q * (q / p) ** (ORDER - 1) + (1 - q) * ((1 - q) / (1 - p)) ** (ORDER - 1)
+    assert math.log(other_way) / (ORDER - 1) <= divergence
+    return float(loss)
+
+
+def gained_by_waiting(epsilon: float, exact: float, converted: float) -> float:
+    """The delta of who first makes a release that seldom tells much, and spends exact delta if it did not.
+
+    If it did, a second release takes all of the divergence that is left, with its most telling event.
+    """
+    left = epsilon - float(FIRST) - conversion(Fraction(ORDER), Fraction(converted))
+    told = telling_loss(float(FIRST), RARE)
+    chances = [0.7 * math.exp(-j / 20) for j in range(60)] if left > 0 else []
+    events = [(chance, telling_loss(left, chance)) for chance in chances]
+    second = max((p * -math.expm1(min(epsilon - told - loss, 0.0)) for p, loss in events), default=0.0)
+    return (1 - RARE) * exact + RARE * second
+
+
+def test_converting_at_whatever_delta_is_left_has_it_twice() -> None:
+    epsilon, delta = 2.0, 1e-4
+    spent = delta * (1 - 1e-6)  # all but what the first release, at what is then left, has room for
+    assert float(FIRST) + conversion(Fraction(ORDER), Fraction(delta - spent)) <= epsilon
+    assert gained_by_waiting(epsilon, spent, delta) > 1.99 * delta
+
+
+@pytest.mark.parametrize("share", ["0", "1/2", "9/10"])
+def test_a_reserve_stops_who_waits(share: str) -> None:
+    """What is held back when the order is fixed may be spent exactly later, and no more."""
+    delta = Fraction(1, 10**4)
+    budget = AdaptiveBudget(ADD, Fraction(2), delta, reserve=Fraction(share) * delta)
+    begun = budget.after(PlanCharge(both(None), both(FIRST), Fraction(ORDER)))
+    assert begun.converted == delta - budget.reserve
+    assert begun.delta_left == budget.reserve
+    exact = PlanCharge(both(Fraction(0)), both(Fraction(0)), Fraction(ORDER), both(budget.reserve))
+    after = begun.after(exact)
+    assert after.converted == begun.converted
+    with pytest.raises(dpf.PlanRefused, match="is left for such"):
+        after.after(attrs.evolve(exact, delta=both(Fraction(1, 10**9))))
+    gain = gained_by_waiting(2.0, float(budget.reserve), float(begun.converted))
+    assert gain <= float(delta)
+    assert gain >= 0.98 * float(delta)
+
+
+def test_exact_deltas_add_up_to_delta_without_an_order() -> None:
+    delta = Fraction(1, 100)
+    budget = AdaptiveBudget(ADD, Fraction(5), delta, reserve=delta)
+    half = PlanCharge(both(Fraction(1)), delta=both(delta / 2))
+    budget = budget.after(half).after(half)
+    assert budget.loss() == dpf.PrivacyLoss(2, delta=delta)
+    for more in (PlanCharge(both(None), both(FIRST), Fraction(3)), attrs.evolve(half, delta=both(Fraction(1, 10**9)))):
+        with pytest.raises(dpf.PlanRefused, match=r"delta is left|is left for such"):
+            budget.after(more)
+    with pytest.raises(dpf.PlanRefused, match="an unknown delta"):
+        budget.after(attrs.evolve(half, delta=both(None)))
+
+
+def test_the_order_is_fixed_with_the_delta_that_is_left_then() -> None:
+    """A plan of rho after exact deltas, and with one of its own, converts with the rest."""
+    delta, own = Fraction(1, 1000), Fraction(1, 10**4)
+    budget = AdaptiveBudget(ADD, Fraction(5), delta, reserve=Fraction(2, 10**4))
+    budget = budget.after(PlanCharge(both(Fraction(1)), delta=both(own)))
+    charge = budget.charge(both(None), release(None, "0.02"), both(own))
+    assert charge.delta == both(own)
+    assert charge.order is not None
+    after = budget.after(charge)
+    assert after.converted == delta - 2 * own - budget.reserve
+    expected = 1 + epsilon_at(charge.order, charge.rdp.add_or_remove_one, after.converted)  # type: ignore[union-attr,arg-type]
+    assert after.loss() == dpf.PrivacyLoss(expected, delta=delta)
+    nothing_left = attrs.evolve(budget, reserve=delta - 2 * own)
+    assert nothing_left.charge(both(None), release(None, "0.02"), both(own)).order is None
+
+
 # --- what fits ------------------------------------------------------------------------------------------------------
 
 
@@ -220,7 +306,13 @@ def test_the_conversion_is_dp_accountings(order: str, delta: str) -> None:
 
 
 def test_a_charge_reads_back() -> None:
-    for charge in (PlanCharge(both(Fraction(1, 3))), PlanCharge(both(None), both(Fraction(2, 7)), Fraction(9, 2))):
+    exact = both(Fraction(1, 10**6))
+    for charge in (
+        PlanCharge(both(Fraction(1, 3))),
+        PlanCharge(both(None), both(Fraction(2, 7)), Fraction(9, 2)),
+        PlanCharge(both(Fraction(1, 3)), delta=exact),
+        PlanCharge(both(None), both(Fraction(2, 7)), Fraction(9, 2), exact),
+    ):
         assert PlanCharge.from_dict(charge.to_dict()) == charge
 
 

@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import sqlite3
 from fractions import Fraction
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -26,6 +27,7 @@ from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
 from dpframework.ledger.values import fingerprint, from_json, to_json
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
+from dpframework.verify.edge_noise import EdgeNoise
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 OTHER = dpf.Schema([dpf.Boolean("ill")])
@@ -165,6 +167,57 @@ def test_with_delta_whatever_zcdp_has_room_for_fits(tmp_path, relation):
     ledger.verify()
 
 
+def edges(epsilon="0.5", delta="1e-7") -> dpf.Node:
+    return dpf.step("n", dpf.queries.Count(), EdgeNoise(epsilon, delta))
+
+
+def test_exact_deltas_are_charged_and_the_reserve_is_all_that_is_left_for_them(tmp_path):
+    gaussian = dpf.step("n", dpf.queries.Count(), Gaussian("0.01"))
+    ledger = opened(tmp_path, 5, delta="1e-6", reserve="2e-7")
+    assert spend(ledger, edges(), delta="1e-6")
+    assert ledger.data_set("people").spent == dpf.PrivacyLoss("0.5", delta="1e-7")
+    assert spend(ledger, gaussian, delta="1e-6")
+    people = ledger.data_set("people")
+    assert people.budget.converted == Fraction("7e-7")
+    assert people.spent.delta == Fraction("1e-6")
+    assert all(spend(ledger, edges(), delta="1e-6") for _ in range(2))
+    with pytest.raises(dpf.PlanRefused, match=r"the plan's releases have a delta of 0[.]0000001 of their own"):
+        spend(ledger, edges(), delta="1e-6")
+    assert spend(ledger, count("0.25"), delta="1e-6")
+    ledger.verify()
+    again = dpf.Ledger(ledger.path).data_set("people")
+    assert again.budget == ledger.data_set("people").budget
+    assert again.to_dict()["cap"] == {"epsilon": "5", "delta": "1/1000000", "reserve": "1/5000000"}
+    assert [run["amount"].get("delta", {}).get("replace-one") for run in again.to_dict()["runs"]] == [
+        "1/10000000", None, "1/10000000", "1/10000000", None,
+    ]  # fmt: skip
+
+
+def test_without_a_reserve_no_exact_delta_comes_after_the_order(tmp_path):
+    ledger = opened(tmp_path, 5, delta="1e-6")
+    assert spend(ledger, dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6")
+    with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
+        spend(ledger, edges(), delta="1e-6")
+    without = dpf.Ledger.create(tmp_path / "pure")
+    without.open("people", epsilon=5)
+    with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
+        spend(without, edges(), delta="1e-6")
+
+
+def test_a_delta_that_is_not_its_plans_shows(tmp_path, monkeypatch):
+    brought = SimpleNamespace(mechanisms={"edge-noise": SimpleNamespace(component=EdgeNoise)})
+    monkeypatch.setattr("dpframework.ledger.verification.registry", lambda: brought)
+    ledger = opened(tmp_path, 5, delta="1e-6")
+    assert spend(ledger, edges(), delta="1e-6")
+    ledger.verify()
+    smaller = {"delta": {"add-or-remove-one": "1/1000000000", "replace-one": "1/1000000000"}}
+    forged(
+        ledger, kinds(ledger).index("run") + 1, lambda content: {**content, "amount": {**content["amount"], **smaller}}
+    )
+    with pytest.raises(dpf.LedgerTampered, match="not the total of its plan"):
+        ledger.verify()
+
+
 def test_a_delta_takes_nothing_from_pure_plans(tmp_path):
     ledger = opened(tmp_path, 5, delta="1e-6")
     for spent in range(1, 6):
@@ -273,6 +326,7 @@ def test_a_data_set_that_cannot_be_opened(ledger):
         ("people", {"epsilon": 9}, "has a data set named 'people'; its cap is fixed"),
         ("x", {"epsilon": 0}, "epsilon is 0"),
         ("x", {"epsilon": 1, "delta": 1}, "delta is 1"),
+        ("x", {"epsilon": 1, "delta": "1e-6", "reserve": "1e-5"}, "a part of delta, which is 0.000001"),
         ("x", {"epsilon": 1, "relation": "bounded"}, "relation 'bounded' is unknown"),
         ("", {"epsilon": 1}, "a text of one line"),
     ):

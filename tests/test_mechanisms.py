@@ -34,7 +34,7 @@ from dpframework.mechanisms import (
     permute_and_flip_log_probability,
     with_relative_error,
 )
-from dpframework.mechanisms.base import doubled_at_most
+from dpframework.mechanisms.losses import doubled_at_most
 from dpframework.mechanisms.randomness import Noise, Randomness, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries import Sensitivity

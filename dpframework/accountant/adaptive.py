@@ -27,6 +27,23 @@ the sum of the losses L_i of its plans, given what was released before. It is to
    (1 - 1/alpha)^(alpha - 1) / alpha, so (1 - e^(epsilon - L))+ is at most that times e^(-(alpha - 1) c) M, which is
    delta M or less.
 
+**Exact deltas.** Releases may have deltas of their own, d_i for plan i (see `exact_delta`). A budget then has a
+*reserve*, which is fixed with its delta. When the order is fixed, so is the delta that is converted with,
+
+    D' = delta less the exact deltas of all plans so far, of this one too, less the reserve,
+
+and c is taken at D'. The exact deltas of later plans add up to the reserve at most. Without an order all exact deltas
+add up to delta at most. *Proof.* Plan i has a core of mass 1 - d_i, given what was released before it. In a transcript
+let w be the product of all 1 - d_i, P' and Q' the products of the cores, and x = e**epsilon. Then w P' <= P and
+w Q' <= Q, so that (P - x Q)+ <= (P - w P') + w (P' - x Q')+. Over all transcripts the first term adds up to the mean of
+1 - w under the cores, which is at most the mean of the sum of the d_i, so at most delta - D' where an order was fixed
+and delta elsewhere. The second is 0 where no order was fixed, and adds up to D' M or less elsewhere, as above: to at
+most D' times the probability that an order was fixed, since M has a mean of at most 1 from there on. Together that is
+at most delta.
+
+To convert at whatever delta is left whenever the total is asked for is not sound. Who spends exact deltas only after
+releases that told little has nearly all of delta twice (`tests/test_adaptive.py` gains 1.99 delta so).
+
 M is positive, so over the transcripts of the second kind alone it adds up to at most 1 too: delta is paid once for
 both. This is why the order is fixed before it matters. The smallest total over all orders, or over all splits into pure
 parts and zCDP parts, is valid for one plan, which is fixed; chosen after the releases it is a race between many bounds,
@@ -42,10 +59,11 @@ from typing import Any
 import attrs
 
 from dpframework.accountant import composition
+from dpframework.accountant.exact_delta import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
 from dpframework.facts.errors import PlanRefused
-from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation
+from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
 from dpframework.plan.plan import Plan
 
 
@@ -61,27 +79,34 @@ class PlanCharge:
         Its Renyi divergence at the budget's order; None while that is not fixed.
     order
         That order.
+    delta
+        The delta that its releases have of their own.
     """
 
     pure: ByRelation
     rdp: ByRelation | None = None
     order: Fraction | None = None
+    delta: ByRelation = NOTHING
 
     def under(self, relation: Relation) -> Fraction | None:
         """Return the plan's addition to the total that it is charged to."""
         return (self.pure if self.rdp is None else self.rdp).under(relation)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both, exactly, as ledgers write them."""
+        """Return all amounts, exactly, as ledgers write them."""
+        exact = {} if self.delta == NOTHING else {"delta": self.delta.to_dict()}
         if self.rdp is None or self.order is None:
-            return {"pure": self.pure.to_dict()}
-        return {"pure": self.pure.to_dict(), "rdp": self.rdp.to_dict(), "order": str(self.order)}
+            return {"pure": self.pure.to_dict(), **exact}
+        return {"pure": self.pure.to_dict(), "rdp": self.rdp.to_dict(), "order": str(self.order), **exact}
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> PlanCharge:
         """Read the output of `to_dict`."""
         pure = ByRelation.from_dict(form["pure"])
-        return cls(pure, ByRelation.from_dict(form["rdp"]), Fraction(form["order"])) if "rdp" in form else cls(pure)
+        delta = ByRelation.from_dict(form["delta"]) if "delta" in form else NOTHING
+        if "rdp" not in form:
+            return cls(pure, delta=delta)
+        return cls(pure, ByRelation.from_dict(form["rdp"]), Fraction(form["order"]), delta)
 
 
 @attrs.frozen
@@ -102,6 +127,12 @@ class AdaptiveBudget:
         The Renyi divergences of the charges since.
     order
         The order; None while it is not fixed.
+    reserve
+        The delta that is held back, when the order is fixed, for exact deltas of later charges.
+    exact
+        The exact deltas of all charges.
+    converted
+        The delta that is converted with; None while the order is not fixed.
     """
 
     relation: Relation
@@ -111,44 +142,64 @@ class AdaptiveBudget:
     before: ByRelation = NOTHING
     rdp: ByRelation = NOTHING
     order: Fraction | None = None
+    reserve: Fraction = Fraction(0)
+    exact: ByRelation = NOTHING
+    converted: Fraction | None = None
+
+    @property
+    def delta_left(self) -> Fraction:
+        """The most exact delta that a further charge may have."""
+        spent = self.exact.under(self.relation)
+        assert spent is not None  # a charge without one is refused
+        return self.delta - spent - (self.converted or 0)
 
     def loss(self) -> PrivacyLoss | None:
         """Return the smaller total of all charges, or None if there is none."""
         pure, before, rdp = (amount.under(self.relation) for amount in (self.pure, self.before, self.rdp))
         mixed = None
-        if self.order is not None and before is not None and rdp is not None:
-            mixed = before + epsilon_at(self.order, rdp, self.delta)
+        if self.order is not None and self.converted is not None and before is not None and rdp is not None:
+            mixed = before + epsilon_at(self.order, rdp, self.converted)
         if pure is not None and (mixed is None or pure <= mixed):
-            return PrivacyLoss(pure)
+            return PrivacyLoss(pure, delta=self.exact.under(self.relation) or 0)
         return None if mixed is None else PrivacyLoss(mixed, delta=self.delta)
 
     def plan_charge(self, plan: Plan) -> PlanCharge:
         """Return the charge of a plan. `after` and `loss` tell whether it fits."""
         pure = PureAccountant(self.relation).amount_of(plan.root, plan)
+        exact = exact_delta_of(plan.root, plan)
         if not self.delta:
-            return PlanCharge(pure)
+            return PlanCharge(pure, delta=exact)
         accountant = RDPAccountant(self.relation, delta=self.delta)
-        return self.charge(pure, accountant.amount_of(plan.root, plan))
+        return self.charge(pure, accountant.amount_of(plan.root, plan), exact)
 
-    def charge(self, pure: ByRelation, curve: Curve) -> PlanCharge:
-        """Return the charge for a pure epsilon and a bound on the divergence at every order.
+    def charge(self, pure: ByRelation, curve: Curve, exact: ByRelation = NOTHING) -> PlanCharge:
+        """Return the charge for a pure epsilon, a bound on the divergence at every order, and an exact delta.
 
         While no order is fixed, what is as cheap purely is charged so. Else the order is the one that leaves the most
         room for rho, if the plan fits at that one, or the one at which this plan is cheapest.
         """
         if self.order is not None:
-            return PlanCharge(pure, curve.at(self.order), self.order)
+            return PlanCharge(pure, curve.at(self.order), self.order, exact)
+        delta = self._converted_after(exact)
+        if delta is None:
+            return PlanCharge(pure, delta=exact)
         own, spent = pure.under(self.relation), self.pure.under(self.relation)
         assert spent is not None  # what has no pure epsilon has fixed the order
         left = self.epsilon - spent
-        order = roomiest_order(left, self.delta)
+        order = roomiest_order(left, delta)
         divergence = curve.at(order).under(self.relation)
-        if divergence is not None and divergence != own and epsilon_at(order, divergence, self.delta) <= left:
-            return PlanCharge(pure, curve.at(order), order)
-        best = order_for(curve, self.relation, self.delta)
+        if divergence is not None and divergence != own and epsilon_at(order, divergence, delta) <= left:
+            return PlanCharge(pure, curve.at(order), order, exact)
+        best = order_for(curve, self.relation, delta)
         if best is None or (own is not None and own <= left):
-            return PlanCharge(pure)
-        return PlanCharge(pure, curve.at(best), best)
+            return PlanCharge(pure, delta=exact)
+        return PlanCharge(pure, curve.at(best), best, exact)
+
+    def _converted_after(self, exact: ByRelation) -> Fraction | None:
+        """Return the delta to convert with if a charge of an exact delta fixes the order, None if nothing is left."""
+        own = exact.under(self.relation)
+        left = None if own is None else self.delta_left - own - self.reserve
+        return left if left is not None and left > 0 else None
 
     def after(self, charge: PlanCharge) -> AdaptiveBudget:
         """Return the budget with one more charge.
@@ -156,15 +207,26 @@ class AdaptiveBudget:
         Raises
         ------
         PlanRefused
-            If the charge is at another order than the budget's.
+            If the charge is at another order than the budget's, or its exact delta is above what is left for such.
         """
         if self.order is not None and charge.order != self.order:
             raise PlanRefused("the charge is at another order than those before it")
         if charge.order is not None and (charge.order <= 1 or not self.delta):
             raise PlanRefused("the charge is at an order that the budget cannot have")
+        own = charge.delta.under(self.relation)
+        if own is None or own > self.delta_left:
+            delta = "an unknown delta" if own is None else f"a delta of {decimal_text(own)}"
+            left = decimal_text(self.delta_left)
+            raise PlanRefused(f"the plan's releases have {delta} of their own, and {left} is left for such")
         pure = composition.sequential([self.pure, charge.pure])
+        exact = composition.sequential([self.exact, charge.delta])
         if charge.rdp is None:
-            return attrs.evolve(self, pure=pure)
+            return attrs.evolve(self, pure=pure, exact=exact)
+        converted = self._converted_after(charge.delta) if self.order is None else self.converted
+        if converted is None:
+            raise PlanRefused("the charge is at an order, and no delta is left to convert with")
         rdp = composition.sequential([self.rdp, charge.rdp])
         before = self.pure if self.order is None else self.before
-        return attrs.evolve(self, pure=pure, before=before, rdp=rdp, order=charge.order)
+        return attrs.evolve(
+            self, pure=pure, before=before, rdp=rdp, order=charge.order, exact=exact, converted=converted
+        )

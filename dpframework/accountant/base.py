@@ -6,16 +6,19 @@ import abc
 import threading
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
+import attrs
+
+from dpframework.accountant.exact_delta import DeltaComposition, exact_delta_of
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
 from dpframework.facts.process import ProcessMark, this_process
 from dpframework.facts.unit import ONE_ROW, PrivacyUnit
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.kinds import kind_of
+from dpframework.plan.kinds import Composition, kind_of
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
 from dpframework.run.scope import Run
@@ -51,6 +54,7 @@ class Accountant(abc.ABC, Generic[A]):
     needs_delta: ClassVar[bool] = False  # whether its totals are finite at a delta above 0 only
     of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
     samples_anew: ClassVar[bool] = False  # whether what is planned from one sample may be made from several
+    converts: ClassVar[bool] = True  # whether its losses use the delta, besides what releases have of their own
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -67,6 +71,7 @@ class Accountant(abc.ABC, Generic[A]):
                 f"{decimal_text(admitted)}; give that, or use another accounting"
             )
         self._charged: list[A] = []
+        self._exact = Fraction(0)  # delta of what was charged
         self._unit: PrivacyUnit | None = None  # that of the first plan
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
@@ -154,9 +159,15 @@ class Accountant(abc.ABC, Generic[A]):
         return self.amount(None)
 
     def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
-        """Compose releases from a sample, of units or of rows."""
-        unit = plan.unit
-        return self.sample_of_rows(part, rate, unit.rows) if unit.asserted else self.sample(part, rate)
+        """Compose releases from a sample, of units or of rows.
+
+        A sample of rows is not amplified in a plan with an exact delta (see `exact_delta`).
+        """
+        if not plan.unit.asserted:
+            return self.sample(part, rate)
+        if not plan.has_exact_delta:
+            return self.sample_of_rows(part, rate, plan.unit.rows)
+        return part if self.relation is Relation.ADD_OR_REMOVE_ONE else self.amount(None)
 
     def repeat(self, part: A, times: int) -> A:
         """Compose the same part several times."""
@@ -180,13 +191,45 @@ class Accountant(abc.ABC, Generic[A]):
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return an upper bound on a plan's cost, or None if some step has no valid claim under the relation."""
-        return self.loss(self.amount_of(plan.root, plan))
+        return self.loss_beside(self.amount_of(plan.root, plan), self.exact_delta(plan))
+
+    def exact_delta(self, plan: Plan) -> Fraction | None:
+        """Return the delta that a plan's releases have of their own, or None without a valid claim."""
+        return exact_delta_of(plan.root, plan).under(self.relation)
+
+    def loss_beside(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
+        """Return the loss of releases whose cores cost an amount, and that have an exact delta of their own.
+
+        Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
+        e**epsilon, is at most d and 1 - d times the sum of (P - x Q)+. So the loss is the amount's at the delta left.
+
+        Returns
+        -------
+        PrivacyLoss or None
+            None without a valid claim, or if the delta that is left does not admit the notion.
+        """
+        if exact == 0:
+            return self.loss(amount)
+        if exact is None or exact > self.delta:
+            return None
+        rest = self.delta_for(self.delta - exact)
+        if rest is None:
+            return None
+        left = type(self)(self.relation, delta=rest)
+        left._charged = self._charged
+        loss = left.loss(amount)
+        return None if loss is None else attrs.evolve(loss, delta=loss.delta + exact)
 
     @property
     def spent(self) -> PrivacyLoss | None:
         """An upper bound on the cost of all plans that were opened."""
         with self._lock:
-            return self.loss(self.sequential(self._charged))
+            return self.loss_beside(self.sequential(self._charged), self._exact)
+
+    def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
+        """Return the loss of some of a plan's releases, which a function composes by the rules that it is given."""
+        exact = compose(DeltaComposition()).under(self.relation) if plan.has_exact_delta else Fraction(0)
+        return self.loss_beside(compose(self), exact)
 
     def open(self, plan: Plan) -> Run:
         """Charge a whole plan and return the run that may make its releases. A refused plan is not charged.
@@ -199,6 +242,7 @@ class Accountant(abc.ABC, Generic[A]):
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))
+            self._exact += self.exact_delta(plan) or 0
             self._unit = plan.unit
         return Run(plan, self)
 
@@ -216,8 +260,16 @@ class Accountant(abc.ABC, Generic[A]):
                 raise PlanRefused(f"the plan holds under {plan.relation}, the accountant's relation is {self.relation}")
             if self._unit not in (None, plan.unit):
                 raise PlanRefused(f"the plan protects {plan.unit}, the accountant's budget protects {self._unit}")
-            amount = self.amount_of(plan.root, plan)
-            together = self.loss(self.sequential([*self._charged, amount]))
+            amount, exact = self.amount_of(plan.root, plan), self.exact_delta(plan)
+            if exact and self._charged and self.converts:
+                raise PlanRefused(
+                    f"the plan's releases have a delta of {decimal_text(exact)} of their own, and the first plan has "
+                    f"fixed how much {self.name} accounting converts with; plan them together, or use a ledger, which "
+                    "can hold some delta back"
+                )
+            together = self.loss_beside(
+                self.sequential([*self._charged, amount]), None if exact is None else self._exact + exact
+            )
         if together is None or together.epsilon is None:
             raise PlanRefused(f"the plan has no finite total under {self.relation} in {self.name} accounting")
         if self.epsilon is not None and together.epsilon > self.epsilon:
@@ -252,7 +304,7 @@ class Accountant(abc.ABC, Generic[A]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the charges and the identity of the budget."""
         budget = type(self), self._token, self.relation.value, self.epsilon, self.delta
-        return _revived, (*budget, list(self._charged), self._unit)
+        return _revived, (*budget, list(self._charged), self._exact, self._unit)
 
     def __repr__(self) -> str:
         """Show the budget and the charges."""
@@ -267,6 +319,7 @@ def _revived(
     epsilon: Fraction | None,
     delta: Fraction,
     charged: list[A],
+    exact_delta: Fraction,
     unit: PrivacyUnit | None,
 ) -> Accountant[A]:
     """Return the live accountant of that token, or, in another process, a detached copy of it."""
@@ -275,5 +328,6 @@ def _revived(
         return live
     copy = kind(relation, epsilon=epsilon, delta=delta)
     copy._token, copy._charged, copy._process, copy._unit = token, list(charged), None, unit
+    copy._exact = exact_delta
     _LIVE[token] = copy
     return copy

@@ -41,11 +41,7 @@ class PureAccountant(AdditiveAccountant):
     name: ClassVar[str] = "pure"
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
-
-    @classmethod
-    def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return 0, since a pure loss holds in every study."""
-        return Fraction(0)
+    converts: ClassVar[bool] = False  # a delta is for what releases have of their own
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
         """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""
@@ -64,6 +60,6 @@ class PureAccountant(AdditiveAccountant):
         return UNCLAIMED if calibration is None else calibration.losses.pure
 
     def loss(self, amount: ByRelation) -> PrivacyLoss | None:
-        """Return epsilon."""
+        """Return epsilon. It holds at delta 0 of the cores (see `exact_delta`)."""
         epsilon = amount.under(self.relation)
         return None if epsilon is None else PrivacyLoss(epsilon=epsilon)

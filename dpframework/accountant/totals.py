@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from dpframework.accountant.base import Accountant
+from dpframework.accountant.exact_delta import exact_delta_of
 from dpframework.accountant.pld import PLDAccountant
 from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import RDPAccountant
@@ -107,7 +109,11 @@ class AccountedPlan(Plan):
     def loss(self, kind: type[Accountant[Any]], node: Node) -> PrivacyLoss | None:
         """Return `amount` as a loss, or None without a valid claim or if the delta does not admit the notion."""
         accountant = self._reader(kind)
-        return None if accountant is None else accountant.loss(self.amount(kind, node))
+        return None if accountant is None else accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))
+
+    def exact_delta(self, node: Node) -> Fraction | None:
+        """Return the delta that the releases below a node have of their own, or None without a valid claim."""
+        return exact_delta_of(node, self).under(self.relation)
 
     @functools.cached_property
     def _amounts(self) -> dict[tuple[type[Accountant[Any]], int], Any]:
@@ -162,7 +168,7 @@ class AccountedPlan(Plan):
             accountant = self._reader(kind)
             if accountant is None:
                 return None
-            loss: object = accountant.loss(self.amount(kind, node))
+            loss: object = accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))
         except (Exception, SystemExit) as error:
             return _Total(kind, failure=f"{type(error).__name__}: {first_line(error) or 'no reason given'}")
         if loss is None:

@@ -34,14 +34,22 @@ def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         yield Severity.INFO, f"epsilon {left} of the budget is not planned; larger epsilons would give better results"
 
 
-def no_finite_total(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find steps without a pure epsilon in a study without a delta."""
-    if plan.budget.delta > 0:
-        return
-    for _, step, calibration in plan.calibrated_steps():
-        if calibration.losses.pure.under(plan.relation) is None:
-            remedy = "set delta > 0 in the study, or use a pure mechanism such as laplace"
-            yield Severity.ERROR, f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; {remedy}"
+def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find deltas of releases that the study's does not admit, and steps that need a delta where none is left."""
+    own, allowed = plan.exact_delta(plan.root), plan.budget.delta
+    if own is not None and own > allowed:
+        yield (
+            Severity.ERROR,
+            f"the releases have a delta of {float(own):g} of their own under {plan.relation}, the study's is "
+            f"{float(allowed):g}; raise it, or lower the deltas of the steps",
+        )
+    elif allowed == (own or 0):
+        for _, step, calibration in plan.calibrated_steps():
+            if calibration.losses.pure.under(plan.relation) is None:
+                remedy = "set delta > 0 in the study, or use a pure mechanism such as laplace"
+                if own:
+                    remedy = f"set a delta above {float(own):g} in the study, which other releases use up"
+                yield Severity.ERROR, f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; {remedy}"
 
 
 def delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:

@@ -77,6 +77,12 @@ def open_data_set(
             metavar="D", help="The most delta of all its runs together. Above 0, losses may also be composed in zCDP."
         ),
     ] = "0",
+    reserve: Annotated[
+        str,
+        typer.Option(
+            metavar="D", help="The part of delta that is held back for later plans with a delta of their own."
+        ),
+    ] = "0",
     relation: Annotated[
         str, typer.Option(metavar="RELATION", help="What the cap protects: add-or-remove-one or replace-one.")
     ] = "add-or-remove-one",
@@ -110,6 +116,7 @@ def open_data_set(
     cap: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
+        "reserve": reserve,
         "relation": relation,
         "verified": verified,
         "unit": unit,
@@ -323,6 +330,7 @@ def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
 
 def _cap(data_set: ledgers.DataSet) -> str:
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
+    delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
     whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
     return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}{whom}"
 

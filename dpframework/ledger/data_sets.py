@@ -37,6 +37,7 @@ def opening(
     *,
     epsilon: Amount,
     delta: Amount,
+    reserve: Amount = 0,
     relation: Relation | str,
     verified: Amount | None,
     unit: str | None,
@@ -51,6 +52,11 @@ def opening(
         If a number, a name or the relation cannot be used.
     """
     cap, protected = Budget(epsilon, delta), PrivacyUnit(unit, rows_per_unit)
+    held_back = exact(reserve, "the reserve")
+    if held_back > cap.delta:
+        raise InputError(
+            f"the reserve is {decimal_text(held_back)}; it is a part of delta, which is {decimal_text(cap.delta)}"
+        )
     tightness = None if verified is None else exact(verified, "the tightness")
     if tightness is not None and tightness > 1:
         raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
@@ -59,6 +65,7 @@ def opening(
         "relation": Relation.parse(relation).value,
         "epsilon": str(cap.epsilon),
         "delta": str(cap.delta),
+        **({"reserve": str(held_back)} if held_back else {}),
         "schema": None if schema is None else schema.fingerprint,
         **({} if tightness is None else {"verified": str(tightness)}),
         **({} if protected.is_row else {"unit": protected.to_dict()}),
@@ -86,6 +93,8 @@ class DataSet:
         The least tightness at which the code of a plan must have been verified; None if it need not be.
     unit
         Whom the cap protects.
+    reserve
+        The part of delta that is held back for exact deltas (see `AdaptiveBudget`).
     plans
         The approved plans, as JSON-safe content, by their hashes.
     approvals
@@ -105,13 +114,14 @@ class DataSet:
     time: str
     verified: Fraction | None = None
     unit: PrivacyUnit = ROW
+    reserve: Fraction = Fraction(0)
     plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
     budget: AdaptiveBudget = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta)
+        self.budget = AdaptiveBudget(self.relation, self.epsilon, self.delta, reserve=self.reserve)
 
     @property
     def spent(self) -> PrivacyLoss:
@@ -147,7 +157,10 @@ class DataSet:
 
     def require_room(self, amount: PlanCharge) -> None:
         """Refuse an amount that does not fit the rest of the cap."""
-        together = self.budget.after(amount).loss()
+        try:
+            together = self.budget.after(amount).loss()
+        except PlanRefused as refused:
+            raise PlanRefused(f"data set '{self.name}': {refused}") from None
         if together is None or together.epsilon is None:
             named = "any accounting that a cap is kept by" if self.delta else "pure accounting"
             raise PlanRefused(
@@ -269,7 +282,11 @@ class DataSet:
             "schema": self.schema,
             "verified": None if self.verified is None else str(self.verified),
             "opened": self.time,
-            "cap": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
+            "cap": {
+                "epsilon": str(self.epsilon),
+                "delta": str(self.delta),
+                **({"reserve": str(self.reserve)} if self.reserve else {}),
+            },
             "spent": {"epsilon": str(spent.epsilon), "delta": str(spent.delta)},
             "left": {"epsilon": str(self.left)},
             "approvals": [approval.to_dict() for approval in self.approvals],

@@ -98,6 +98,7 @@ class Ledger:
         *,
         epsilon: Amount,
         delta: Amount = 0,
+        reserve: Amount = 0,
         relation: Relation | str = Relation.ADD_OR_REMOVE_ONE,
         schema: Schema | None = None,
         verified: Amount | None = None,
@@ -114,6 +115,9 @@ class Ledger:
         epsilon, delta
             The cap. Runs are composed in pure epsilon, and with delta above 0 also in Renyi divergence (see
             `AdaptiveBudget`).
+        reserve
+            The part of delta that is held back for plans whose releases have a delta of their own, if such come after
+            the first plan that is composed in Renyi divergence. That plan takes all else.
         relation
             The neighbouring relation that the cap holds for; plans of the other one are refused.
         schema
@@ -136,6 +140,7 @@ class Ledger:
             name,
             epsilon=epsilon,
             delta=delta,
+            reserve=reserve,
             relation=relation,
             schema=schema,
             verified=verified,

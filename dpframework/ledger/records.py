@@ -154,6 +154,7 @@ class Records:
                     entry.time,
                     Fraction(content["verified"]) if "verified" in content else None,
                     PrivacyUnit(**content.get("unit", {})),
+                    Fraction(content.get("reserve", 0)),
                 )
             case "plan":
                 self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]

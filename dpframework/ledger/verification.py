@@ -69,5 +69,5 @@ def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
         return
     amount = PlanCharge.from_dict(content["amount"])
     due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
-    if (due.pure, due.rdp if amount.order else None) != (amount.pure, amount.rdp):
+    if (due.pure, due.delta, due.rdp if amount.order else None) != (amount.pure, amount.delta, amount.rdp):
         raise PlanRefused("what was charged is not the total of its plan")

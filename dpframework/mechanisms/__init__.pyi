@@ -1,6 +1,5 @@
 from .base import (
     Calibration as Calibration,
-    Losses as Losses,
     Mechanism as Mechanism,
     Preview as Preview,
     PureMechanism as PureMechanism,
@@ -17,6 +16,7 @@ from .laplace import (
     DiscreteLaplace as DiscreteLaplace,
     Laplace as Laplace,
 )
+from .losses import Losses as Losses
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,

@@ -17,6 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.laws import NoiseLaw
+from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, either_way, half_square
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.counts import wide
@@ -25,18 +26,6 @@ LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_REAL = 1 << 52  # in lattice steps: beyond, a float no longer tells neighbouring lattice points apart
 LARGEST_INTEGER = 1 << 62
 LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales before 64-bit integers overflow
-
-
-@attrs.frozen
-class Losses:
-    """The cost of one release as pure epsilon and as the rho of zCDP, each under both relations."""
-
-    pure: ByRelation
-    zcdp: ByRelation
-
-    def of_rows(self, rows: int) -> Losses:
-        """Return the losses for a group of rows from one row, epsilon times their number and rho times its square."""
-        return self if rows == 1 else Losses(times(self.pure, Fraction(rows)), times(self.zcdp, Fraction(rows**2)))
 
 
 @attrs.frozen
@@ -309,7 +298,8 @@ class Mechanism(abc.ABC):
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return dp-accounting's event for PLD accounting. None counts as any mechanism of the same pure epsilon.
 
-        It is of one row, also in a calibration for a unit of several (see `unit_event`).
+        It is of one row, also in a calibration for a unit of several (see `unit_event`), and of the core of a release
+        that has a delta of its own (see `losses`).
         """
         return None
 
@@ -333,38 +323,6 @@ def padding(facts: QueryFacts) -> Fraction:
         return Fraction(1)
     assert facts.answer_length is not None  # `misfit` has been asked
     return 1 + Fraction(2 * facts.answer_length, 2**LATTICE_BITS)
-
-
-def either_way(pair: ByRelation) -> ByRelation:
-    """Bound under replace-one both a replacement and an addition or removal.
-
-    Where that is not known (a public row count is needed), there is no bound.
-    """
-    added, replaced = pair.add_or_remove_one, pair.replace_one
-    return ByRelation(added, None if added is None or replaced is None else max(added, replaced))
-
-
-def doubled_at_most(pair: ByRelation) -> ByRelation:
-    """Bound a replace-one amount by twice the add-or-remove one, since it is a removal and an addition."""
-    added, replaced = pair.add_or_remove_one, pair.replace_one
-    if added is None:
-        return pair
-    return ByRelation(added, 2 * added if replaced is None else min(replaced, 2 * added))
-
-
-def divided(pair: ByRelation, by: Fraction) -> ByRelation:
-    """Divide both amounts."""
-    return pair.map(lambda amount: amount / by)
-
-
-def times(pair: ByRelation, factor: Fraction) -> ByRelation:
-    """Multiply both amounts."""
-    return pair.map(lambda amount: amount * factor)
-
-
-def half_square(pair: ByRelation) -> ByRelation:
-    """Return epsilon**2 / 2, the loss in zCDP of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
-    return pair.map(lambda epsilon: epsilon**2 / 2)
 
 
 @attrs.frozen

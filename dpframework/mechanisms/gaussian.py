@@ -15,9 +15,10 @@ import attrs
 import numpy as np
 
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
-from dpframework.mechanisms.base import Calibration, Losses, Mechanism, Preview, divided, padding, times
+from dpframework.mechanisms.base import Calibration, Mechanism, Preview, padding
 from dpframework.mechanisms.laplace import to_lattice, with_noise
 from dpframework.mechanisms.laws import NormalLaw
+from dpframework.mechanisms.losses import Losses, divided, times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes, unit_shifts
 from dpframework.queries.base import Norm, QueryFacts

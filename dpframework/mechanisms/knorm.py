@@ -56,7 +56,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.balls import Balls, WholeNumbers, balls
-from dpframework.mechanisms.base import Calibration, Losses, Preview, PureMechanism
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import GUARD_DIGITS, Randomness
 from dpframework.queries.base import Norm, QueryFacts
@@ -115,8 +115,8 @@ class KNorm(PureMechanism):
         if found is None:
             return None
         if found.same_rows:
-            bounded = [ByRelation(None, loss.replace_one) for loss in (found.losses.pure, found.losses.zcdp)]
-            return attrs.evolve(found, losses=Losses(*bounded))
+            pure, zcdp = (ByRelation(None, one.replace_one) for one in (found.losses.pure, found.losses.zcdp))
+            return attrs.evolve(found, losses=attrs.evolve(found.losses, pure=pure, zcdp=zcdp))
         if found.scale > LARGEST_SCALE and len(facts.histograms) > 1:
             raise InputError(
                 f"k-norm on {facts.text}: such large noise would take too long to draw; raise epsilon, or use "

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding, times
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism, padding
 from dpframework.mechanisms.laws import LaplaceLaw
+from dpframework.mechanisms.losses import times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes, unit_shifts
 from dpframework.queries.base import Norm, QueryFacts

@@ -26,16 +26,8 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation
-from dpframework.mechanisms.base import (
-    LATTICE_BITS,
-    Calibration,
-    Losses,
-    Preview,
-    PureMechanism,
-    divided,
-    doubled_at_most,
-    times,
-)
+from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Preview, PureMechanism
+from dpframework.mechanisms.losses import Losses, divided, doubled_at_most, times
 from dpframework.mechanisms.randomness import Noise, Randomness
 from dpframework.queries.base import Norm, QueryFacts
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Composition(Protocol):
-    """The part of an accountant that plans and runs need to compose losses in one notion."""
+    """The rules by which the amounts of a plan's nodes compose."""
 
     def release(self, calibration: Calibration | None) -> Any:
         """Return the cost of one release."""
@@ -60,8 +60,12 @@ class Composition(Protocol):
     def over_sample(self, part: Any, rate: Fraction, plan: Plan) -> Any:
         """Compose releases from a sample."""
 
-    def loss(self, amount: Any) -> PrivacyLoss | None:
-        """Return an amount as a loss."""
+
+class Accounting(Protocol):
+    """The part of an accountant that a run needs to say what it has spent."""
+
+    def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
+        """Return the loss of some of a plan's releases, which a function composes by the rules that it is given."""
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return the most that a plan costs."""

@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.limits import MOST_PLAN_DEPTH
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.policies import OutOfDomain
-from dpframework.facts.privacy import Relation, exact, positive
+from dpframework.facts.privacy import NOTHING, Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.values import as_texts, positive_count
@@ -203,6 +203,11 @@ class Plan:
             if mechanism.misfit(of_unit) is None:
                 return mechanism.calibrate(of_unit, self.relation, by=UnitChange(1, by.resizes))
         return mechanism.calibrate(facts, self.relation, in_parts=in_parts, by=by)
+
+    @functools.cached_property
+    def has_exact_delta(self) -> bool:
+        """Whether some release has a delta of its own (see `mechanisms.losses`)."""
+        return any(one.calibration is not None and one.calibration.losses.delta != NOTHING for one in self.index.steps)
 
     def in_parts(self, step: Step) -> bool:
         """Tell whether a step of the plan is released from parts of the table, where a unit may have some rows only.

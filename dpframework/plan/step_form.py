@@ -11,6 +11,7 @@ import attrs
 from dpframework.facts.attributes import Attribute, attribute_from_dict
 from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy import NOTHING
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import FromRelease, Parts, Step
 from dpframework.queries.base import Declared, QueryFacts, Sensitivity
@@ -65,10 +66,14 @@ def _write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
 def _write_losses(calibration: Calibration | None) -> dict[str, Any] | None:
     if calibration is None:
         return None
+    losses = calibration.losses
     return {
         "scale": str(calibration.scale),
-        "epsilon": calibration.losses.pure.to_dict(),
-        "rho": calibration.losses.zcdp.to_dict(),
+        "epsilon": losses.pure.to_dict(),
+        "rho": losses.zcdp.to_dict(),
+        **(
+            {} if losses.delta == NOTHING else {"delta": losses.delta.to_dict()}
+        ),  # so that older plans keep their hashes
     }
 
 

@@ -10,13 +10,19 @@ from dpframework.plan.nodes import Node, Step
 def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
     """Return the most that all releases below a node cost in pure epsilon, or the rho of a step without one.
 
-    None if there is no valid claim.
+    Its delta is the one that they have of their own, also where the plan's does not admit so much. None if there is no
+    valid claim.
     """
+    exact = plan.exact_delta(node)
+    if exact is None:
+        return None
     if isinstance(node, Step) and (calibration := plan.calibration(node)) is not None:
         rho = calibration.losses.zcdp.under(plan.relation)
         if calibration.losses.pure.under(plan.relation) is None and rho is not None:
-            return PrivacyLoss(rho=rho)
-    return plan.loss(PureAccountant, node)
+            return PrivacyLoss(rho=rho, delta=exact)
+    amount = plan.amount(PureAccountant, node)
+    epsilon = None if amount is None else amount.under(plan.relation)
+    return None if epsilon is None else PrivacyLoss(epsilon, delta=exact)
 
 
 def bound_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
@@ -42,12 +48,16 @@ def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactl
     --------
     >>> cost_text(PrivacyLoss(epsilon="1/3")), cost_text(PrivacyLoss(epsilon="1/3"), exactly=True)
     ('epsilon ~0.3333', 'epsilon 1/3')
+    >>> cost_text(PrivacyLoss(epsilon=1, delta="0.001"))
+    'epsilon 1.0, delta 0.001'
     """
-    for notion in ("epsilon", "rho"):
-        amount = None if loss is None else getattr(loss, notion)
-        if amount is not None:
-            return f"{notion} {amount if exactly else readable(amount)}"
-    return none
+    if loss is None:
+        return none
+    amounts = {"epsilon": loss.epsilon} if loss.epsilon is not None else {"rho": loss.rho}
+    if loss.delta:
+        amounts["delta"] = loss.delta
+    known = [(name, amount) for name, amount in amounts.items() if amount is not None]
+    return ", ".join(f"{name} {amount if exactly else readable(amount)}" for name, amount in known) or none
 
 
 def loss_text(loss: PrivacyLoss | None) -> str:

@@ -100,14 +100,15 @@ def node_tree(plan: StudyPlan) -> NodeRow:
 
 
 def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
-    """Return a node's cost as exact amounts, epsilon, and rho where that is accounted or alone finite."""
-    found = {}
+    """Return a node's cost as exact amounts: epsilon, rho where that is accounted or alone finite, and any delta."""
+    found: dict[str, Fraction | None] = {}
     for notion, kind in (("epsilon", PureAccountant), ("rho", ZCDPAccountant)):
         amount = plan.amount(kind, node)
         found[notion] = None if amount is None else amount.under(plan.relation)
     alone = loss_of(node, plan) if found["epsilon"] is None else None
     if alone is not None and alone.epsilon is None:
         found["rho"] = alone.rho
+    found["delta"] = plan.exact_delta(node) or None
     return tuple((notion, amount) for notion, amount in found.items() if amount is not None)
 
 

@@ -15,7 +15,7 @@ from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.facts.process import ProcessMark, this_process
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.kinds import Composition
+from dpframework.plan.kinds import Accounting
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.run.state import (
@@ -252,11 +252,11 @@ class Run:
         The releases made so far, in order.
     """
 
-    def __init__(self, plan: Plan, composition: Composition) -> None:
+    def __init__(self, plan: Plan, accounting: Accounting) -> None:
         self.plan = plan
         self.charges: list[Charge] = []
         self.lock = threading.RLock()
-        self._composition = composition
+        self._accounting = accounting
         self._state = state_of(plan.root)
         self._process = this_process()
 
@@ -281,7 +281,7 @@ class Run:
         Composing what one path released may bound it less tightly than the plan bounds every path.
         """
         with self.lock:
-            made = self._composition.loss(self._state.charged(self._composition, self.plan))
-        total = self._composition.total(self.plan)
+            made = self._accounting.loss_of_releases(lambda rules: self._state.charged(rules, self.plan), self.plan)
+        total = self._accounting.total(self.plan)
         known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
         return min(known, key=operator.attrgetter("epsilon"), default=made)

@@ -129,11 +129,12 @@ class Results(Mapping[str, Any]):
                 "mechanism": charge.step.mechanism.name,
                 "epsilon": _float(charge.calibration.losses.pure.under(self.plan.relation)),
                 "rho": _float(charge.calibration.losses.zcdp.under(self.plan.relation)),
+                "delta": _float(charge.calibration.losses.delta.under(self.plan.relation)),
                 "expected": charge.calibration.preview.text,
             }
             for charge in self.charges
         ]
-        texts, numbers = ("release", "result", "query", "mechanism"), ("epsilon", "rho")
+        texts, numbers = ("release", "result", "query", "mechanism"), ("epsilon", "rho", "delta")
         kinds = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Float64), "expected": pl.String}
         return pl.DataFrame(rows, schema=kinds)
 

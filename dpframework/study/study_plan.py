@@ -110,6 +110,8 @@ class StudyPlan(AccountedPlan):
             rho = None if found is None else found.losses.zcdp.under(self.relation)
             other = "no claim" if rho is None else f"rho {readable(rho)}"
             cost = other if loss is None else f"epsilon {readable(loss)}"
+            exact = None if found is None else found.losses.delta.under(self.relation)
+            cost += f", delta {readable(exact)}" if exact else ""
             error = "" if found is None else found.preview.text
             rows.append((path, step.facts.text, step.mechanism.name, cost, error))
         total = next((loss.epsilon for loss in self.totals().values()), None)

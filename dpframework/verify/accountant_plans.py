@@ -30,6 +30,7 @@ from dpframework.plan.nodes import (
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.queries import Count, Histogram, Query, Sensitivity
 from dpframework.tables.blocks import Block
+from dpframework.verify.edge_noise import EdgeNoise
 from dpframework.verify.enumeration import SCHEMA
 
 A, C = SCHEMA["a"], SCHEMA["c"]
@@ -49,6 +50,7 @@ MISTAKES = {
     "overlap": "the parts of two partitions are charged as disjoint, and each row lies in both partitions",
     "sample": "a sample costs less than it loses; the rate times epsilon is no bound",
     "replaced sample": "a sample is claimed to hide a replaced row",
+    "exact delta": "the delta that releases have of their own is dropped, or not taken from the one that is converted",
     "unit": "a unit of several rows costs less than its rows lose, as if it had fewer",
     "unit in parts": "parts cost less than a unit loses whose rows lie in one of them, or in several",
     "unit in a sample": "a sample costs less than a unit of several rows loses",
@@ -118,7 +120,7 @@ def _parts(node: Node, by: Any, *, name: str | None = None) -> Parallel:
 @functools.cache
 def cases() -> tuple[Case, ...]:
     """Return all plans, the simplest first."""
-    return (*_of_rules(), *_of_parts(), *_of_samples(), *_of_units())
+    return (*_of_rules(), *_of_parts(), *_of_samples(), *_of_exact_delta(), *_of_units())
 
 
 def _of_rules() -> tuple[Case, ...]:
@@ -220,6 +222,17 @@ def _of_samples() -> tuple[Case, ...]:
             "a number that shows whether a row is in the sample",
             sample("0.3", step("r", _IllAndRows(), DiscreteLaplace(1))),
         ),
+    )
+
+
+def _of_exact_delta() -> tuple[Case, ...]:
+    edges = step("n", Count(), EdgeNoise(1, "0.02"))
+    return (
+        Case("exact delta", "a count with an exact delta", edges),
+        Case("exact delta", "the same beside Gaussian noise", sequential(edges, step("g", Count(), Gaussian("0.125")))),
+        Case("exact delta", "the same in each part", _parts(edges, C)),
+        Case("exact delta", "the same on a sample", sample("0.3", edges)),
+        Case("exact delta", "the same for people", edges, PERSON),
     )
 
 

@@ -18,9 +18,11 @@ import numpy as np
 
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.plan.plan import Plan
 from dpframework.queries import PiecewiseScores
 from dpframework.queries.answers import answer_of
 from dpframework.run.scope import Charge
+from dpframework.verify.replay import core_loss
 from dpframework.verify.subject import SCOPE, Subject
 from dpframework.verify.tables import Held, Rows
 from dpframework.verify.transcript import (
@@ -40,6 +42,7 @@ DRAWN = 16
 CROSSED = 32  # outputs that are made of two others
 FLATTENINGS = (1, 3, 10, 100)
 BEYOND = (0, 1, 8)  # changes, by which a number lies beyond an answer
+ROUNDING = 1e-9  # of a loss, relative
 
 
 @final
@@ -50,6 +53,7 @@ class _WorstGate(WatchedGate):
     rng: np.random.Generator = attrs.field(kw_only=True)
     others: dict[int, Held] = attrs.field(kw_only=True)
     given: dict[str, Any] = attrs.field(kw_only=True)
+    plan: Plan = attrs.field(kw_only=True)
     events: list[Event] = attrs.field(factory=list)
     tried: list[int] = attrs.field(factory=lambda: [0])
 
@@ -63,6 +67,7 @@ class _WorstGate(WatchedGate):
 
     def _worst(self, charge: Charge, answer: Any, other: Any) -> Any:
         mechanism, calibration = charge.calibration.mechanism, charge.calibration
+        most = core_loss(charge, self.plan) * (1 + ROUNDING)
         given = self.given.get(charge.path.removeprefix(SCOPE + "/"))
         if given is not None:
             return given(answer, calibration) if callable(given) else given
@@ -70,7 +75,8 @@ class _WorstGate(WatchedGate):
         def lost(output: Any) -> float:
             self.tried[0] += 1
             here = mechanism.log_density(answer, output, calibration)
-            return -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
+            loss = -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
+            return loss if loss <= most else -math.inf  # beside the core of a release with an exact delta
 
         tried = [(lost(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
         if composite(tried[-1][1]) and not _is_number(answer):
@@ -115,7 +121,7 @@ def worst_transcript(
     """
     randomness = SeededRandomness(int(rng.integers(2**31)))
     others = {0: subject.engine.hold(other)}
-    gate = _WorstGate(subject.engine, randomness, rng=rng, others=others, given=dict(given or {}))
+    gate = _WorstGate(subject.engine, randomness, rng=rng, others=others, given=dict(given or {}), plan=subject.plan)
     outcome, refused = run_through(subject, gate, one)
     return Transcript(tuple(gate.events), outcome, refused, gate.public_seed), gate.tried[0]
 

@@ -123,7 +123,7 @@ class _Audit:
         subject, behaviour = self.subject, self.behaviour
         transcripts = self._transcripts()
         steered = self._steered()
-        claim, delta, worst, pair = 0.0, 0.0, 0.0, None
+        claim, delta, worst, pair = 0.0, float(subject.exact_delta), 0.0, None
         if subject.claim is not None:
             claim = float(subject.claim)
             witnessed = self._witnessed(subject.claim)
@@ -188,7 +188,7 @@ class _Audit:
     def _tail(self) -> TailReport | None:
         """Test the plan's claim at a delta, if it has no pure claim or its example carries a delta."""
         subject = self.subject
-        if subject.claim is not None and not subject.delta:
+        if subject.claim is not None and not (subject.delta or subject.exact_delta):
             return None
         self.tell("how much probability lies beyond the claim")
         tail = check_tail_of(subject, runs=max(self.replays // 6, 200), seed=self.seed)
@@ -239,7 +239,7 @@ class _Audit:
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
     def _claims(self, claim: Fraction) -> str:
-        return f"the plan claims {decimal_text(claim)}{self.subject.charged_by(Fraction(0))}"
+        return f"the plan claims {decimal_text(claim)}{self.subject.charged_by(self.subject.exact_delta)}"
 
     def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Keep the smallest tables on which a transcript's releases still lose enough."""

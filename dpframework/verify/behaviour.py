@@ -110,7 +110,7 @@ class Behaviour:
             if self.patience.over:
                 return
             there = self._replayed(transcript, unlabelled(other))
-            loss = abs(there.log_density - here.log_density)
+            loss = there.loss(here)
             if there.divergence is not None:
                 self._diverged(_kind(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
             elif loss > self.allowed:
@@ -228,7 +228,7 @@ class Behaviour:
         for order in (units[1:] + units[:1], units[::-1]):
             other = _joined([rows[:first], *order])
             there = self._replayed(transcript, unlabelled(other))
-            loss = abs(there.log_density - here.log_density)
+            loss = there.loss(here)
             if there.divergence is not None or loss > self._tolerance:
                 how = there.divergence or f"a loss of {number(loss)}"
                 what = f"the order of the rows matters: with the rows in another order, {how}"
@@ -308,7 +308,7 @@ class Behaviour:
             here, there = self._replayed(transcript, rows), self._replayed(transcript, neighbour)
             if here.divergence is not None:
                 return False
-            loss = abs(there.log_density - here.log_density)
+            loss = there.loss(here)
             if kind == "loss":
                 return loss > self.allowed
             if kind == "refused":

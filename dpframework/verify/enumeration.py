@@ -22,7 +22,7 @@ from dpframework.facts.attributes import Boolean, Categorical
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms import Calibration
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
 from dpframework.queries import Query
@@ -87,7 +87,7 @@ class Oracle:
                 atoms = self._outputs(part)
                 while rest and isinstance(rest[0].node, Step):
                     atoms, rest = _together(atoms, self._outputs(rest[0])), rest[1:]
-                return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
+                return self._over(atoms, rest, p, q)
             case Post():
                 return self.value(rest, p, q)
             case Sequential():
@@ -99,9 +99,12 @@ class Oracle:
             case Parallel():
                 return max(self.value((*split, *rest), p, q) for split in _splits(node, before, after))
             case Sample():
-                atoms = self._sampled(node, before, after)
-                return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms)
+                return self._over(self._sampled(node, before, after), rest, p, q)
         raise AssertionError(node)
+
+    def _over(self, atoms: Atoms, rest: tuple[NodeOnRows, ...], p: float, q: float) -> float:
+        """Return the value of some outputs followed by the other parts, without outputs that neither table has."""
+        return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
         """Return the probabilities of a step's outputs on both tables, those of one ratio added up."""
@@ -119,8 +122,11 @@ class Oracle:
         known = _SAMPLED.setdefault(self.plan, {})
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
-            likely = np.minimum(one, other) > RAREST
-            pairs = np.unique(np.round(np.log(one[likely] / other[likely]), 9), return_inverse=True)[1]
+            least, most = np.minimum(one, other), np.maximum(one, other)
+            likely = (least > RAREST) | ((least == 0) & (most > RAREST))  # an exact delta makes some impossible
+            with np.errstate(divide="ignore"):
+                ratios = np.log(one[likely]) - np.log(other[likely])
+            pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
             p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
             known[key] = tuple(zip(p, q, strict=True))
         return known[key]
@@ -148,7 +154,7 @@ def _joint(node: Node, plan: Plan, rows: Rows) -> NDArray[np.float64]:
             calibration = plan.calibration(node)
             assert calibration is not None
             answer = np.atleast_1d(_answer(node.query, rows))
-            return _chances(node.mechanism, calibration, answer.tobytes(), answer.dtype)
+            return _chances(calibration, answer.tobytes(), answer.dtype)
         case Sequential():
             return functools.reduce(_outer, (_joint(part, plan, rows) for part in node.parts))
         case Repeat():
@@ -174,10 +180,9 @@ def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.f
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _chances(
-    mechanism: Mechanism, calibration: Calibration, answer: bytes, dtype: np.dtype[Any]
-) -> NDArray[np.float64]:
+def _chances(calibration: Calibration, answer: bytes, dtype: np.dtype[Any]) -> NDArray[np.float64]:
     """Return the probability of each output on an answer, which many samples have."""
+    mechanism = calibration.mechanism  # for a unit of several rows, not the step's own
     held = np.frombuffer(answer, dtype)
     listed = range(len(held)) if mechanism.selects else range(-FURTHEST, FURTHEST + 1)
     outputs = [np.array(k) if mechanism.selects else np.array([k]) for k in listed]
@@ -223,11 +228,16 @@ def _densities(calibration: Calibration, outputs: Iterable[tuple[Any, Any, Any]]
             yield p, q
 
 
+def _log_ratio(p: float, q: float) -> float:
+    """Return the logarithm of p / q, infinite if one of the two is 0."""
+    return math.log(p / q) if p and q else math.copysign(math.inf, p - q)
+
+
 def _merged(atoms: Iterable[tuple[float, float]]) -> Atoms:
     """Add up outputs that tell the same."""
     sums: dict[float, tuple[float, float]] = {}
     for p, q in atoms:
-        ratio = round(math.log(p / q), 9)
+        ratio = round(_log_ratio(p, q), 9) if p and q else _log_ratio(p, q)
         known = sums.get(ratio, (0.0, 0.0))
         sums[ratio] = known[0] + p, known[1] + q
     return tuple(sums.values())
@@ -291,12 +301,18 @@ def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> f
 
 def largest_ratio(plan: Plan, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
     """Return the pure epsilon: the largest log-ratio of an output's probabilities."""
-    return worst(Oracle(plan, lambda p, q: math.log(p / q), max), pairs)
+    return worst(Oracle(plan, _log_ratio, max), pairs)
 
 
 def renyi(plan: Plan, order: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
     """Return the Renyi divergence at an order."""
-    moment = worst(Oracle(plan, lambda p, q: math.exp(order * math.log(p) + (1 - order) * math.log(q))), pairs)
+
+    def moment_of(p: float, q: float) -> float:
+        if not (p and q):
+            return math.inf if p else 0.0
+        return math.exp(order * math.log(p) + (1 - order) * math.log(q))
+
+    moment = worst(Oracle(plan, moment_of), pairs)
     return math.log(moment) / (order - 1)
 
 

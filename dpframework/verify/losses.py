@@ -6,8 +6,10 @@ tails that are cut off), taken at the points of a grid where there are too many,
 Every sum is over some of the outputs, of terms that are not negative: so it is at most the true divergence, and a claim
 below it is wrong.
 
-- epsilon: the largest difference of two log-densities;
-- rho: Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1);
+- epsilon: the largest difference of two log-densities. With an exact delta, it is instead the probability beyond
+  epsilon, the sum of max(0, p - exp(epsilon) q), which is at most delta: outputs may then be impossible on one side;
+- rho: Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1). With an exact
+  delta, the probability beyond epsilons that rho converts to;
 - the event: at several deltas the epsilon that PLD accounting reports, and the delta that belongs to it, the sum of
   max(0, p - exp(epsilon) q).
 
@@ -26,7 +28,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.accountant import PLDAccountant
+from dpframework.accountant import PLDAccountant, zcdp_to_epsilon
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
@@ -187,6 +189,11 @@ class _Checked:
         where = f"{asked.facts.text}, {relation}"
         curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
         self.pairs += len(curves)
+        exact = calibration.losses.delta.under(relation)
+        if exact is None or exact:
+            if exact is not None:
+                self.claims += self._beside_delta(where, curves, calibration, relation, exact)
+            return
         pure = calibration.losses.pure.under(relation)
         if pure is not None:
             found = max((curve.epsilon for curve in curves), default=0.0)
@@ -198,17 +205,45 @@ class _Checked:
             a, found = max(divergences, key=lambda one: one[1] / one[0])
             kind = f"rho times the order {a:g} of a Renyi divergence"
             self.claims.append(Claimed(where, kind, a * float(rho), found, SLACK["rho"]))
-        self.claims += self._event(where, curves, calibration, relation)
+        self.claims += self._event(where, curves, calibration, relation, Fraction(0))
+
+    def _beside_delta(
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+    ) -> Iterator[Claimed]:
+        """Yield the claims of a release with an exact delta, each a probability beyond an epsilon."""
+
+        def beyond(epsilon: Fraction) -> float:
+            return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
+
+        slack = SLACK["delta"] if calibration.facts.integer else KINK * float(exact)
+        pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
+        if pure is not None:
+            kind = f"exact delta beyond epsilon {float(pure):.6g}"
+            yield Claimed(where, kind, float(exact), beyond(pure), min(slack, float(exact) * TOLERANCE))
+        if rho is not None:
+            converted = [(delta, zcdp_to_epsilon(rho, delta)) for delta in DELTAS]
+            claims = [
+                Claimed(
+                    where,
+                    f"{DELTA} beyond the epsilon {float(epsilon):.6g} of its rho",
+                    float(exact + delta),
+                    beyond(epsilon),
+                    slack,
+                )
+                for delta, epsilon in converted
+            ]
+            yield max(claims, key=lambda one: one.found / one.claimed)
+        yield from self._event(where, curves, calibration, relation, exact)
 
     def _event(
-        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[Claimed]:
         """Yield the worst disagreement of PLD accounting with the densities, over several deltas."""
         compared = []
         for delta in DELTAS:
             accountant = PLDAccountant(relation, delta=delta)
             try:
-                loss = accountant.loss(accountant.amount(calibration))
+                loss = accountant.loss_beside(accountant.amount(calibration), exact)
             except Exception as error:
                 self.wrong.append(f"{where}: PLD accounting of its event fails with {type(error).__name__}: {error}")
                 return

@@ -12,14 +12,16 @@ import itertools
 import math
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
 import numpy as np
 
+from dpframework.facts.privacy import NOTHING
 from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.plan.plan import Plan
 from dpframework.queries.answers import answer_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.scope import Charge
@@ -51,17 +53,27 @@ class Replayed:
 
     Attributes
     ----------
-    log_density
-        Of all its outputs together, on that table; -inf if one of them is impossible there.
+    densities
+        The log-density of each of its outputs on that table, -inf for one that is impossible there. None where samples
+        are too many to add up, or the run differs.
     divergence
         How the run differs in what it makes public, in one sentence; None if it does not.
     refused
         Whether that is a release which cannot be made on that table.
+    caps
+        The most that the core of each release may lose (see `caps_of`).
     """
 
-    log_density: float
+    densities: tuple[float, ...] | None
     divergence: str | None
     refused: bool = False
+    caps: tuple[float, ...] = ()
+
+    def loss(self, other: Replayed) -> float:
+        """Return the realised loss between two tables (see `difference`), 0 where nothing is known."""
+        if self.densities is None or other.densities is None:
+            return 0.0
+        return difference(self.densities, other.densities, self.caps)
 
 
 class Refused(Diverged):
@@ -115,22 +127,26 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
     try:
         outcome, _ = run_through(subject, gate, rows)
     except Diverged as diverged:
-        return Replayed(-math.inf, str(diverged), isinstance(diverged, Refused))
+        return Replayed(None, str(diverged), isinstance(diverged, Refused))
     if gate.position[0] < len(transcript.events):
-        return Replayed(-math.inf, f"it ends before '{transcript.events[gate.position[0]]}'")
+        return Replayed(None, f"it ends before '{transcript.events[gate.position[0]]}'")
     if any(map(math.isnan, gate.densities)):
-        return Replayed(-math.inf, "a mechanism's log-density is not a number")
-    return Replayed(_log_density(subject, transcript, gate.densities, rows), _difference(outcome, transcript.outcome))
+        return Replayed(None, "a mechanism's log-density is not a number")
+    densities = _densities_of(subject, transcript, gate.densities, rows)
+    caps = caps_of(subject, transcript.events)
+    return Replayed(densities, _difference(outcome, transcript.outcome), caps=caps)
 
 
-def _log_density(subject: Subject, transcript: Transcript, densities: Sequence[float], rows: Rows) -> float:
-    """Add up log-densities, over all samples for releases from samples. NaN if these are too many."""
+def _densities_of(
+    subject: Subject, transcript: Transcript, densities: Sequence[float], rows: Rows
+) -> tuple[float, ...] | None:
+    """Return log-densities, over all samples for releases from samples. None if these are too many."""
     if not any(isinstance(event, SampleEvent) for event in transcript.events):
-        return math.fsum(densities)
+        return tuple(densities)
     try:
-        return math.fsum(Weigher(subject, transcript).densities(rows))
+        return tuple(Weigher(subject, transcript).densities(rows))
     except TooManySamplesError:
-        return math.nan
+        return None
 
 
 def _difference(outcome: RunOutcome, recorded: RunOutcome) -> str | None:
@@ -170,6 +186,7 @@ class Weigher:
 
     def __init__(self, subject: Subject, transcript: Transcript) -> None:
         self._subject, self._events = subject, transcript.events
+        self._caps = caps_of(subject, transcript.events)
         self._known: list[dict[Any, Any]] = [{} for _ in transcript.events]
         self._remembered = 0
 
@@ -248,20 +265,66 @@ class Weigher:
         table counts as infinitely much: a run would end there.
         """
         try:
-            return difference(self.densities(one), self.densities(other))
+            return difference(self.densities(one), self.densities(other), self._caps)
         except TooManySamplesError:
             return 0.0
         except Exception:
             return math.inf
 
 
-def difference(one: Sequence[float], other: Sequence[float]) -> float:
+def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
+    """Return the most that each release may lose, infinite but for those that have an exact delta.
+
+    These may put out, with probability delta, what lies beside their core (see `mechanisms.losses`). Of an output one
+    cannot tell, so each counts for no more than its core may lose; that delta is large enough is seen where all outputs
+    of a release are listed (`check_losses`). A release counts for nothing where a unit's rows may be in several parts,
+    or its sample has to be averaged over.
+    """
+    plan, caps, sampled = subject.plan, [], set[int]()
+    if not plan.has_exact_delta:
+        return ()
+    for event in events:
+        if event.rows in sampled:
+            sampled.update(event.parts if isinstance(event, PartitionEvent) else ())
+            sampled.update((event.result,) if isinstance(event, SampleEvent | DerivationEvent) else ())
+        elif isinstance(event, SampleEvent):
+            sampled.add(event.result)
+            caps.append(0.0)
+        elif isinstance(event, ReleaseEvent):
+            caps.append(core_loss(event.charge, plan))
+    return tuple(caps)
+
+
+def core_loss(charge: Charge, plan: Plan) -> float:
+    """Return the most that the core of a release may lose between tables of a plan, infinite without an exact delta."""
+    losses, in_parts = charge.calibration.losses, plan.in_parts(charge.step)
+    if losses.delta == NOTHING:
+        return math.inf
+    pure = losses.pure.add_or_remove_one if in_parts else losses.pure.under(plan.relation)
+    return 0.0 if pure is None or (in_parts and plan.unit.rows > 1) else float(pure)
+
+
+def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[float] = ()) -> float:
     """Return the absolute difference of two sums of log-densities, 0 if both tables exclude the outputs.
 
     A density that is not a number counts as a violation: infinitely much.
+
+    Parameters
+    ----------
+    one, other
+        The log-densities of each release, on one table and on the other.
+    caps
+        The most that each may add to the difference, finite for releases with an exact delta. An output of these that
+        only one table can give is beside the core: of such a transcript nothing is known.
     """
     if any(map(math.isnan, one)) or any(map(math.isnan, other)):
         return math.inf
+    if caps:
+        pairs = list(zip(one, other, caps, strict=True))
+        if any(math.isfinite(cap) and (a == -math.inf) != (b == -math.inf) for a, b, cap in pairs):
+            return 0.0
+        if not any(-math.inf in (a, b) for a, b, _ in pairs):
+            return abs(math.fsum(min(max(a - b, -cap), cap) for a, b, cap in pairs))
     impossible_here, impossible_there = -math.inf in one, -math.inf in other
     if impossible_here or impossible_there:
         return 0.0 if impossible_here and impossible_there else math.inf

@@ -10,6 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, PureAccountant
+from dpframework.accountant.exact_delta import exact_delta_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.schema import Schema
@@ -112,9 +113,14 @@ class Subject:
 
     @functools.cached_property
     def claim(self) -> Fraction | None:
-        """The plan's claim in epsilon, or None where it has no claim under the relation."""
-        total = self.total_at(Fraction(0))
+        """The plan's claim in epsilon at its exact delta, or None where it has no claim under the relation."""
+        total = self.total_at(self.exact_delta)
         return None if total is None else total.epsilon
+
+    @functools.cached_property
+    def exact_delta(self) -> Fraction:
+        """The delta that the plan's releases have of their own, 0 for most."""
+        return exact_delta_of(self.plan.root, self.plan).under(self.relation) or Fraction(0)
 
     def total_at(self, delta: Fraction) -> PrivacyLoss | None:
         """Return the total that a study with a delta would charge the plan, or None without a claim."""
@@ -157,9 +163,9 @@ class Subject:
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
-        """The delta at which the plan has a claim, 0 for a pure one, or None if there is no claim."""
+        """The delta at which the plan has a claim, its exact one for a pure one, or None if there is no claim."""
         if self.claim is not None and not self.delta:
-            return Fraction(0)
+            return self.exact_delta
         delta = self.delta or USUAL_DELTA
         return None if self.claim_at(delta) is None else delta
 

@@ -180,10 +180,14 @@ def check_tail(
 def check_tail_of(subject: Subject, *, runs: int, seed: int) -> TailReport:
     """Compare how often a subject's runs lose more than epsilon with the plan's claim (see `check_tail`)."""
     points: list[tuple[float, float, str]] = []
-    for delta in sorted({*DELTAS, subject.delta or DELTAS[0]}, reverse=True):
-        if len([epsilon for epsilon, *_ in points if epsilon]) >= POINTS and delta != subject.delta:
+    exact = subject.exact_delta  # below it nothing is claimed, and at it perhaps
+    deltas = {*DELTAS, subject.delta or DELTAS[0], exact or DELTAS[0]}
+    for delta in sorted((delta for delta in deltas if delta >= exact), reverse=True):
+        if len([epsilon for epsilon, *_ in points if epsilon]) >= POINTS and delta not in (subject.delta, exact):
             continue
         total = subject.claim_at(delta)
+        if total is None and points and delta == exact:
+            continue
         if total is None:
             raise InputError(
                 f"miner '{subject.miner.name}' claims no finite epsilon under {subject.relation}, not even with a delta"

@@ -1,0 +1,125 @@
+"""The losses of one release, as pure epsilon, as the rho of zCDP, and with an exact delta of its own.
+
+**One split.** A release has the losses (epsilon, rho; delta d) under a relation if for all neighbours u and v there are
+distributions with
+
+    M(u) = (1 - d) P + d E,   M(v) = (1 - d) Q + d E',
+
+where P and Q meet every amount that is claimed, either way round: no output is e**epsilon times likelier under P than
+under Q, no Renyi divergence of order a is above a rho, and the mechanism's event dominates the pair. P and Q are the
+*core*: what happens in it is as private as if there were no delta. Epsilon alone is (epsilon, d)-DP (Kairouz, Oh and
+Viswanath 2015, whose split has a rho of epsilon**2 / 2); rho alone is d-approximate zCDP (Bun and Steinke 2016, Section
+8). Since one split serves all, a total may use any notion: it composes the cores, and adds d.
+
+**Units of several rows.** Let a replaced row lose epsilon R and delta dR, an added or removed one A and dA. Let c be
+the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row. If P(S) <= e**x Q(S) + c (e**x - 1) and
+Q(S) <= e**y N(S) + c (e**y - 1) for all S, then P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), as the last terms add up.
+So r replaced rows and a added or removed ones lose epsilon r R + a A, and delta c (e**(r R + a A) - 1). For k rows in
+all that is at most c (e**(k R) - 1) where rows are replaced only, and c (e**(k A) - 1) where they are added or removed
+only. It is convex in r and a, and 0 at none, so that some of k rows lose at most their share: (r d + a d') / k, for
+the deltas d and d' of k rows. That is what `accountant.composition` needs of units in parts. Of rho nothing is known in
+general, since the splits of neighbouring pairs differ; k rows have the split of their epsilon, and half its square.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import attrs
+
+from dpframework.facts.privacy import NOTHING, ByRelation, Relation, rounded_up
+
+_LARGEST = 500  # of an epsilon whose exponential is taken: beyond, it is no double
+
+
+@attrs.frozen
+class Losses:
+    """The cost of one release, each amount under both relations.
+
+    Attributes
+    ----------
+    pure
+        The pure epsilon of its core.
+    zcdp
+        The core's rho in zCDP.
+    delta
+        The probability of outputs beside the core, exact. 0 for most mechanisms.
+    """
+
+    pure: ByRelation
+    zcdp: ByRelation
+    delta: ByRelation = NOTHING
+
+    def of_rows(self, rows: int) -> Losses:
+        """Return the losses for a group of rows from one row.
+
+        Without a delta that is epsilon times their number and rho times its square; with one see the module.
+        """
+        if rows == 1:
+            return self
+        pure = times(self.pure, Fraction(rows))
+        if self.delta == NOTHING:
+            return Losses(pure, times(self.zcdp, Fraction(rows**2)))
+        delta = self._delta_of_rows(rows)
+        claimed = [None if delta.under(one) is None else pure.under(one) for one in Relation]
+        of_rows = ByRelation(*claimed)
+        return Losses(of_rows, half_square(of_rows), delta)
+
+    def _delta_of_rows(self, rows: int) -> ByRelation:
+        """Return the delta of a group of rows, None where a row has no pure epsilon above 0, or the group too large."""
+        of_a_row = [(self.pure.under(relation), self.delta.under(relation)) for relation in Relation]
+        known = [(epsilon, delta) for epsilon, delta in of_a_row if epsilon is not None and delta is not None]
+        if not all(epsilon for epsilon, _ in known):
+            return ByRelation(None, None)
+
+        def of_group(epsilon: Fraction) -> Fraction | None:
+            if epsilon * rows > _LARGEST:
+                return None
+            delta = max(own * growth_of_delta(of_one, epsilon * rows) for of_one, own in known)
+            return delta if delta < 1 else None
+
+        return ByRelation(*(None if e is None or d is None else of_group(e) for e, d in of_a_row))
+
+
+def growth_of_delta(row: Fraction, group: Fraction) -> Fraction:
+    """Return (e**group - 1) / (e**row - 1), rounded up.
+
+    Examples
+    --------
+    >>> growth_of_delta(Fraction(1), Fraction(1)), float(growth_of_delta(Fraction(1), Fraction(2)))
+    (Fraction(1, 1), 3.71828183)
+    """
+    return Fraction(1) if row == group else rounded_up(math.expm1(float(group)) / math.expm1(float(row)))
+
+
+def either_way(pair: ByRelation) -> ByRelation:
+    """Bound under replace-one both a replacement and an addition or removal.
+
+    Where that is not known (a public row count is needed), there is no bound.
+    """
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    return ByRelation(added, None if added is None or replaced is None else max(added, replaced))
+
+
+def doubled_at_most(pair: ByRelation) -> ByRelation:
+    """Bound a replace-one amount by twice the add-or-remove one, since it is a removal and an addition."""
+    added, replaced = pair.add_or_remove_one, pair.replace_one
+    if added is None:
+        return pair
+    return ByRelation(added, 2 * added if replaced is None else min(replaced, 2 * added))
+
+
+def divided(pair: ByRelation, by: Fraction) -> ByRelation:
+    """Divide both amounts."""
+    return pair.map(lambda amount: amount / by)
+
+
+def times(pair: ByRelation, factor: Fraction) -> ByRelation:
+    """Multiply both amounts."""
+    return pair.map(lambda amount: amount * factor)
+
+
+def half_square(pair: ByRelation) -> ByRelation:
+    """Return epsilon**2 / 2, the loss in zCDP of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
+    return pair.map(lambda epsilon: epsilon**2 / 2)

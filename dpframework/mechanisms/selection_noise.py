@@ -1,0 +1,177 @@
+"""Bounded noise on a count, of an epsilon and an exact delta, whose probabilities are the increments of a rule.
+
+**The rule.** Let x = e**epsilon, pi(0) = 0, and let pi(n) be the smallest of x pi(n-1) + delta, of
+1 - (1 - pi(n-1) - delta) / x, and of 1. If keys of n rows are shown with probability pi(n), then no (epsilon, delta)-DP
+rule that shows no key without rows shows any key more often (Desfontaines, Voss, Gipson and Mandayam 2022). Let
+`reach` be the first n with pi(n) = 1, and let the noise be reach - n with probability g(n) = pi(n) - pi(n-1), for
+n = 1 to reach. Then a count of c plus noise is reach or more with probability pi(c): the optimal rule shows a key that
+has so much, and its noisy count comes with it.
+
+**Theorem.** A count plus this noise is (epsilon, delta)-DP for rows that change it by 1. *Proof.* Outputs are disjoint,
+so delta is the sum of the positive parts of g(n) - x g(n-1), or of g(n) - x g(n+1), whichever is larger. By the rule g
+starts with delta and grows by x, as far as the first bound is the smallest, and then falls by 1 / x, as the second one
+is. In between is one ratio, which lies between the two: where the bounds cross, pi(n) is below both. So the first sum
+is g(1), which is delta. In the second only the end adds: g(reach) and what g(reach-1) has above x g(reach). As
+1 - pi(n) = (1 - pi(n-1) - delta) / x before the end, g(reach-1) = 1 - pi(reach-2) - g(reach) and
+1 - pi(reach-2) = x g(reach) + delta, their sum is delta. Where the rule is shorter, it is at most delta.
+
+**On integers.** Probabilities are whole multiples of 2**-256. The rule is evaluated on them with x and delta rounded
+down, and both sums are then added up, in whole numbers, with x rounded down: they may not exceed delta. So the claim
+does not rest on floating point. Uniform bits draw the noise: one word decides, or, where a bound is in the way, four.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError
+from dpframework.mechanisms.randomness import WORD_BITS, Randomness
+
+BITS = 256  # of a probability
+WHOLE = 1 << BITS
+_WORDS = BITS // WORD_BITS
+_DIGITS = 60  # of an exponential, more than its bits have
+_X_BITS = 160
+LARGEST_REACH = 1 << 20
+LEAST_DELTA = Fraction(1, 1 << 100)
+
+
+@final
+@attrs.frozen(eq=False)
+class SelectionNoise:
+    """The noise for an epsilon and a delta of a count that changes by 1.
+
+    Attributes
+    ----------
+    sums
+        2**256 pi(n), for n from 1 to `reach`.
+    """
+
+    sums: Sequence[int]
+
+    @property
+    def reach(self) -> int:
+        """The largest noise, plus 1, and the rows from which on a key is always shown."""
+        return len(self.sums)
+
+    @functools.cached_property
+    def chances(self) -> NDArray[np.float64]:
+        """The probabilities of the noise reach - 1, reach - 2, ..., 0."""
+        return np.array([weight / WHOLE for weight in _increments(self.sums)])
+
+    @functools.cached_property
+    def log_chances(self) -> NDArray[np.float64]:
+        """Their logarithms."""
+        return np.array([math.log(weight) - BITS * math.log(2) for weight in _increments(self.sums)])
+
+    @property
+    def mean(self) -> float:
+        """The mean of the noise, which is public."""
+        return float(self.chances @ np.arange(self.reach - 1, -1, -1))
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise."""
+        return float(self.chances @ (np.arange(self.reach - 1, -1, -1) - self.mean) ** 2)
+
+    def shown(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the probabilities that counts of so many rows reach `reach`."""
+        known = np.array([0.0, *(one / WHOLE for one in self.sums)])
+        return known[np.clip(rows, 0, self.reach)]
+
+    def log_density(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the logarithms of the probabilities of some noise, -inf where it is impossible."""
+        position = self.reach - 1 - noise
+        possible = (position >= 0) & (position < self.reach)
+        return np.where(possible, self.log_chances[np.clip(position, 0, self.reach - 1)], -np.inf)
+
+    def draw(self, size: int, randomness: Randomness) -> NDArray[np.int64]:
+        """Draw independent noise, exactly."""
+        words = randomness.words(size)
+        first = np.searchsorted(self._tops, words, side="right")
+        for k in np.flatnonzero(np.searchsorted(self._tops, words, side="left") != first):
+            number = functools.reduce(
+                lambda bits, word: bits << WORD_BITS | word, randomness.words(_WORDS - 1).tolist(), int(words[k])
+            )
+            first[k] = bisect.bisect_right(self.sums, number)
+        return (self.reach - 1 - first).astype(np.int64)
+
+    @functools.cached_property
+    def _tops(self) -> NDArray[np.uint64]:
+        """The first word of each sum but the last, which is 1."""
+        return np.array([one >> (BITS - WORD_BITS) for one in self.sums[:-1]], dtype=np.uint64)
+
+
+@functools.lru_cache(maxsize=64)
+def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
+    """Return the noise for an epsilon and a delta.
+
+    Raises
+    ------
+    InputError
+        If delta is below 2**-100, or the noise would reach further than a million.
+
+    Examples
+    --------
+    >>> noise = selection_noise(Fraction(1), Fraction(1, 10**6))
+    >>> noise.reach, round(float(noise.shown(np.array([14]))[0]), 3)
+    (28, 0.561)
+    """
+    if delta < LEAST_DELTA:
+        raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
+    x = _exponential_below(epsilon)
+    sums = _rule(x, math.floor(delta * WHOLE) - 4 * LARGEST_REACH)
+    if max(_positive_parts(sums, x)) > delta * WHOLE:
+        raise AssertionError("the noise of a selection is above its delta")
+    return SelectionNoise(sums)
+
+
+def _rule(x: Fraction, delta: int) -> list[int]:
+    """Return the sums of the rule, in units of 2**-256."""
+    sums, last = [], 0
+    while last < WHOLE:
+        grown = x.numerator * last // x.denominator + delta
+        left = max(WHOLE - last - delta, 0)
+        fallen = WHOLE - -(-left * x.denominator // x.numerator)
+        last = min(grown, fallen, WHOLE)
+        sums.append(last)
+        if len(sums) > LARGEST_REACH:
+            raise InputError("the noise of keys would reach further than a million rows; raise epsilon or delta")
+    return sums
+
+
+def _increments(sums: Sequence[int]) -> list[int]:
+    return [high - low for low, high in itertools.pairwise((0, *sums))]
+
+
+def _positive_parts(sums: Sequence[int], x: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the two sums of the theorem, in units of 2**-256."""
+    up = _increments(sums)
+    both = []
+    for weights in (up, up[::-1]):
+        rest = (x.denominator * high - x.numerator * low for low, high in itertools.pairwise((0, *weights)))
+        both.append(Fraction(sum(max(one, 0) for one in rest), x.denominator))
+    return both[0], both[1]
+
+
+def _exponential_below(epsilon: Fraction) -> Fraction:
+    """Return a rational just below e**epsilon.
+
+    Decimal's exponential is rounded correctly; the exponent is not, and moves it by a share of `epsilon` units in the
+    last place.
+    """
+    context = Context(prec=_DIGITS)
+    rounded = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    near = Fraction(context.exp(rounded)) * (1 - (2 + epsilon) / Fraction(10) ** (_DIGITS - 1))
+    return Fraction(math.floor(near * (1 << _X_BITS)), 1 << _X_BITS)
