@@ -111,7 +111,9 @@ class CountMiner(BasicMiner):
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}
         return {
-            "rows": Example(schema, cls(epsilon=1), loose="a row in place of another does not change how many there are"),
+            "rows": Example(
+                schema, cls(epsilon=1), loose="a row in place of another does not change how many there are"
+            ),
             "described": Example(schema, cls(young, epsilon=1)),
             "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
             "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), EXAMPLE_DELTA),

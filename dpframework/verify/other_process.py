@@ -24,6 +24,7 @@ import numpy as np
 from dpframework.facts.errors import first_line
 from dpframework.facts.packages import distributions
 from dpframework.facts.schema import Schema
+from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.answers import answer_of
 from dpframework.verify.answer_changes import measure
@@ -91,9 +92,9 @@ def differences(asked: Sequence[AskedHere]) -> list[str | None]:
     return found
 
 
-def is_foreign(query: Query) -> bool:
-    """Tell whether some of a query's code is not the project's, whose own tests ask its queries on a cluster."""
-    packages = {kind.__module__.partition(".")[0] for kind in type(query).__mro__}
+def is_foreign(component: Query | Mechanism) -> bool:
+    """Tell whether some code of a query or mechanism is not the project's, whose own tests try it in all ways."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(component).__mro__}
     return any(
         package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
         for package in packages

@@ -19,7 +19,6 @@ from dpframework.verify.samplers import Probe, SamplerReport, check_sampler
 from dpframework.verify.sensitivity import SensitivityReport, search_sensitivity
 from dpframework.verify.subject import Subject
 
-CORE = __name__.partition(".")[0]
 ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
 UNIT = 3  # rows of a unit, for which what a query declares is searched in any case
 SAMPLED = 2  # mechanisms of one name, with different parameters
@@ -42,7 +41,7 @@ class StepChecks:
     tell
         Called with what is about to be done.
     foreign
-        Whether the core's own mechanisms are left to its own tests.
+        Whether the project's own mechanisms are left to their own suites.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class StepChecks:
         self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience
     ) -> None:
         mechanism, facts = asked.mechanism, asked.query.facts()
-        if self._foreign and type(mechanism).__module__.partition(".")[0] == CORE:
+        if self._foreign and not is_foreign(mechanism):
             return
         made_up = takes_any_answers(mechanism)
         if patience.over:

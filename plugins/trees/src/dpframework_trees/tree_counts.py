@@ -97,9 +97,11 @@ class TreeCounts:
             return fewer - self._rows_where(tests, [*holds[:k], True, *holds[k + 1 :]])
         axes = self.cells.ndim - 1
         if not tests:
-            return self.cells[(-1, *(0,) * (axes - 1))].astype(np.int64)
-        least = np.minimum.reduce(tests)  # a test that is named again changes no set
-        return self.cells[tuple(np.sort([*tests, *[least] * (axes - len(tests))], axis=0))].astype(np.int64)
+            place: Any = (-1, *(0,) * (axes - 1))
+        else:
+            least = np.minimum.reduce(tests)  # a test that is named again changes no set
+            place = tuple(np.sort([*tests, *[least] * (axes - len(tests))], axis=0))
+        return np.asarray(self.cells[place], dtype=np.int64)
 
 
 @attrs.frozen(eq=False)
