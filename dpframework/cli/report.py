@@ -24,6 +24,7 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
+from dpframework.cli.dossiers import ledger_state, write_dossier, write_entry
 from dpframework.cli.parameters import Command
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError
@@ -33,6 +34,8 @@ from dpframework.facts.privacy import PrivacyLoss
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results
 from dpframework.study.study_plan import StudyPlan
+
+Owner = Annotated[Path | None, path_option("FILE", "The owner's statements (see 'dpframework statements').", "--owner")]
 
 
 def register(app: typer.Typer) -> None:
@@ -61,10 +64,22 @@ def report(
     data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
     verified: VerifiedFile = None,
     rows: AboutRows = None,
+    dossier: Annotated[
+        bool, typer.Option("--dossier", help="Answer a review board's questions, from the plan and the statements.")
+    ] = False,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Write an entry for the public registry of deployments, in YAML.")
+    ] = False,
+    owner: Owner = None,
     as_json: Json = False,
 ) -> None:
     """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
     warn_of_problems()
+    if dossier or registry:
+        _for_others(subject, form, out, ledger, data_set, verified, rows, owner, as_json, registry=registry)
+        return
+    if owner is not None:
+        raise InputError("--owner goes with --dossier or --registry, which read the statements")
     from dpframework.reports.report_files import laid_out
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
@@ -89,6 +104,38 @@ def report(
         write(laid_out(chosen, plan, results, title=title, about=about), end="")
 
 
+def _for_others(
+    subject: Path,
+    form: ReportFormat | None,
+    out: Path | None,
+    ledger: Path | None,
+    data_set: str | None,
+    verified: Path | None,
+    rows: int | None,
+    owner: Path | None,
+    as_json: bool,
+    *,
+    registry: bool,
+) -> None:
+    """Write a dossier, or an entry for the registry."""
+    plan, results, title, _ = _read_subject(subject, verified, rows)
+    state = None
+    if ledger is not None or data_set is not None:
+        state = ledger_state(_data_set(ledger, data_set)[1])
+    if registry:
+        write_entry(plan, title=title, owner=owner, ledger=state, out=out, as_json=as_json)
+    else:
+        write_dossier(plan, results, title=title, owner=owner, ledger=state, form=form, out=out, as_json=as_json)
+
+
+def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Records, ledgers.DataSet]:
+    """Return a ledger's records, and the data set of that name."""
+    if ledger is None or data_set is None:
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+    records = ledgers.Ledger(ledger).records()
+    return records, records.data_set(data_set)
+
+
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
     """Return the contents of a report, JSON-safe."""
     from dpframework.reports.about import verdict_facts
@@ -108,10 +155,8 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
 
 def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
     """Return the facts for a report, with a ledger's entries on its plan and its data set."""
-    if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
-    records = ledgers.Ledger(ledger).records()
-    known, authority = records.data_set(data_set), Authority.of(records, data_set, plan)
+    records, known = _data_set(ledger, data_set)
+    authority = Authority.of(records, known.name, plan)
     spent, cap = (
         reports.learned_sentence(reports.learned(loss, known.relation, known.unit))
         for loss in (known.spent, PrivacyLoss(known.epsilon, delta=known.delta))
