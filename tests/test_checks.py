@@ -100,7 +100,13 @@ class ForOneRow(DiscreteLaplace):
         return None
 
 
-TWO = dpf.PrivacyUnit(None, 2)
+def cells(name: str) -> Step:
+    return dpf.step(name, dpf.queries.Histogram(SCHEMA["c"]), DiscreteLaplace("0.4"))
+
+
+TWO, PERSON = dpf.PrivacyUnit(None, 2), dpf.PrivacyUnit("person")
+TWO_TABLES = dpf.sequential(scoped("n", cells("n")), scoped("m", cells("m")))
+WITH_IDS = dpf.Schema([*SCHEMA.attributes, dpf.Categorical("Patient ID", ["1", "2"])])
 A, NOT_A = dpf.Equals("a", "true"), dpf.Equals("a", "false")
 BOTH = (ADD, REPLACE)
 
@@ -236,7 +242,12 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ),
     ],
     "DP011": [
-        ("warning", "delta 0.01 is not below 1/100", (count(), {"delta": "0.01"}), (count(), {"delta": "0.0099"})),
+        ("warning", "delta 0.01 is not below 1/100", (count(), {"delta": "0.01"}), (count(), {"delta": "0.00001"})),
+        ("warning", "is not below 1/40", (count(), {"delta": "0.025", "about_rows": 40}), (count(), {"delta": "1e-5"})),
+        ("warning", "delta 2e-05 is above 1e-05", (count(), {"delta": "2e-5", "schema": UNCOUNTED}),
+         (count(), {"delta": "1e-5", "schema": UNCOUNTED})),
+        ("info", "the study allows 'large-delta'", (count(), {"delta": "0.01", "allow": ["large-delta"]}),
+         (count(), {"allow": ["large-delta"]})),
     ],
     "DP012": [
         ("info", "epsilon 1.0 of the budget is not", (count(), {"epsilon": 2}), (count(), {"epsilon": "1.001"})),
@@ -309,6 +320,34 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("info", "the study allows 'noisy-result'",
          (count(epsilon="0.01"), {"allow": ["noisy-result"]}), (count(), {})),
     ],
+    "DP026": [
+        ("warning", "epsilon is 12.0: odds of a claim about one row may grow 163,000-fold; above 10",
+         (count(epsilon=12), {"epsilon": 12}), (count(), {"epsilon": 12})),
+        ("warning", "of a claim about one id may", (count(epsilon=12), {"epsilon": 12, "unit": dpf.PrivacyUnit("id")}),
+         (count(), {})),
+        ("info", "may grow 2.97-fold; up to 1", (count(epsilon="1.09"), {"epsilon": 2}), (count(), {"epsilon": 2})),
+        ("info", "more than a million-fold; the study allows 'large-epsilon'",
+         (count(epsilon=20), {"epsilon": 21, "allow": ["large-epsilon"]}), (count(), {"allow": ["large-epsilon"]})),
+    ],
+    "DP027": [
+        ("info", "if a person may have several, give unit", (count(), {}), (count(), {"unit": dpf.PrivacyUnit("id")})),
+        ("info", "the owner states 'one-row-per-person'", (count(), {"allow": ["one-row-per-person"]}),
+         (count(), {"unit": TWO})),
+    ],
+    "DP028": [
+        ("warning", "results 'n', 'm' count groups of about 6.7 rows or fewer", (TWO_TABLES, {"about_rows": 20}),
+         (TWO_TABLES, {"about_rows": 33})),
+        ("info", "the study allows 'small-groups'", (TWO_TABLES, {"about_rows": 20, "allow": ["small-groups"]}),
+         (scoped("n", cells("n")), {"about_rows": 20})),
+    ],
+    "DP029": [
+        ("warning", "the unit 'visit_id' seems to name an event", (count(), {"unit": dpf.PrivacyUnit("visit_id", 2)}),
+         (count(), {"unit": dpf.PrivacyUnit("patient_id", 2)})),
+        ("warning", "attribute 'Patient ID' seems to name whose a row is", (count(), {"schema": WITH_IDS}),
+         (count(), {"schema": WITH_IDS, "unit": dpf.PrivacyUnit("person")})),
+        ("info", "the study allows 'unit-weaker-than-ids'",
+         (count(), {"schema": WITH_IDS, "allow": ["unit-weaker-than-ids"]}), (count(), {})),
+    ],
     "DP018": [
         ("warning", "publishes the exact row count", (best(1), {"schema": COUNTED}),
          (best(1), {"schema": COUNTED, "relation": REPLACE})),
@@ -376,7 +415,7 @@ def test_each_check_finds_its_fault_and_no_other_plan(
 
 
 # a step more is used by nobody, or is the release that lacks, or its own noise is found
-OF_THE_SCOPE = {"DP008", "DP013", "DP025"}
+OF_THE_SCOPE = {"DP008", "DP013", "DP025", "DP028"}
 
 
 @pytest.mark.parametrize(
@@ -411,8 +450,12 @@ def test_a_bound_itself_is_on_the_sound_side_or_not(plan_of: Callable[..., dpf.S
     assert has("DP012", count(epsilon="0.998999"), epsilon=1)
     assert not has("DP012", dpf.post("p", []), epsilon=1)  # nothing is spent, and DP013 says so
     assert has("DP011", count(), delta="0.01")  # of at most 100 rows
-    assert not has("DP011", count(), delta="0.009999")
-    assert not has("DP011", count(), delta="0.5", schema=UNCOUNTED)
+    assert "1e-05" in messages(found(plan_of, count(), {"delta": "0.009999"}), "DP011")[0]
+    assert not has("DP026", count(), epsilon=1)
+    assert has("DP026", count(epsilon="1.000001"), epsilon=2)
+    ten, more = (found(plan_of, count(epsilon=e), {"epsilon": 11})[0] for e in (10, "10.000001"))
+    assert (ten.severity.value, more.severity.value) == ("info", "warning")
+    assert has("DP028", TWO_TABLES, about_rows=32)  # 3 cells of fewer than 11 rows
 
 
 def test_steps_with_one_fault_are_named_together(plan_of: Callable[..., dpf.StudyPlan]) -> None:
@@ -486,13 +529,15 @@ def test_every_code_has_a_case() -> None:
 
 def test_a_sound_plan_has_no_findings(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     for relation in BOTH:
-        node = dpf.sequential(count("rows"), best(1), dpf.parallel(count("part"), by=dpf.FromRelease("best")))
-        assert found(plan_of, node, {"schema": UNCOUNTED, "relation": relation, "epsilon": 3}) == []
+        node = dpf.sequential(
+            count("rows", "0.4"), best("0.5"), dpf.parallel(count("part", "0.1"), by=dpf.FromRelease("best"))
+        )
+        assert found(plan_of, node, {"schema": UNCOUNTED, "relation": relation, "epsilon": 1, "unit": PERSON}) == []
 
 
 def test_an_owner_who_would_rather_be_stopped_says_so_by_name() -> None:
     def codes(**options: Any) -> list[tuple[str, str]]:
-        study = dpf.Study(UNCOUNTED, epsilon=1, **options)
+        study = dpf.Study(UNCOUNTED, epsilon=1, unit="id", **options)
         study.add_plan("n", count())
         again = dpf.StudyPlan.from_json(study.plan().to_json())
         assert again == study.plan()

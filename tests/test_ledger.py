@@ -412,7 +412,7 @@ def test_no_entry_holds_an_output_or_anything_of_the_data(ledger, journal):
     assert held == {
         *(("ledger", key) for key in ("format", "id")),
         *(("data set", key) for key in ("data_set", "relation", "epsilon", "delta", "schema")),
-        *(("run", key) for key in ("run", "data_set", "plan", "amount", "dpframework")),
+        *(("run", key) for key in ("run", "data_set", "plan", "amount", "dpframework", "results")),
         *(("charge", key) for key in ("run", "number", "path")),
         *(("end", key) for key in ("run", "releases", "how")),
     }
@@ -1229,7 +1229,9 @@ def test_what_a_data_set_tells_of_its_approvals_and_runs(ledger):
         {
             "run": run.id, "plan": study.plan().hash, "time": run.time, "releases": 1, "charges": ["m/n"],
             "amount": {"pure": {"add-or-remove-one": "1/2", "replace-one": "1/2"}},
-            "resumed": 0, "redrawn": 0, "end": "finished",
+            "resumed": 0, "redrawn": 0, "end": "finished", "study": "", "by": "", "purpose": "",
+            "approved_by": "the board",
+            "results": [{"name": "m", "miner": "does", "attributes": [], "epsilon": "1/2"}],
         }
     ]  # fmt: skip
     assert (told["cap"], told["spent"], told["left"]) == (

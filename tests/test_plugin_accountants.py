@@ -99,7 +99,7 @@ def test_the_smallest_total_is_a_plugins_in_plan_check_and_reports(installed: Ca
     plan = study().plan()
     assert plan.totals() == {"half": dpf.PrivacyLoss(epsilon=1), "pure": dpf.PrivacyLoss(epsilon=2)}
     assert plan.total() == dpf.PrivacyLoss(epsilon=1)
-    assert plan.check() == []
+    assert [finding.code for finding in plan.check()] == ["DP027"]
     line = "total: epsilon 1.0 under add-or-remove-one, half accounting (budget 1.0)"
     assert drawing.tree(plan).endswith(line)
     assert ("total, half accounting", "epsilon 1.0") in facts.public_facts(plan)
@@ -177,7 +177,8 @@ def test_a_broken_accountant_is_told_in_one_sentence_and_the_others_work(
     made = study()
     plan = made.plan()
     assert list(plan.totals()) == ["half", "pure"]
-    (finding,) = plan.check()
+    finding, one_row = plan.check()
+    assert one_row.code == "DP027"
     assert (finding.code, finding.severity) == ("DP020", "warning")
     assert finding.message.startswith("accountant 'broken' cannot total the plan (")
     assert reason in finding.message

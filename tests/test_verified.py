@@ -215,7 +215,7 @@ def test_the_commands_go_together(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["check", "study.toml", "--verified", "verified.json", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["findings"]
-    assert [(one["code"], one["severity"]) for one in found] == [("DP022", "info")] * 2
+    assert [(one["code"], one["severity"]) for one in found] == [*[("DP022", "info")] * 2, ("DP027", "info")]
     assert main(["ledger", "open", "l", "--data-set", "p", "--epsilon", "1", "--verified", "0.9"]) == 0
     approve = ["ledger", "approve", "l", "study.toml", "--data-set", "p", "--by", "me"]
     assert main(approve) == 1

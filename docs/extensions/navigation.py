@@ -26,6 +26,7 @@ READERS = {
         "verify",
         "known-bugs",
         "ledger",
+        "dossier",
     ],
     "Researcher": [
         "tutorial-researcher",

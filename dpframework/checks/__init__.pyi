@@ -1,3 +1,7 @@
+from .allowances import (
+    ALLOWANCES as ALLOWANCES,
+    Allowance as Allowance,
+)
 from .base import (
     Check as Check,
     Finding as Finding,
@@ -8,7 +12,6 @@ from .built_in import (
     findings as findings,
 )
 from .check_pages import (
-    ALLOWED_NOISE as ALLOWED_NOISE,
     ASSUMPTIONS as ASSUMPTIONS,
     CheckPage as CheckPage,
     check_page as check_page,

@@ -31,7 +31,10 @@ def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     smallest = _smallest_total(plan)
     if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
-        yield Severity.INFO, f"epsilon {left} of the budget is not planned; larger epsilons would give better results"
+        yield Severity.INFO, f"epsilon {left} of the budget is not planned; {_REST}"
+
+
+_REST = "lower the study's epsilon, or keep the rest"
 
 
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
@@ -50,17 +53,6 @@ def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
                 if own:
                     remedy = f"set a delta above {float(own):g} in the study, which other releases use up"
                 yield Severity.ERROR, f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; {remedy}"
-
-
-def delta_too_large(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a delta at which a mechanism could publish a row."""
-    rows = plan.facts.row_bound
-    if rows is not None and plan.budget.delta * rows >= 1:
-        yield (
-            Severity.WARNING,
-            f"delta {float(plan.budget.delta):g} is not below 1/{rows}: a mechanism that publishes a random row would "
-            "pass; choose a delta far below one over the number of rows",
-        )
 
 
 def nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:

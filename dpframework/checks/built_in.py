@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import budget, claims, noise, structure, verification
+from dpframework.checks import advice, allowances, budget, claims, noise, structure, verification
 from dpframework.checks.base import Check, Finding, Severity
 
 #: The checks that are always there.
@@ -20,11 +20,11 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP008", "a step nobody uses", structure.unused_step),
     Check("DP009", "duplicate names", structure.duplicate_names),
     Check("DP010", "no finite total", budget.no_finite_total),
-    Check("DP011", "delta too large", budget.delta_too_large),
+    Check("DP011", "delta too large", advice.large_delta),
     Check("DP012", "budget left over", budget.left_over),
     Check("DP013", "nothing released", budget.nothing_released),
     Check("DP014", "mechanism does not fit the query", claims.mechanism_does_not_fit),
-    Check("DP015", "allowance that nothing needs", claims.unknown_allowance),
+    Check("DP015", "allowance that nothing needs", allowances.unknown_allowance),
     Check("DP016", "unknown use", structure.unknown_use),
     Check("DP017", "selection near uniform", noise.near_uniform),
     Check("DP018", "row count public under add-or-remove-one", claims.row_count_public),
@@ -35,6 +35,10 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP023", "sample without a claim", claims.sample_without_claim),
     Check("DP024", "selection noisier than a quarter of the table", noise.noisy_selection),
     Check("DP025", "error larger than the result", noise.noisy_result),
+    Check("DP026", "large epsilon", advice.large_epsilon),
+    Check("DP027", "one row a person", advice.one_row_each),
+    Check("DP028", "several results about small groups", advice.small_groups),
+    Check("DP029", "unit weaker than the ids suggest", advice.weak_unit),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

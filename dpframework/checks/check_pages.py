@@ -11,7 +11,6 @@ from typing import final
 import attrs
 
 from dpframework.checks.claims import INFERRED
-from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA
 
@@ -42,22 +41,6 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "row-count-public": (
             "The number of rows is public: replace-one compares tables of one size. It needs no allowance.",
             "DP018",
-        ),
-    }
-)
-
-#: Noise that a study may allow by name: what it accepts, and the check that asks for it.
-ALLOWED_NOISE: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        NOISY_SELECTION: (
-            "A selection may be worse than the best candidate by a quarter of the table or more. That is as private as "
-            "any other, and may be good enough where many choices are made.",
-            "DP024",
-        ),
-        NOISY_RESULT: (
-            "A result's error may be larger than the result can be expected to be. That is as private as any other, "
-            "and may be good enough where only large groups are read.",
-            "DP025",
         ),
     }
 )

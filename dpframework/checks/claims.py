@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
-from dpframework.facts.errors import nearest
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Plan
@@ -121,23 +118,6 @@ def schema_inferred(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Severity, str]:
     """Return a warning if the study allows an assumption, else an error."""
     return (Severity.WARNING, accepted) if name in plan.budget.allow else (Severity.ERROR, refused)
-
-
-def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find accepted assumptions that no step makes, and accepted noise that no result has."""
-    noisy = {
-        NOISY_SELECTION: lambda bound: bound.hides_choice,
-        NOISY_RESULT: lambda bound: bound.hides_number,
-    }
-    bounds = [bound for some in plan.error_bounds().values() for bound in some] if plan.budget.allow else []
-    for name in plan.budget.allow:
-        if name in noisy:
-            if not any(map(noisy[name], bounds)):
-                yield Severity.WARNING, f"the study allows '{name}', and no error that is known is that large"
-        elif name not in plan.assumptions:
-            known = KNOWN_ASSUMPTIONS | plan.assumptions.keys() | noisy.keys()
-            hint = "no step needs it" if name in known else nearest(name, known)
-            yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"
 
 
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:

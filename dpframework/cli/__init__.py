@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework.cli import demo, experiment, ledgers, listing, new, plan, prove, run, schemas, verify
+from dpframework.cli import demo, dossiers, experiment, ledgers, listing, new, plan, prove, report, run, schemas, verify
 from dpframework.cli.common import BAD_INPUT, REFUSED, say
 from dpframework.cli.parameters import CommandGroup
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, raised_at
@@ -31,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for module in (listing, plan, run, verify, prove, experiment, new, demo):
+for module in (listing, plan, run, report, dossiers, verify, prove, experiment, new, demo):
     module.register(app)
 app.add_typer(schemas.app)
 app.add_typer(ledgers.app)

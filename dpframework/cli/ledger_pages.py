@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dpframework import ledger as ledgers
+from dpframework.cli.ledger_tables import (
+    GROUPS,
+    OUTSIDE,
+    RUNS,
+    claim_sentence,
+    group_rows,
+    groups_of,
+    outside_rows,
+    run_rows,
+)
 from dpframework.facts.output_text import csv_text, format_by_name
 from dpframework.facts.outputs import FileKind
 from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
@@ -16,12 +27,20 @@ from dpframework.results.json_safe import json_text
 SUFFIXES = {".html": "page", ".htm": "page", ".csv": "csv", ".json": "json"}
 CAPS = ("data set", "protects", "relation", "cap", "spent", "left", "runs")
 APPROVALS = ("data set", "plan", "approved", "by", "runs", "left", "data", "signature", "note")
-RUNS = ("data set", "run", "plan", "opened", "charged", "releases", "resumed", "end")
+RUN_COLUMNS = ("data set", *RUNS)
 FILES = {
     "page": PAGE_FILE,
-    "csv": FileKind.of_pattern("a list of runs", f"^{','.join(RUNS)}\n"),
+    "csv": FileKind.of_pattern("a list of runs", f"^{','.join(RUN_COLUMNS)}\n"),
     "json": FileKind.of_pattern("a ledger in JSON", r'^\{\s*"data_sets": \['),
 }
+
+
+def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> dict[str, Any]:
+    """Return some data sets of a ledger, JSON-safe, with their runs by person, month and attribute."""
+    found = [{**one.to_dict(), "would_buy": ledgers.remainder(one), "by": groups_of(one)} for one in shown]
+    signers = None if records.signers is None else dict(records.signers.keys)
+    heads = {"entries": records.head.number, "head": records.head.hash}
+    return {"data_sets": found, "signers": signers, **heads}
 
 
 def kind_of(out: Path) -> FileKind:
@@ -45,12 +64,9 @@ def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out:
     """
     match format_by_name(out, SUFFIXES):
         case "json":
-            found = [data_set.to_dict() for data_set in shown]
-            signers = None if records.signers is None else dict(records.signers.keys)
-            heads = {"entries": records.head.number, "head": records.head.hash}
-            return json_text({"data_sets": found, "signers": signers, **heads}) + "\n"
+            return json_text(ledger_form(records, shown)) + "\n"
         case "csv":  # a row a run: what was charged to each data set, in order
-            return csv_text(RUNS, [row for data_set in shown for row in _runs(data_set)])
+            return csv_text(RUN_COLUMNS, [row for data_set in shown for row in _runs(data_set)])
         case _:
             return _page(records, shown, out.stem)
 
@@ -58,14 +74,17 @@ def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out:
 def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str) -> str:
     from dpframework.reports.html import html_tables
 
-    sentences = [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]
-    for data_set in shown:
+    sentences = []
+    for one in shown:
         for what, loss in (
-            ("all that has been charged", data_set.spent),
-            ("all that the cap admits", PrivacyLoss(data_set.epsilon, delta=data_set.delta)),
+            ("all that has been charged", one.spent),
+            ("all that the cap admits", PrivacyLoss(one.epsilon, delta=one.delta)),
         ):
-            meaning = learned_sentence(learned(loss, data_set.relation, data_set.unit))
-            sentences.append(f"'{data_set.name}', over {what}: {meaning}.")
+            meaning = learned_sentence(learned(loss, one.relation, one.unit))
+            sentences.append(f"'{one.name}', over {what}: {meaning}.")
+        rest = "; ".join(filter(None, (*ledgers.remainder(one), claim_sentence(one))))
+        sentences.append(f"'{one.name}' has epsilon {readable(one.left)} left: {rest}.")
+    sentences += [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]
     approvals: list[tuple[str, ...]] = [
         (one.name, a.plan[:12], a.time, a.by, str(a.runs),
          str(a.left) if a.revoked is None else f"revoked by {a.revoked}", "any" if a.data is None else "one",
@@ -73,13 +92,27 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         for one in shown
         for a in one.approvals
     ]  # fmt: skip
+    grouped = [
+        (f"Spent by {by}", _CAPTIONS[by], ("data set", by.value, *GROUPS),
+         [(one.name, *row) for one in shown for row in group_rows(one, by)])
+        for by in ledgers.GroupBy
+    ]  # fmt: skip
     sections = [
         ("Data sets", "What each may spend, and has spent.", CAPS, [_cap(one) for one in shown]),
-        ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS,
-         approvals),
-        ("Runs", "What was charged, in order.", RUNS, [row for one in shown for row in _runs(one)]),
+        ("Runs", "What was charged, in order.", RUN_COLUMNS, [row for one in shown for row in _runs(one)]),
+        *grouped,
+        ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS, approvals),
+        ("Released outside this ledger", "What left the data set otherwise, and what it does to the claim.",
+         ("data set", *OUTSIDE), [(one.name, *row) for one in shown for row in outside_rows(one)]),
     ]  # fmt: skip
     return html_tables(sections, sentences, title=name, subtitle="A ledger")
+
+
+_CAPTIONS = {
+    ledgers.GroupBy.PERSON: "What each person's runs cost together.",
+    ledgers.GroupBy.MONTH: "What the runs of each month cost together.",
+    ledgers.GroupBy.ATTRIBUTE: "What the results that may read each attribute cost together.",
+}
 
 
 def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
@@ -90,10 +123,4 @@ def _cap(one: ledgers.DataSet) -> tuple[str, ...]:
 
 
 def _runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for run in one.runs.values():
-        amount = run.amount.under(one.relation)
-        charged = "" if amount is None else readable(amount)
-        counts = str(len(run.charges)), str(run.resumed)
-        rows.append((one.name, run.id, run.plan[:12], run.time, charged, *counts, run.end or "unfinished"))
-    return rows
+    return [(one.name, *row) for row in run_rows(one)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,21 +22,25 @@ from dpframework.cli.common import (
     open_plan,
     path_argument,
     path_option,
-    plain_table,
     print_json,
     warn_of_problems,
     write,
+)
+from dpframework.cli.ledger_tables import (
+    approval_table,
+    cap_table,
+    cap_text,
+    claim_sentence,
+    group_table,
+    outside_table,
+    run_table,
+    spent_text,
 )
 from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.outputs import require_output
-from dpframework.facts.printable import printable
-from dpframework.facts.privacy import decimal_text, readable
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
+from dpframework.facts.privacy import readable
 
 app = typer.Typer(
     name="ledger",
@@ -174,7 +178,43 @@ def revoke(
 ) -> None:
     """Revoke the approvals of a plan. A run in progress makes no further release."""
     ledger = ledgers.Ledger(file, _open_pin(pin))
-    ledger.revoke(name, plan, by=by, key=key)
+    revoked = ledger.revoke(name, plan, by=by, key=key)
+    if not as_json:
+        write(f"revoked: plan {revoked}; no run of it is opened or resumed, and none makes a further release")
+    _report(ledger, name, as_json)
+
+
+@_command("outside hospital.ledger 'Annual report 2025, table 3' --data-set patients --kind exact --by 'Review board'")
+def outside(
+    file: File,
+    what: Annotated[str, typer.Argument(metavar="TEXT", help="What was released, on one line.")],
+    name: Name,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="exact: numbers without noise; private: a private release of another program; look: somebody looked "
+            "at the rows before they chose questions or bounds.",
+        ),
+    ],
+    by: By,
+    attribute: Annotated[
+        list[str] | None, typer.Option("--attribute", metavar="NAME", help="What it tells of; may be repeated.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The epsilon of a private release.")] = None,
+    delta: Annotated[str, typer.Option(metavar="D", help="The delta of a private release.")] = "0",
+    key: Key = None,
+    pin: PinFile = None,
+    as_json: Json = False,
+) -> None:
+    """Record what was released without a run of this ledger, and say what it does to the claim."""
+    ledger = ledgers.Ledger(file, _open_pin(pin))
+    ledger.record_outside(
+        name, what, kind=kind, by=by, attributes=attribute or (), epsilon=epsilon, delta=delta, key=key
+    )
+    if not as_json:
+        write(f"recorded: {ledger.data_set(name).outside[-1].effect}")
     _report(ledger, name, as_json)
 
 
@@ -219,9 +259,13 @@ def show(
         Path | None,
         path_option("FILE", "Write it here: a page (.html), its runs (.csv), or all of it (.json).", "--out"),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group-by", metavar="KEY", help="Add up the runs by person, month or attribute."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show each data set's cap, charges and rest, its approvals, and its runs."""
+    """Show each data set's cap, charges and rest, its approvals, its runs, and what was released outside."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
@@ -232,18 +276,25 @@ def show(
         write(f"wrote {file_out}")
         return
     if as_json:
-        found = [data_set.to_dict() for data_set in shown]
-        heads = {"entries": records.head.number, "head": records.head.hash}
-        print_json({"data_sets": found, "signers": _keys(records), **heads})
+        from dpframework.cli.ledger_pages import ledger_form
+
+        print_json(ledger_form(records, shown))
         return
     out = console()
-    out.print(_caps(shown))
+    out.print(cap_table(shown))
     if name is not None:
         data_set = shown[0]
-        for title, table in (("approvals", _approvals(data_set)), ("runs", _runs(data_set))):
+        tables = [("approvals", approval_table(data_set)), ("runs", run_table(data_set))]
+        if group is not None:
+            tables = [(f"runs by {group}", group_table(data_set, ledgers.GroupBy.parse(group)))]
+        for title, table in (*tables, ("released outside this ledger", outside_table(data_set))):
             if table.row_count:
                 out.print(f"\n{title}", style="bold")
                 out.print(table)
+        lines = [line for line in (claim_sentence(data_set),) if line]
+        write("\nleft: " + "; ".join((f"epsilon {readable(data_set.left)}", *ledgers.remainder(data_set), *lines)))
+    elif group is not None:
+        raise InputError("--group-by groups the runs of one data set; name it with --data-set")
     write(f"\n{records.authority}\nhead: {records.head}")
 
 
@@ -323,57 +374,6 @@ def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:
         heads = {"entries": records.head.number, "head": records.head.hash}
         print_json({**data_set.to_dict(), "signers": _keys(records), **heads})
     else:
-        write(f"{name}: {_cap(data_set)}, {_spent(data_set)} spent, {readable(data_set.left)} left")
+        write(f"{name}: {cap_text(data_set)}, {spent_text(data_set)} spent, {readable(data_set.left)} left")
         write(records.authority)
         write(f"head: {records.head}")
-
-
-def _cap(data_set: ledgers.DataSet) -> str:
-    delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
-    delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
-    whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
-    return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}{whom}"
-
-
-def _spent(data_set: ledgers.DataSet) -> str:
-    return readable(data_set.spent.epsilon or data_set.epsilon * 0)
-
-
-def _cell(text: str) -> Text:
-    """Return a text for one line of a table."""
-    from rich.text import Text
-
-    return Text(printable(text))
-
-
-def _caps(known: Iterable[ledgers.DataSet]) -> Table:
-    from rich.text import Text
-
-    table = plain_table("data set", "cap", "spent", "left", "runs")
-    for data_set in known:
-        cells = (_cap(data_set), _spent(data_set), readable(data_set.left))
-        table.add_row(Text(printable(data_set.name), style="bold"), *map(_cell, cells), str(len(data_set.runs)))
-    return table
-
-
-def _approvals(data_set: ledgers.DataSet) -> Table:
-    table = plain_table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
-    for approval in data_set.approvals:
-        left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
-        data = "any" if approval.data is None else "one"
-        runs, signed = str(approval.runs), approval.signed
-        cells = (approval.plan[:12], approval.time, approval.by, runs, left, data, signed, approval.note)
-        table.add_row(*map(_cell, cells))
-    return table
-
-
-def _runs(data_set: ledgers.DataSet) -> Table:
-    table = plain_table("run", "plan", "opened", "charged", "releases", "resumed", "drawn again", "end")
-    for run in data_set.runs.values():
-        amount = run.amount.under(data_set.relation)
-        charged = "" if amount is None else readable(amount)
-        counts = (len(run.charges), run.resumed, run.redrawn)
-        table.add_row(
-            *map(_cell, (run.id, run.plan[:12], run.time, charged, *map(str, counts), run.end or "unfinished"))
-        )
-    return table

@@ -138,7 +138,7 @@ def explain(
 ) -> None:
     """Explain a check (DP012), an assumption (mcmc-converged) or a mechanism (k-norm). Needs no network."""
     warn_of_problems()
-    from dpframework.checks import ALLOWED_NOISE, ASSUMPTIONS, check_page
+    from dpframework.checks import ALLOWANCES, ASSUMPTIONS, check_page
 
     mechanisms = registry().mechanisms
     titles = {check.code: check.title for check in registry().checks}
@@ -146,12 +146,12 @@ def explain(
     if name in mechanisms:
         show_one(name, mechanisms[name], as_json)
         return
-    allowed = {**ASSUMPTIONS, **ALLOWED_NOISE}
+    allowed = {**ASSUMPTIONS, **{name: (one.what, one.code) for name, one in ALLOWANCES.items()}}
     if name not in titles and name not in allowed:
         raise InputError(f"nothing is known of '{topic}'; {nearest(topic, [*titles, *allowed, *mechanisms])}")
     if name in allowed:
         what, code = allowed[name]
-        kind = "an assumption" if name in ASSUMPTIONS else "noise that a study may allow"
+        kind = "an assumption" if name in ASSUMPTIONS else "a name that a study may allow"
         text = f"# {name}: {kind}\n\n{what}\n\n`dpframework explain {code}` explains the check that asks for it.\n"
     else:
         page = check_page(name)

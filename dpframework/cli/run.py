@@ -1,12 +1,12 @@
-"""The commands `run` and `report`, which run a study and show its results."""
+"""The command `run`, which runs a study and writes its results."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Annotated, TypeAlias, final
 
 import attrs
 import typer
@@ -14,22 +14,15 @@ import typer
 from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
 from dpframework.cli.common import (
     REFUSED,
-    AboutRows,
     EngineName,
     Json,
     NewFolder,
     Seed,
-    VerifiedFile,
-    about_of,
-    choice_option,
-    console,
     counted,
     engine_of,
-    open_plan,
     path_argument,
     path_option,
     print_json,
-    print_page,
     say,
     warn_of_problems,
     write,
@@ -39,9 +32,6 @@ from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_writable, staged, write_whole
 from dpframework.facts.interrupts import uninterrupted
-from dpframework.facts.outputs import require_output
-from dpframework.facts.privacy import PrivacyLoss
-from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
@@ -60,6 +50,12 @@ FILES = (PLAN, RESULTS, REPORT)
 Outcome: TypeAlias = "tuple[Results, DPFrameworkError | None]"
 
 
+Runner = Annotated[
+    str | None, typer.Option("--by", metavar="WHO", help="Who makes this run; by default the name of your account.")
+]
+Purpose = Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What the run is for; the ledger keeps it.")]
+
+
 @final
 @attrs.frozen
 class Authority:
@@ -76,9 +72,8 @@ class Authority:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command(cls=Command, epilog="Example: dpframework run study.toml --out results")(run)
-    app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")(report)
 
 
 def run(
@@ -96,6 +91,8 @@ def run(
     data_set: Annotated[
         str | None, typer.Option(metavar="NAME", help="The ledger's data set that this run reads.")
     ] = None,
+    by: Runner = None,
+    purpose: Purpose = "",
     pin: Annotated[
         Path | None,
         path_option(
@@ -110,7 +107,8 @@ def run(
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     if engine is not None:
         EngineChoice(engine).made()  # an error in the command is reported before one in the study
-    recorded = _open_run(ledger, data_set, pin, out)
+    said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
+    recorded = _open_run(ledger, data_set, pin, out, said)
     file = load_study(study)
     chosen = engine_of(file, engine)
     ready, facts = _prepare(file, chosen, as_json)
@@ -122,25 +120,35 @@ def run(
         authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
     results, stop = _keep(out, study.stem, authority, facts, recorded, lambda: _make(file, ready, seed, recorded))
     ran = reports.RunSummary.of(results)
-    releases = counted(len(ran.charges), "release")
     if stop is not None:
+        releases = counted(len(ran.charges), "release")
         say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
     if as_json:
         print_json(results.to_dict())
     if stop is not None:
         raise stop
-    if as_json:
-        return
+    if not as_json:
+        _show(ran, plan, recorded, f"data set '{data_set}' in {ledger}", authority)
+        write(f"wrote {', '.join(str(out / name) for name in FILES)}")
+
+
+def _show(
+    ran: reports.RunSummary,
+    plan: StudyPlan,
+    recorded: ledgers.LedgerRun | None,
+    where: str,
+    authority: Authority | None,
+) -> None:
+    """Print the results of a run, its cost, and where it was recorded."""
     for name, text in ran.texts.items():
         write(f"{name}\n{text}\n")
-    write(f"{releases}, {ran.spent} spent ({ran.accounting} accounting)")
+    write(f"{counted(len(ran.charges), 'release')}, {ran.spent} spent ({ran.accounting} accounting)")
     write(ran.verdict(plan))
     if recorded is not None:
         before = f"; {counted(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
-        write(f"run {recorded.id} of data set '{data_set}' in {ledger}{before}")
+        write(f"run {recorded.id} of {where}{before}")
         if authority is not None:
             write(authority.ledger)
-    write(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 
 def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
@@ -232,7 +240,19 @@ def _keep(
     return results, stop
 
 
-def _open_run(ledger: Path | None, data_set: str | None, pin: Path | None, out: Path) -> ledgers.LedgerRun | None:
+def _account() -> str:
+    """Return the name of the account that runs this, empty if it has none."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # of an account without a name, by Python's version
+        return ""
+
+
+def _open_run(
+    ledger: Path | None, data_set: str | None, pin: Path | None, out: Path, said: Mapping[str, str]
+) -> ledgers.LedgerRun | None:
     """Return the run in a ledger, with its journal beside the place of the results."""
     if ledger is None and data_set is None and pin is None:
         return None
@@ -240,7 +260,7 @@ def _open_run(ledger: Path | None, data_set: str | None, pin: Path | None, out: 
         raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
     pinned = None if pin is None else ledgers.Pin(pin)
     place = out.absolute()
-    return ledgers.Ledger(ledger, pinned).run(data_set, journal=place.parent / f".{place.name}.unfinished")
+    return ledgers.Ledger(ledger, pinned).run(data_set, journal=place.parent / f".{place.name}.unfinished", **said)
 
 
 def write_outputs(
@@ -269,105 +289,3 @@ def write_outputs(
     }
     for name, text in texts.items():
         write_whole(folder / name, text, called=(out or folder) / name)
-
-
-def report(
-    subject: Annotated[
-        Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote.")
-    ],
-    form: Annotated[
-        ReportFormat | None,
-        choice_option(
-            "FORMAT",
-            ReportFormat,
-            "How to lay it out: terminal, md, html, which is a page for a browser, or csv or json, which list the "
-            "releases alone. By default as the name of the file to write ends, else for the terminal.",
-            "--format",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, path_option("FILE", "Write it here, such as report.html, report.md or releases.csv.")
-    ] = None,
-    ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
-    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
-    verified: VerifiedFile = None,
-    rows: AboutRows = None,
-    as_json: Json = False,
-) -> None:
-    """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
-    warn_of_problems()
-    from dpframework.reports.report_files import laid_out
-
-    chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
-    if out is not None:
-        require_output(out, REPORT_FILES[chosen])
-    plan, results, title, about = _read_subject(subject, verified, rows)
-    if ledger is not None or data_set is not None:
-        about = approved_in(ledger, data_set, plan, about)
-    if as_json:
-        print_json(_report_form(plan, results, about))
-    elif out is not None:
-        write_whole(out, laid_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
-        write(f"wrote {out}")
-    elif chosen is ReportFormat.TERMINAL:
-        from dpframework.reports.terminal import terminal_report
-
-        shown = terminal_report(plan, results, title=title, about=about)
-        console().print(shown, soft_wrap=not console().is_terminal, crop=False)
-    elif chosen is ReportFormat.HTML:
-        print_page(laid_out(chosen, plan, results, title=title, about=about))
-    else:
-        write(laid_out(chosen, plan, results, title=title, about=about), end="")
-
-
-def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
-    """Return the contents of a report, JSON-safe."""
-    from dpframework.reports.about import verdict_facts
-    from dpframework.reports.facts import part_rows, public_facts
-    from dpframework.reports.steps import step_rows
-    from dpframework.reports.summary import result_rows
-
-    return {
-        "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},
-        "results": [row.to_dict() for row in result_rows(plan)],
-        "steps": [row.to_dict() for row in step_rows(plan)],
-        "parts": dict(part_rows(plan)),
-        "findings": [finding.to_dict() for finding in plan.check()],
-        "run": None if results is None else results.to_dict(),
-    }
-
-
-def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
-    """Return the facts for a report, with a ledger's entries on its plan and its data set."""
-    if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
-    records = ledgers.Ledger(ledger).records()
-    known, authority = records.data_set(data_set), Authority.of(records, data_set, plan)
-    spent, cap = (
-        reports.learned_sentence(reports.learned(loss, known.relation, known.unit))
-        for loss in (known.spent, PrivacyLoss(known.epsilon, delta=known.delta))
-    )
-    held = (
-        authority.ledger,
-        f"'{known.name}', over all that it has charged: {spent}",
-        f"over all that its cap admits: {cap}",
-    )
-    return attrs.evolve(about, approvals=authority.approvals, held=held)
-
-
-def _read_subject(
-    subject: Path, verified: Path | None, rows: int | None
-) -> tuple[StudyPlan, Results | None, str, reports.About]:
-    if not subject.exists():
-        raise InputError(
-            f"{subject}: there is no such file or folder; "
-            "a study file (.toml), a plan (.json) or a folder that run wrote is expected"
-        )
-    if not subject.is_dir():
-        plan = open_plan(subject, verified=verified, rows=rows)
-        return plan, None, subject.stem, about_of(subject)
-    results = Results.load(subject)
-    plan = results.plan.with_rows(rows)
-    if verified is not None:
-        plan = attrs.evolve(open_plan(subject / PLAN, verified=verified, rows=rows), schema=plan.schema)
-    return plan, results, subject.resolve().name, reports.About.of(results)

@@ -1,3 +1,4 @@
+from .answers import Group as Group, GroupBy as GroupBy, grouped as grouped, remainder as remainder
 from .approvals import (
     Approval as Approval,
     Binding as Binding,
@@ -7,7 +8,9 @@ from .approvals import (
 from .chain import Head as Head, LedgerTampered as LedgerTampered
 from .data_sets import DataSet as DataSet, opening as opening
 from .ledger import Ledger as Ledger
+from .outside import Outside as Outside, OutsideKind as OutsideKind
 from .pin import Pin as Pin
 from .records import Records as Records
 from .run import LedgerRun as LedgerRun
 from .signers import Signers as Signers, read_signers as read_signers
+from .subjects import RecordedResult as RecordedResult, RunSubject as RunSubject

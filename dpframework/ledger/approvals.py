@@ -12,6 +12,7 @@ import attrs
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.files import file_digest
+from dpframework.ledger.subjects import RunSubject
 
 
 def data_digests(files: Iterable[Path]) -> list[bytes]:
@@ -158,6 +159,8 @@ class RecordedRun:
         "finished", "stopped", "refused: " and why, or None while it may go on. A run that was refused since its rows
         could not be read, or were not as their owner said, has used up an approval; if it was refused before its
         charge, its amount is nothing.
+    subject
+        Its study, its results, who ran it and why.
     """
 
     id: str
@@ -169,6 +172,7 @@ class RecordedRun:
     resumed: int = 0
     redrawn: int = 0
     end: str | None = None
+    subject: RunSubject = attrs.field(factory=RunSubject)
 
     @property
     def revoked(self) -> str | None:
@@ -181,6 +185,8 @@ class RecordedRun:
             "run": self.id,
             "plan": self.plan,
             "time": self.time,
+            **self.subject.to_dict(),
+            "approved_by": self.approval.by,
             "amount": self.amount.to_dict(),
             "releases": len(self.charges),
             "charges": list(self.charges),

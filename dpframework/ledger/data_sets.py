@@ -14,6 +14,7 @@ from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_tex
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
+from dpframework.ledger.outside import Outside
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Budget, Plan
 from dpframework.plan.verification_records import Verified, judged
@@ -101,9 +102,11 @@ class DataSet:
         In order.
     runs
         By their ids, in order.
+    outside
+        What was released without a run of this ledger, in order.
     budget
-        The cap with what all runs were charged: never by a plugin's accountant, since a charge must mean the same
-        wherever the ledger is read.
+        The cap with what all runs and private releases outside were charged: never by a plugin's accountant, since a
+        charge must mean the same wherever the ledger is read.
     """
 
     name: str
@@ -118,6 +121,7 @@ class DataSet:
     plans: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
     approvals: list[Approval] = attrs.field(factory=list)
     runs: dict[str, RecordedRun] = attrs.field(factory=dict)
+    outside: list[Outside] = attrs.field(factory=list)
     budget: AdaptiveBudget = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -125,15 +129,30 @@ class DataSet:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """An upper bound on the cost of all runs, the smaller of the totals that the cap is kept by."""
-        loss = self.budget.loss()
+        """An upper bound on the cost of all runs, the smaller of the totals that the cap is kept by.
+
+        Private releases outside are part of it, and nothing else outside is.
+        """
+        loss = self._loss(self.budget)
         assert loss is not None  # an amount without a finite total is never charged
         return loss
 
+    def _loss(self, budget: AdaptiveBudget) -> PrivacyLoss | None:
+        """Return the total of a budget's charges, with the delta of private releases outside (see `Outside`)."""
+        loss, more = budget.loss(), sum((one.delta for one in self.outside), Fraction(0))
+        return loss if loss is None or not more else attrs.evolve(loss, delta=loss.delta + more)
+
+    def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
+        """Add a release outside, with its charge if it is private. It is a fact, even if it is above the cap."""
+        self.outside.append(one)
+        if amount is not None:
+            self.budget = self.budget.after(amount)
+
     @property
     def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent."""
-        return max(self.epsilon - (self.spent.epsilon or 0), Fraction(0))
+        """The epsilon of the cap that is not spent, nothing if releases outside exceed its delta."""
+        spent = self.spent
+        return Fraction(0) if spent.delta > self.delta else max(self.epsilon - (spent.epsilon or 0), Fraction(0))
 
     def require_fit(self, plan: Plan) -> PlanCharge:
         """Return the charge of a run of a plan, if it fits the rest of the cap.
@@ -155,10 +174,17 @@ class DataSet:
         self.require_room(amount)
         return amount
 
+    def holds(self, budget: AdaptiveBudget) -> bool:
+        """Tell whether the cap holds for a budget's charges."""
+        loss = self._loss(budget)
+        if loss is None or loss.epsilon is None:
+            return False
+        return loss.epsilon <= self.epsilon and loss.delta <= self.delta
+
     def require_room(self, amount: PlanCharge) -> None:
         """Refuse an amount that does not fit the rest of the cap."""
         try:
-            together = self.budget.after(amount).loss()
+            together = self._loss(self.budget.after(amount))
         except PlanRefused as refused:
             raise PlanRefused(f"data set '{self.name}': {refused}") from None
         if together is None or together.epsilon is None:
@@ -171,6 +197,11 @@ class DataSet:
             raise PlanRefused(
                 f"data set '{self.name}': over the cap: with this plan the total is {decimal_text(together.epsilon)}, "
                 f"the cap is {decimal_text(self.epsilon)}"
+            )
+        if together.delta > self.delta:
+            raise PlanRefused(
+                f"data set '{self.name}': over the cap: with releases outside and this plan the total delta is "
+                f"{float(together.delta):.6g}, the cap is {float(self.delta):.6g}"
             )
 
     def require_verified(self, plan: AccountedPlan) -> None:
@@ -291,6 +322,7 @@ class DataSet:
             "left": {"epsilon": str(self.left)},
             "approvals": [approval.to_dict() for approval in self.approvals],
             "runs": [run.to_dict() for run in self.runs.values()],
+            "outside": [one.to_dict() for one in self.outside],
         }
 
 

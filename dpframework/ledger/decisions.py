@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.ledger.chain import Entry, Transaction
+from dpframework.ledger.chain import Entry, LedgerTampered, Transaction
 from dpframework.ledger.signatures import SignatureError, sign, signed_text, verify_signature
 from dpframework.ledger.signers import Signers
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from dpframework.ledger.records import Records
 
 #: The kinds of their entries.
-DECISIONS = ("data set", "approval", "revocation", "signers")
+DECISIONS = ("data set", "approval", "revocation", "signers", "outside")
 
 
 @final
@@ -48,6 +49,8 @@ class Decision:
                 return f"'{content['data_set']}', plan {content['plan'][:12]}, approved by {content['by']} on {time}"
             case "revocation":
                 return f"'{content['data_set']}', plan {content['plan'][:12]}, revoked by {content['by']} on {time}"
+            case "outside":
+                return f"'{content['data_set']}', released outside, stated by {content['by']} on {time}"
         return f"signers, changed by {content['by']} on {time}"
 
     def signer(self, own: Signers | None, allowed: str | os.PathLike[str] | None) -> str:
@@ -102,3 +105,22 @@ def append_decision(
                 f"{key}: is not the key of a signer of this ledger; the signers are {records.signers}"
             ) from None
     transaction.append(kind, content)
+
+
+def signature_lines(path: Path, records: Records, signers: str | os.PathLike[str] | None) -> list[str]:
+    """Verify the signatures of a ledger's decisions, and return a line for each (see `Ledger.signatures`).
+
+    Raises
+    ------
+    LedgerTampered
+        If a signature is missing, is not of its entry, or of nobody who is allowed.
+    """
+    lines = []
+    for decision in records.decisions:
+        if records.signers is None and decision.entry.kind != "approval":
+            continue
+        try:
+            lines.append(f"{decision}: {decision.signer(records.signers, signers)}")
+        except SignatureError as error:
+            raise LedgerTampered(f"{path}: {decision}: {error}") from None
+    return lines

@@ -10,13 +10,13 @@ import hmac
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 import attrs
 
-from dpframework.facts.errors import DPFrameworkError, InputError
+from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.json_text import parsed_json
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.sqlite import connect, explain_errors, meaning
@@ -205,3 +205,17 @@ class Journal:
         else:
             self.close()
             remove(self.path)
+
+
+def require_as_left(run: str, charged: Sequence[str], kept: Mapping[int, StoredRelease], place: str) -> None:
+    """Refuse to resume a run whose charges in the ledger and outputs in the journal are not as the run left them.
+
+    Releases are made one at a time: only the last charge may lack its output.
+    """
+    paths = [one.path for one in kept.values()]
+    whole = list(kept) == list(range(1, len(paths) + 1)) and paths == list(charged[: len(paths)])
+    if not whole or len(charged) > len(paths) + 1:
+        raise PlanRefused(
+            f"run {run} cannot be resumed: the ledger holds {len(charged)} of its charges and {place} {len(paths)} of "
+            "its outputs; one of the two is not as the run left it"
+        )

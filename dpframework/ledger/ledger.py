@@ -15,13 +15,14 @@ from dpframework.facts.parameters import is_whole_number
 from dpframework.facts.privacy import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.ledger.approvals import Binding
-from dpframework.ledger.chain import Chain, Head, LedgerTampered, Transaction
+from dpframework.ledger.chain import Chain, Head, Transaction
 from dpframework.ledger.data_sets import DataSet, one_line, opening
-from dpframework.ledger.decisions import append_decision
+from dpframework.ledger.decisions import append_decision, signature_lines
+from dpframework.ledger.outside import OutsideKind, charge_of_outside, outside_losses
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.records import Records
 from dpframework.ledger.run import LedgerRun
-from dpframework.ledger.signatures import SignatureError
+from dpframework.ledger.subjects import RunSubject
 from dpframework.ledger.verification import audit_entries
 from dpframework.study.study_plan import StudyPlan
 
@@ -121,7 +122,7 @@ class Ledger:
         relation
             The neighbouring relation that the cap holds for; plans of the other one are refused.
         schema
-            Plans made from any other schema are refused; by default every schema is accepted.
+            Plans made from another schema are refused; by default every schema is accepted.
         verified
             Plans are approved only if the very code of each of their miners and mechanisms was verified, at this
             tightness or more (see `StudyPlan.with_verified`). By default none needs to be.
@@ -214,8 +215,8 @@ class Ledger:
                 transaction.append("plan", {"data_set": name, "plan": {**plan.content(), "hash": plan.hash}})
             append_decision(transaction, records, "approval", content, key)
 
-    def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> None:
-        """Withdraw the approvals of a plan. No run of it is opened or resumed, or makes another release.
+    def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> str:
+        """Withdraw the approvals of a plan, and return its hash. No run of it is opened, resumed or goes on.
 
         Parameters
         ----------
@@ -241,8 +242,47 @@ class Ledger:
             if len(given) != 1:
                 number = "no" if not given else "more than one"
                 raise InputError(f"data set '{name}': {number} approved plan has a hash that begins with '{plan}'")
-            content = {"data_set": name, "plan": given.pop(), "by": by}
-            append_decision(transaction, records, "revocation", content, key)
+            revoked = given.pop()
+            append_decision(transaction, records, "revocation", {"data_set": name, "plan": revoked, "by": by}, key)
+        return revoked
+
+    def record_outside(
+        self,
+        name: str,
+        what: str,
+        *,
+        kind: OutsideKind | str,
+        by: str,
+        attributes: Iterable[str] = (),
+        epsilon: Amount | None = None,
+        delta: Amount = 0,
+        key: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Record what was released of a data set without a run of this ledger. It says what that does to the claim.
+
+        Parameters
+        ----------
+        name
+            The data set.
+        what
+            What was released, on one line.
+        kind
+            "exact" for numbers without noise, "private" for a private release, "look" for a look at the rows.
+        by
+            Who states it.
+        attributes
+            The attributes that it tells of; by default any.
+        epsilon, delta
+            The loss of a private release, under the data set's relation and for its unit. It is charged to the cap.
+        key
+            The file of an SSH key to sign with, if the ledger has signers.
+        """
+        said = {"data_set": name, "what": one_line(what, "what was released"), "by": one_line(by, "by")}
+        losses = outside_losses(kind, attributes, epsilon, delta)
+        with self._chain.writing() as transaction:
+            records = self._books(transaction)
+            content = {**said, **losses, **charge_of_outside(records.data_set(name).budget, losses)}
+            append_decision(transaction, records, "outside", content, key)
 
     def change_signers(
         self, *, by: str, key: str | os.PathLike[str], add: Mapping[str, str] | None = None, remove: Iterable[str] = ()
@@ -281,22 +321,23 @@ class Ledger:
         return Records(self.path, transaction.read())
 
     def records(self) -> Records:
-        """Return every data set, as it is now, with the head of the chain."""
+        """Return every data set, with the head of the chain."""
         with self._chain.reading() as transaction:
             return self._books(transaction)
 
     def data_set(self, name: str) -> DataSet:
-        """Return one data set, as it is now.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name.
-        """
+        """Return one data set, as it is now. A name that the ledger does not have is an InputError."""
         return self.records().data_set(name)
 
     def run(
-        self, name: str, *, journal: str | os.PathLike[str] | None = None, data: Iterable[str | os.PathLike[str]] = ()
+        self,
+        name: str,
+        *,
+        journal: str | os.PathLike[str] | None = None,
+        data: Iterable[str | os.PathLike[str]] = (),
+        study: str = "",
+        by: str = "",
+        purpose: str = "",
     ) -> LedgerRun:
         """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
 
@@ -309,8 +350,12 @@ class Ledger:
             `LedgerRun.discard` removes it. By default there is none, and a run that is killed is lost.
         data
             The files that the table is read from: needed where the approval is for some data only.
+        study, by, purpose
+            What the study is called, who runs it and what for: kept with the run.
         """
-        made = LedgerRun(self._chain, name, None if journal is None else Path(journal))
+        said = (one_line(text, what) if text else "" for text, what in ((study, "study"), (by, "by"), (purpose, "why")))
+        subject = RunSubject(next(said), next(said), next(said))
+        made = LedgerRun(self._chain, name, None if journal is None else Path(journal), subject)
         made.data = [Path(file) for file in data]
         return made
 
@@ -351,13 +396,4 @@ class Ledger:
         LedgerTampered
             If a signature is missing, is not of its entry, or of nobody who is allowed.
         """
-        records = self.records()
-        lines = []
-        for decision in records.decisions:
-            if records.signers is None and decision.entry.kind != "approval":
-                continue
-            try:
-                lines.append(f"{decision}: {decision.signer(records.signers, signers)}")
-            except SignatureError as error:
-                raise LedgerTampered(f"{self.path}: {decision}: {error}") from None
-        return lines
+        return signature_lines(self.path, self.records(), signers)

@@ -16,12 +16,14 @@ from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.decisions import DECISIONS, Decision
+from dpframework.ledger.outside import Outside
 from dpframework.ledger.signatures import SignatureError, signed_text
 from dpframework.ledger.signers import Signers
+from dpframework.ledger.subjects import RunSubject
 
 #: The kinds of entries: first what people decide, then what runs do.
 KINDS = (
-    *("ledger", "data set", "plan", "approval", "revocation", "signers"),
+    *("ledger", "data set", "plan", "approval", "revocation", "signers", "outside"),
     *("run", "refusal", "charge", "redraw", "resumption", "end"),
 )
 
@@ -175,6 +177,9 @@ class Records:
                 for approval in self.data_sets[content["data_set"]].approvals:
                     if approval.plan == content["plan"] and approval.revoked is None:
                         approval.revoked = content["by"]
+            case "outside":
+                amount = PlanCharge.from_dict(content["amount"]) if "amount" in content else None
+                self.data_sets[content["data_set"]].release_outside(Outside.of_entry(content, entry.time), amount)
             case "run":
                 self._open(entry, PlanCharge.from_dict(content["amount"]))
             case "refusal":
@@ -212,5 +217,6 @@ class Records:
         if amount is not None:
             data_set.budget = data_set.budget.after(amount)
         run = RecordedRun(content["run"], content["plan"], entry.time, amount or PlanCharge(NOTHING), approval)
+        run.subject = RunSubject.of_entry(content)
         data_set.runs[run.id] = run
         self._runs[run.id] = data_set, run

@@ -22,9 +22,10 @@ from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.gate import JournaledGate
-from dpframework.ledger.journal import Journal, Owner, StoredRelease, encode_output, remove
+from dpframework.ledger.journal import Journal, Owner, StoredRelease, encode_output, remove, require_as_left
 from dpframework.ledger.key import journal_key
 from dpframework.ledger.records import Records, refused as _refused
+from dpframework.ledger.subjects import RunSubject
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.nodes import Step, walk
 from dpframework.plan.plan import Plan
@@ -53,9 +54,12 @@ class LedgerRun(Observer):
     key
         The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, and so
         goes on with the same rows.
+    subject
+        The study's name, who runs it and what for.
     """
 
-    def __init__(self, chain: Chain, data_set: str, journal: Path | None) -> None:
+    def __init__(self, chain: Chain, data_set: str, journal: Path | None, subject: RunSubject) -> None:
+        self.subject = subject
         self.id = secrets.token_hex(8)
         self.key = secrets.token_bytes(KEY_BYTES)
         self.before = 0
@@ -197,6 +201,7 @@ class LedgerRun(Observer):
                     "amount": data_set.require_fit(self._plan).to_dict(),
                     "dpframework": __version__,
                     **self._bound,
+                    **self.subject.entry(self._plan),
                 }
                 if self._journal is not None and self._journal.owner is None:
                     # First, so that a run that was charged is always found again.
@@ -226,7 +231,8 @@ class LedgerRun(Observer):
             _, recorded = self._look(transaction)
             if recorded is None:
                 content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, "why": why}
-                transaction.append("refusal", {**content, **self._bound, "dpframework": __version__})
+                content |= {**self._bound, "dpframework": __version__, **self.subject.entry(self._plan)}
+                transaction.append("refusal", content)
             elif recorded.end is None:
                 transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": _refused(why)})
         self._ended = True
@@ -274,14 +280,7 @@ class LedgerRun(Observer):
         self._ended = recorded.end is not None
         self._charged, self._kept = list(recorded.charges), dict(journal.releases(self.id, self._classes))
         self.before = len(self._kept)
-        # Releases are made one at a time: only the last charge may lack its output.
-        paths = [kept.path for kept in self._kept.values()]
-        whole = list(self._kept) == list(range(1, len(paths) + 1)) and paths == self._charged[: len(paths)]
-        if not whole or len(self._charged) > len(paths) + 1:
-            raise PlanRefused(
-                f"run {self.id} cannot be resumed: the ledger holds {len(self._charged)} of its charges and "
-                f"{self._at} {len(paths)} of its outputs; one of the two is not as the run left it"
-            )
+        require_as_left(self.id, self._charged, self._kept, str(self._at))
 
     @functools.cached_property
     def _classes(self) -> frozenset[type[Any]]:

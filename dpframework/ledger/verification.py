@@ -13,7 +13,9 @@ from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.ledger.chain import Entry, Head, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.outside import charge_of_outside
 from dpframework.ledger.records import Records
+from dpframework.ledger.subjects import recorded_results
 from dpframework.plan.plan import Plan, hash_of
 from dpframework.plan.reading import plan_from_json
 from dpframework.study.registry import registry
@@ -39,6 +41,10 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
             records.require_possible(entry)
             if entry.kind == "run":
                 _require_same_amount(records.data_set(content["data_set"]), content)
+            if entry.kind == "outside":
+                due = charge_of_outside(records.data_set(content["data_set"]).budget, content)
+                if content.get("amount") != due.get("amount"):
+                    raise PlanRefused("what was charged is not the epsilon of its release")
         except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
             reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
             raise records.not_made(entry, reason) from None
@@ -71,3 +77,5 @@ def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
     due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
     if (due.pure, due.delta, due.rdp if amount.order else None) != (amount.pure, amount.delta, amount.rdp):
         raise PlanRefused("what was charged is not the total of its plan")
+    if "results" in content and content["results"] != [result.to_dict() for result in recorded_results(plan)]:
+        raise PlanRefused("its results are not the results of its plan")

@@ -29,7 +29,7 @@ def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str
 
 def is_alarming(headline: str) -> bool:
     """Tell whether a headline reports a problem, so that it begins in capitals."""
-    return headline.startswith(("NOT", "REFUSED", "STOPPED"))
+    return headline.startswith(("NOT", "REFUSED", "STOPPED", "OPEN"))
 
 
 def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:

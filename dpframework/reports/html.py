@@ -18,7 +18,7 @@ from dpframework.reports.boxes import difference_on_page
 from dpframework.reports.difference import Difference, Mark
 from dpframework.reports.facts import headlines, is_alarming, public_facts
 from dpframework.reports.run_summary import RunSummary, summarize
-from dpframework.reports.sections import PlanFacts, ReportSubject, report_sections
+from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.steps import NONE
 from dpframework.results.error_bounds import percent_text
 from dpframework.study.results import Results
@@ -110,6 +110,18 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
         topics=topics,
         graph=difference_on_page(difference),
         marks={mark.value: marks.count(mark) for mark in (Mark.ADDED, Mark.REMOVED, Mark.CHANGED, Mark.SAME)},
+    )
+
+
+def html_sections(sections: Iterable[Section], lines: Sequence[str], *, title: str, subtitle: str) -> str:
+    """Return sections as an HTML page, below some headlines."""
+    return _page(
+        "report.html.jinja",
+        title=title,
+        subtitle=subtitle,
+        headlines=[(text, is_alarming(text)) for text in lines],
+        brief="",
+        sections=[(section, [_as_is(_block(block)) for block in section.blocks]) for section in sections],
     )
 
 

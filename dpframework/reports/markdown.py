@@ -11,7 +11,7 @@ from dpframework.reports.blocks import Facts, Paragraph, SectionBlock, TableBloc
 from dpframework.reports.facts import headlines
 from dpframework.reports.formats import MARKDOWN_MARK
 from dpframework.reports.run_summary import RunSummary, summarize
-from dpframework.reports.sections import PlanFacts, ReportSubject, report_sections
+from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -59,11 +59,17 @@ def markdown_report(
         The facts that the plan does not hold: the data, the date, the approvals.
     """
     run, about = summarize(results, about)
+    sections = report_sections(ReportSubject(PlanFacts(plan), run, about))
+    return markdown_sections(sections, headlines(plan, run, about), title=title, brief=brief(plan))
+
+
+def markdown_sections(sections: Iterable[Section], headlines: Iterable[str], *, title: str, brief: str = "") -> str:
+    """Return sections as Markdown, below some headlines and a sentence."""
     lines = [f"# {cell(title)}", ""]
-    for headline in headlines(plan, run, about):
+    for headline in headlines:
         lines += [f"**{cell(headline)}.**", ""]
-    lines += [cell(brief(plan)), ""]
-    for section in report_sections(ReportSubject(PlanFacts(plan), run, about)):
+    lines += [cell(brief), ""] if brief else []
+    for section in sections:
         lines += [f"## {cell(section.title)}", ""]
         for block in section.blocks:
             lines += _block(block)

@@ -14,7 +14,7 @@ from dpframework.reports.facts import headlines, is_alarming
 from dpframework.reports.fitting import FittedText, fit_facts, fit_prose, fit_tree
 from dpframework.reports.odds import learned_sentence
 from dpframework.reports.run_summary import RunSummary, summarize
-from dpframework.reports.sections import PlanFacts, ReportSubject, report_sections
+from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
 from dpframework.reports.summary import bound_line, error_lines
 from dpframework.study.results import Results
@@ -117,14 +117,29 @@ def terminal_text(
     plan: StudyPlan, results: Results | RunSummary | None = None, *, title: str, about: About | None = None
 ) -> str:
     """Return the same as plain text."""
+    return _plain(terminal_report(plan, results, title=title, about=about))
+
+
+def sections_text(sections: Iterable[Section], lines: Iterable[str], *, title: str) -> str:
+    """Return sections as plain text, below some headlines."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = [Text(printable(title), style="bold"), *map(Text, lines)]
+    for section in sections:
+        parts.append(heading(section.title))
+        for block in section.blocks:
+            parts += _block(block)
+    return _plain(Group(*parts))
+
+
+def _plain(shown: RenderableType) -> str:
     import io
 
     from rich.console import Console
 
     stream = io.StringIO()
-    Console(file=stream, highlight=False, width=WIDTH).print(
-        terminal_report(plan, results, title=title, about=about), soft_wrap=True
-    )
+    Console(file=stream, highlight=False, width=WIDTH).print(shown, soft_wrap=True)
     return printable_lines(stream.getvalue())
 
 

@@ -110,8 +110,8 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     >>> for change in difference(plan("0.5"), plan("0.75")).changes:
     ...     print(change)
     total: epsilon from 0.5 to 0.75 in pure accounting
-    findings: gone: DP012 info: epsilon 0.5 of the budget is not planned; larger epsilons would give better results
-    findings: new: DP012 info: epsilon 0.25 of the budget is not planned; larger epsilons would give better results
+    findings: gone: DP012 info: epsilon 0.5 of the budget is not planned; lower the study's epsilon, or keep the rest
+    findings: new: DP012 info: epsilon 0.25 of the budget is not planned; lower the study's epsilon, or keep the rest
     steps: 'ill/counts': epsilon from 0.5 to 0.75
     """
     checks = tuple(checks)

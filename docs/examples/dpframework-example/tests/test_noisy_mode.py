@@ -21,7 +21,7 @@ def study() -> dpf.Study:
 def test_the_plan_costs_its_epsilon_and_is_accepted() -> None:
     plan = study().plan()
     assert plan.total() == dpf.PrivacyLoss(epsilon=0.5)
-    assert plan.check() == []
+    assert plan.refusals() == []
 
 
 def test_a_clear_favourite_is_found() -> None:

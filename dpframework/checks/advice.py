@@ -1,0 +1,129 @@
+"""Checks that advise on the strength of a claim, where a plan is valid and may still protect people too little.
+
+Each finding says how to accept it by name. An accepted one stays in the report, as information.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dpframework.accountant import AccountedPlan
+from dpframework.checks.base import Severity
+from dpframework.facts.privacy import readable
+from dpframework.plan.plan import Plan
+from dpframework.results.error_bounds import BoundKind, rows_text
+
+#: What a study may allow by name.
+LARGE_EPSILON, LARGE_DELTA, SMALL_GROUPS = "large-epsilon", "large-delta", "small-groups"
+#: What an owner may state by name: nobody has a second row; the unit is whom the table is about.
+ONE_ROW_PER_PERSON, WEAK_UNIT = "one-row-per-person", "unit-weaker-than-ids"
+
+STRONG, WEAK = Fraction(1), Fraction(10)  # epsilons: tiers 1 and 2 of Ponomareva et al. 2023
+MOST_DELTA = Fraction(1, 10**5)
+SMALL_GROUP = 11  # rows: the smallest count that CMS publishes without noise (its cell size suppression policy)
+
+_PERSON = "person|people|patient|user|customer|client|subject|member|household|student|pupil|employee|citizen|resident"
+_PERSON += "|participant|respondent|account|device|donor|voter|visitor|passenger|driver|tenant|insured"
+_EVENT = "row|record|visit|event|session|order|transaction|purchase|trip|encounter|admission|stay|case|claim|entry"
+_EVENT += "|measurement|sample|call|message|click|request|invoice|payment|line"
+_KEY = r"(?:[ _-]?(?:id|ids|nr|no|num|number|key|code|uuid|guid|hash))"
+_IDS = re.compile(rf"(?:^|.*[ _-])(?:{_PERSON})s?{_KEY}|(?:id|uuid|guid|ssn|social[ _-]security[ _-]number)", re.I)
+_IDS_OF_EVENTS = re.compile(rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?", re.I)
+
+
+def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find a total at which a claim is no longer strong, or says next to nothing."""
+    total = next((loss.epsilon for loss in plan.totals().values()), None)
+    if total is None or total <= STRONG:
+        return
+    odds = math.exp(min(float(total), 20))
+    times = f"{odds:.3g}" if odds < 1000 else rows_text(odds) if odds < 10**6 else "more than a million"
+    who = "one row" if plan.unit.is_row else f"one {plan.unit.id}" if plan.unit.id is not None else "one unit"
+    found = f"the plan's total epsilon is {readable(total)}: odds of a claim about {who} may grow {times}-fold"
+    if LARGE_EPSILON in plan.budget.allow:
+        yield Severity.INFO, f"{found}; the study allows '{LARGE_EPSILON}'"
+    elif total > WEAK:
+        yield (
+            Severity.WARNING,
+            f"{found}; above {WEAK} a claim says little: lower the epsilons, or allow '{LARGE_EPSILON}'",
+        )
+    else:
+        yield (
+            Severity.INFO,
+            f"{found}; up to {STRONG} a claim is strong, so spend no more than the results need, or allow "
+            f"'{LARGE_EPSILON}'",
+        )
+
+
+def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a delta at which a mechanism could publish a row, or one larger than is usual."""
+    delta, rows = plan.budget.delta, plan.size.largest
+    if rows is not None and delta * rows >= 1:
+        why = f"is not below 1/{rows}: a mechanism that publishes a random row would pass"
+        remedy = "choose a delta far below one over the number of rows"
+    elif delta > MOST_DELTA:
+        why = f"is above {float(MOST_DELTA):g}: with that probability the claim may fail altogether"
+        remedy = "choose a smaller one; 1e-9 is common"
+    else:
+        return
+    if LARGE_DELTA in plan.budget.allow:
+        yield Severity.INFO, f"delta {float(delta):g} {why}; the study allows '{LARGE_DELTA}'"
+    else:
+        yield Severity.WARNING, f"delta {float(delta):g} {why}; {remedy}, or allow '{LARGE_DELTA}'"
+
+
+def one_row_each(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Ask whether a person may have a second row, where a plan protects rows."""
+    if not plan.unit.is_row:
+        return
+    if ONE_ROW_PER_PERSON in plan.budget.allow:
+        yield Severity.INFO, f"the owner states '{ONE_ROW_PER_PERSON}': nobody has a second row"
+    else:
+        yield (
+            Severity.INFO,
+            "the plan protects one row: if a person may have several, give unit and rows_per_unit; if not, state "
+            f"'{ONE_ROW_PER_PERSON}' in the study's allow",
+        )
+
+
+def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find several results that count groups of a few rows."""
+    found = {
+        name: bound.likely
+        for name, bounds in plan.error_bounds().items()
+        for bound in bounds
+        if bound.kind is BoundKind.COUNTS and bound.likely is not None and bound.likely < SMALL_GROUP
+    }
+    if len(found) < 2:
+        return
+    names = ", ".join(f"'{name}'" for name in [*found][:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    what = (
+        f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may tell much "
+        "of a few people who are alike"
+    )
+    if SMALL_GROUPS in plan.budget.allow:
+        yield Severity.INFO, f"{what}; the study allows '{SMALL_GROUPS}'"
+    else:
+        yield Severity.WARNING, f"{what}; merge values, or publish fewer results, or allow '{SMALL_GROUPS}'"
+
+
+def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a unit that is weaker than the names of ids suggest."""
+    if plan.unit.id is not None and _IDS_OF_EVENTS.fullmatch(plan.unit.id):
+        what = f"the unit '{plan.unit.id}' seems to name an event, and a person may have many"
+        remedy = "give the column that names people"
+    elif plan.unit.is_row and plan.schema is not None:
+        ids = [name for name in plan.schema.names if _IDS.fullmatch(name)]
+        if not ids:
+            return
+        what = f"attribute '{ids[0]}' seems to name whose a row is, and the plan protects one row"
+        remedy = f'take it out of the schema and give unit = "{ids[0]}" with rows_per_unit'
+    else:
+        return
+    if WEAK_UNIT in plan.budget.allow:
+        yield Severity.INFO, f"{what}; the study allows '{WEAK_UNIT}'"
+    else:
+        yield Severity.WARNING, f"{what}; {remedy}, or allow '{WEAK_UNIT}'"

@@ -1,0 +1,107 @@
+"""Names besides assumptions that a study may allow, each with what is accepted and whether a plan needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import AccountedPlan
+from dpframework.checks import advice
+from dpframework.checks.base import Severity
+from dpframework.checks.claims import KNOWN_ASSUMPTIONS
+from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
+from dpframework.facts.errors import nearest
+from dpframework.results.error_bounds import ErrorBound
+
+
+@final
+@attrs.frozen
+class Allowance:
+    """What a name in a study's `allow` accepts.
+
+    Attributes
+    ----------
+    what
+        What is accepted, in a sentence or two.
+    code
+        The check that asks for it.
+    needed
+        Tells whether a plan has what is accepted.
+    """
+
+    what: str
+    code: str
+    needed: Callable[[AccountedPlan], bool]
+
+
+def _bounds(of: Callable[[ErrorBound], bool]) -> Callable[[AccountedPlan], bool]:
+    return lambda plan: any(of(bound) for some in plan.error_bounds().values() for bound in some)
+
+
+def _found(examine: Callable[[Any], Iterator[tuple[Severity, str]]]) -> Callable[[AccountedPlan], bool]:
+    return lambda plan: any(True for _ in examine(plan))
+
+
+#: What a study may allow besides assumptions.
+ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
+    {
+        NOISY_SELECTION: Allowance(
+            "A selection may be worse than the best candidate by a quarter of the table or more. That is as private as "
+            "any other, and may be good enough where many choices are made.",
+            "DP024",
+            _bounds(lambda bound: bound.hides_choice),
+        ),
+        NOISY_RESULT: Allowance(
+            "A result's error may be larger than the result can be expected to be. That is as private as any other, "
+            "and may be good enough where only large groups are read.",
+            "DP025",
+            _bounds(lambda bound: bound.hides_number),
+        ),
+        advice.LARGE_EPSILON: Allowance(
+            "The total epsilon may be above 1, or even above 10. The claim holds, and promises less.",
+            "DP026",
+            _found(advice.large_epsilon),
+        ),
+        advice.LARGE_DELTA: Allowance(
+            "The delta may be above 1e-5, or so large that publishing a random row would satisfy the claim.",
+            "DP011",
+            _found(advice.large_delta),
+        ),
+        advice.ONE_ROW_PER_PERSON: Allowance(
+            "The owner states that nobody has a second row in the table, so that protecting one row protects a person.",
+            "DP027",
+            _found(advice.one_row_each),
+        ),
+        advice.SMALL_GROUPS: Allowance(
+            "Several results may count groups of a few rows. Each person is protected as the plan says. What is true "
+            "of all people in a small group may become known of each.",
+            "DP028",
+            _found(advice.small_groups),
+        ),
+        advice.WEAK_UNIT: Allowance(
+            "The unit may be weaker than the names of ids suggest, because the names mislead, or because the owner "
+            "wants to protect no more than that.",
+            "DP029",
+            _found(advice.weak_unit),
+        ),
+    }
+)
+
+
+def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find names in a study's `allow` that nothing in the plan needs."""
+    for name in plan.budget.allow:
+        if name in plan.assumptions:
+            continue
+        if name in ALLOWANCES:
+            if not ALLOWANCES[name].needed(plan):
+                noisy = name in (NOISY_SELECTION, NOISY_RESULT)
+                why = "no error that is known is that large" if noisy else "nothing in the plan needs it"
+                yield Severity.WARNING, f"the study allows '{name}', and {why}"
+            continue
+        known = KNOWN_ASSUMPTIONS | plan.assumptions.keys() | ALLOWANCES.keys()
+        hint = "no step needs it" if name in known else nearest(name, known)
+        yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; {hint}"

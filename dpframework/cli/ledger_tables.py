@@ -1,0 +1,151 @@
+"""A ledger as tables and sentences for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dpframework import ledger as ledgers
+from dpframework.cli.common import plain_table
+from dpframework.facts.printable import printable
+from dpframework.facts.privacy import decimal_text, readable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+
+def cap_text(data_set: ledgers.DataSet) -> str:
+    """Say what the cap is and whom it protects."""
+    delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
+    delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
+    whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
+    return f"epsilon {decimal_text(data_set.epsilon)}{delta} under {data_set.relation}{whom}"
+
+
+def spent_text(data_set: ledgers.DataSet) -> str:
+    """Return the epsilon that is spent."""
+    return readable(data_set.spent.epsilon or data_set.epsilon * 0)
+
+
+def _cell(text: str) -> Text:
+    """Return a text for one line of a table."""
+    from rich.text import Text
+
+    return Text(printable(text), overflow="fold")
+
+
+def cap_table(known: Iterable[ledgers.DataSet]) -> Table:
+    """Return the data sets, a line each."""
+    from rich.text import Text
+
+    table = plain_table("data set", "cap", "spent", "left", "runs")
+    for data_set in known:
+        cells = (cap_text(data_set), spent_text(data_set), readable(data_set.left))
+        table.add_row(Text(printable(data_set.name), style="bold"), *map(_cell, cells), str(len(data_set.runs)))
+    return table
+
+
+def approval_table(data_set: ledgers.DataSet) -> Table:
+    """Return the approvals, a line each."""
+    table = plain_table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
+    for approval in data_set.approvals:
+        left = str(approval.left) if approval.revoked is None else f"taken back by {approval.revoked}"
+        data = "any" if approval.data is None else "one"
+        runs, signed = str(approval.runs), approval.signed
+        cells = (approval.plan[:12], approval.time, approval.by, runs, left, data, signed, approval.note)
+        table.add_row(*map(_cell, cells))
+    return table
+
+
+def run_table(data_set: ledgers.DataSet) -> Table:
+    """Return the runs, a line each, without the hashes of their plans."""
+    table = plain_table(*RUNS[:-1])
+    for *cells, _ in run_rows(data_set):
+        table.add_row(*map(_cell, cells))
+    return table
+
+
+#: The columns of runs.
+RUNS = ("study", "results", "by", "purpose", "approved by", "opened", "charged", "releases", "end", "run", "plan")
+
+
+def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
+    """Return the cells of each run: what it was about first, its id last."""
+    rows: list[tuple[str, ...]] = []
+    for run in data_set.runs.values():
+        subject, amount = run.subject, run.amount.under(data_set.relation)
+        again = [
+            f"{text} {number}x" for number, text in ((run.resumed, "resumed"), (run.redrawn, "drawn again")) if number
+        ]
+        rows.append(
+            (
+                subject.study or "-",
+                ", ".join(subject.result_names) or "-",
+                subject.by or "-",
+                subject.purpose or "-",
+                run.approval.by,
+                run.time,
+                "" if amount is None else readable(amount),
+                str(len(run.charges)),
+                ", ".join([run.end or "unfinished", *again]),
+                run.id,
+                run.plan[:12],
+            )
+        )
+    return rows
+
+
+#: The columns of runs that are grouped; the first one is the group.
+GROUPS = ("charged", "runs", "results", "by", "purposes")
+
+
+def group_rows(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> list[tuple[str, ...]]:
+    """Return the cells of each group of runs."""
+    return [
+        (one.name, one.charged, str(one.runs), ", ".join(one.results) or "-", ", ".join(one.people),
+         ", ".join(one.purposes) or "-")
+        for one in ledgers.grouped(data_set, by)
+    ]  # fmt: skip
+
+
+def group_table(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> Table:
+    """Return the runs by group, a line a group."""
+    table = plain_table(by.value, *GROUPS)
+    for cells in group_rows(data_set, by):
+        table.add_row(*map(_cell, cells))
+    return table
+
+
+#: The columns of releases outside the ledger.
+OUTSIDE = ("what", "kind", "attributes", "stated by", "on", "what it does to the claim")
+
+
+def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
+    """Return the cells of each release outside the ledger."""
+    return [
+        (one.what, one.kind.value, ", ".join(one.attributes) or "any", one.by, one.time, one.effect)
+        for one in data_set.outside
+    ]
+
+
+def outside_table(data_set: ledgers.DataSet) -> Table:
+    """Return what was released outside, a line each."""
+    table = plain_table(*OUTSIDE)
+    for cells in outside_rows(data_set):
+        table.add_row(*map(_cell, cells))
+    return table
+
+
+def claim_sentence(data_set: ledgers.DataSet) -> str:
+    """Say what the claim of all runs covers, given what was released outside."""
+    bare = [one for one in data_set.outside if not one.covered]
+    if not bare:
+        return ""
+    number = "1 release" if len(bare) == 1 else f"{len(bare)} releases"
+    return f"the claim does not cover {number} outside this ledger, without noise"
+
+
+def groups_of(data_set: ledgers.DataSet) -> dict[str, list[dict[str, object]]]:
+    """Return the runs by person, month and attribute, JSON-safe."""
+    return {by.value: [group.to_dict() for group in ledgers.grouped(data_set, by)] for by in ledgers.GroupBy}

@@ -1,0 +1,187 @@
+"""The command `report`, which shows a plan or a run to the people who decide on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
+from dpframework.cli.common import (
+    AboutRows,
+    Json,
+    VerifiedFile,
+    about_of,
+    choice_option,
+    console,
+    open_plan,
+    path_argument,
+    path_option,
+    print_json,
+    print_page,
+    warn_of_problems,
+    write,
+)
+from dpframework.cli.dossiers import ledger_state, write_dossier, write_entry
+from dpframework.cli.parameters import Command
+from dpframework.cli.run import Authority
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import write_whole
+from dpframework.facts.outputs import require_output
+from dpframework.facts.privacy import PrivacyLoss
+from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
+from dpframework.study.results import PLAN, Results
+from dpframework.study.study_plan import StudyPlan
+
+Owner = Annotated[Path | None, path_option("FILE", "The owner's statements (see 'dpframework statements').", "--owner")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")(report)
+
+
+def report(
+    subject: Annotated[
+        Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote.")
+    ],
+    form: Annotated[
+        ReportFormat | None,
+        choice_option(
+            "FORMAT",
+            ReportFormat,
+            "How to lay it out: terminal, md, html, which is a page for a browser, or csv or json, which list the "
+            "releases alone. By default as the name of the file to write ends, else for the terminal.",
+            "--format",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, path_option("FILE", "Write it here, such as report.html, report.md or releases.csv.")
+    ] = None,
+    ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
+    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
+    verified: VerifiedFile = None,
+    rows: AboutRows = None,
+    dossier: Annotated[
+        bool, typer.Option("--dossier", help="Answer a review board's questions, from the plan and the statements.")
+    ] = False,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Write an entry for the public registry of deployments, in YAML.")
+    ] = False,
+    owner: Owner = None,
+    as_json: Json = False,
+) -> None:
+    """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
+    warn_of_problems()
+    if dossier or registry:
+        _for_others(subject, form, out, ledger, data_set, verified, rows, owner, as_json, registry=registry)
+        return
+    if owner is not None:
+        raise InputError("--owner goes with --dossier or --registry, which read the statements")
+    from dpframework.reports.report_files import laid_out
+
+    chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
+    if out is not None:
+        require_output(out, REPORT_FILES[chosen])
+    plan, results, title, about = _read_subject(subject, verified, rows)
+    if ledger is not None or data_set is not None:
+        about = approved_in(ledger, data_set, plan, about)
+    if as_json:
+        print_json(_report_form(plan, results, about))
+    elif out is not None:
+        write_whole(out, laid_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
+        write(f"wrote {out}")
+    elif chosen is ReportFormat.TERMINAL:
+        from dpframework.reports.terminal import terminal_report
+
+        shown = terminal_report(plan, results, title=title, about=about)
+        console().print(shown, soft_wrap=not console().is_terminal, crop=False)
+    elif chosen is ReportFormat.HTML:
+        print_page(laid_out(chosen, plan, results, title=title, about=about))
+    else:
+        write(laid_out(chosen, plan, results, title=title, about=about), end="")
+
+
+def _for_others(
+    subject: Path,
+    form: ReportFormat | None,
+    out: Path | None,
+    ledger: Path | None,
+    data_set: str | None,
+    verified: Path | None,
+    rows: int | None,
+    owner: Path | None,
+    as_json: bool,
+    *,
+    registry: bool,
+) -> None:
+    """Write a dossier, or an entry for the registry."""
+    plan, results, title, _ = _read_subject(subject, verified, rows)
+    state = None
+    if ledger is not None or data_set is not None:
+        state = ledger_state(_data_set(ledger, data_set)[1])
+    if registry:
+        write_entry(plan, title=title, owner=owner, ledger=state, out=out, as_json=as_json)
+    else:
+        write_dossier(plan, results, title=title, owner=owner, ledger=state, form=form, out=out, as_json=as_json)
+
+
+def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Records, ledgers.DataSet]:
+    """Return a ledger's records, and the data set of that name."""
+    if ledger is None or data_set is None:
+        raise InputError("--ledger and --data-set belong together: the file, and the data set in it")
+    records = ledgers.Ledger(ledger).records()
+    return records, records.data_set(data_set)
+
+
+def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
+    """Return the contents of a report, JSON-safe."""
+    from dpframework.reports.about import verdict_facts
+    from dpframework.reports.facts import part_rows, public_facts
+    from dpframework.reports.steps import step_rows
+    from dpframework.reports.summary import result_rows
+
+    return {
+        "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},
+        "results": [row.to_dict() for row in result_rows(plan)],
+        "steps": [row.to_dict() for row in step_rows(plan)],
+        "parts": dict(part_rows(plan)),
+        "findings": [finding.to_dict() for finding in plan.check()],
+        "run": None if results is None else results.to_dict(),
+    }
+
+
+def approved_in(ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About) -> reports.About:
+    """Return the facts for a report, with a ledger's entries on its plan and its data set."""
+    records, known = _data_set(ledger, data_set)
+    authority = Authority.of(records, known.name, plan)
+    spent, cap = (
+        reports.learned_sentence(reports.learned(loss, known.relation, known.unit))
+        for loss in (known.spent, PrivacyLoss(known.epsilon, delta=known.delta))
+    )
+    held = (
+        authority.ledger,
+        f"'{known.name}', over all that it has charged: {spent}",
+        f"over all that its cap admits: {cap}",
+    )
+    return attrs.evolve(about, approvals=authority.approvals, held=held)
+
+
+def _read_subject(
+    subject: Path, verified: Path | None, rows: int | None
+) -> tuple[StudyPlan, Results | None, str, reports.About]:
+    if not subject.exists():
+        raise InputError(
+            f"{subject}: there is no such file or folder; "
+            "a study file (.toml), a plan (.json) or a folder that run wrote is expected"
+        )
+    if not subject.is_dir():
+        plan = open_plan(subject, verified=verified, rows=rows)
+        return plan, None, subject.stem, about_of(subject)
+    results = Results.load(subject)
+    plan = results.plan.with_rows(rows)
+    if verified is not None:
+        plan = attrs.evolve(open_plan(subject / PLAN, verified=verified, rows=rows), schema=plan.schema)
+    return plan, results, subject.resolve().name, reports.About.of(results)

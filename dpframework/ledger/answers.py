@@ -1,0 +1,165 @@
+"""Answers about a data set: what was spent by whom, when and on what, and what the rest would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import AdaptiveBudget, PlanCharge
+from dpframework.facts import UnitChange
+from dpframework.facts.choices import Choice
+from dpframework.facts.privacy import readable
+from dpframework.ledger.approvals import RecordedRun
+from dpframework.ledger.data_sets import DataSet
+from dpframework.mechanisms import DiscreteLaplace
+from dpframework.plan import Step
+from dpframework.queries import Count
+from dpframework.results.error_bounds import rows_text
+
+NOBODY, UNKNOWN, ANY, NONE = "nobody said", "not recorded", "any attribute", "no attribute"
+MOST_RUNS = 1000  # that are counted, of one plan
+
+
+class GroupBy(Choice, what="group by"):
+    """How the runs of a data set are grouped: by the person who ran them, by month, or by attribute."""
+
+    PERSON = "person"
+    MONTH = "month"
+    ATTRIBUTE = "attribute"
+
+
+@final
+@attrs.frozen
+class Group:
+    """Some runs of a data set.
+
+    Attributes
+    ----------
+    name
+        The person, the month, or the attribute.
+    runs
+        How many.
+    results
+        The names of their results.
+    purposes
+        What for.
+    people
+        Who ran them.
+    epsilon
+        What they cost together, by the rule that the cap is kept by. For an attribute, what the results that may read
+        it cost, if that is less. None if that has no finite total.
+    """
+
+    name: str
+    runs: int
+    results: tuple[str, ...]
+    purposes: tuple[str, ...]
+    people: tuple[str, ...]
+    epsilon: Fraction | None
+
+    @property
+    def charged(self) -> str:
+        """What they were charged, in words."""
+        return "no finite total" if self.epsilon is None else readable(self.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "epsilon": None if self.epsilon is None else str(self.epsilon)}
+
+
+def grouped(data_set: DataSet, by: GroupBy) -> list[Group]:
+    """Return the runs of a data set by group, the dearest first; months in order."""
+    if by is GroupBy.ATTRIBUTE:
+        return _by_attribute(data_set)
+    name: Callable[[RecordedRun], str] = {
+        GroupBy.PERSON: lambda run: run.subject.by or NOBODY,
+        GroupBy.MONTH: lambda run: run.time[:7],
+    }[by]
+    groups: dict[str, list[RecordedRun]] = {}
+    for run in data_set.runs.values():
+        groups.setdefault(name(run), []).append(run)
+    made = [
+        _group(key, runs, [result for run in runs for result in run.subject.result_names], _cost(data_set, runs))
+        for key, runs in groups.items()
+    ]
+    return sorted(made, key=lambda one: one.name) if by is GroupBy.MONTH else _dearest_first(made)
+
+
+def _by_attribute(data_set: DataSet) -> list[Group]:
+    groups: dict[str, list[tuple[RecordedRun, str, Fraction | None]]] = {}
+    for run in data_set.runs.values():
+        refused = run.amount.pure.under(data_set.relation) == 0
+        if run.subject.results is None:
+            groups.setdefault(UNKNOWN, []).append((run, "", None))
+        for result in run.subject.results or ():
+            for name in (ANY,) if result.attributes is None else result.attributes or (NONE,):
+                groups.setdefault(name, []).append((run, result.name, Fraction(0) if refused else result.epsilon))
+    return _dearest_first(_of_attribute(data_set, name, some) for name, some in groups.items())
+
+
+def _of_attribute(data_set: DataSet, name: str, some: Sequence[tuple[RecordedRun, str, Fraction | None]]) -> Group:
+    runs = list({run.id: run for run, _, _ in some}.values())
+    pure = [epsilon for _, _, epsilon in some if epsilon is not None]
+    costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
+    least = min((cost for cost in costs if cost is not None), default=None)
+    return _group(name, runs, [result for _, result, _ in some if result], least)
+
+
+def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
+    """Return the total of some runs alone. The order is the same for all runs since it was fixed."""
+    budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta)
+    for run in runs:
+        if run.amount.under(data_set.relation) != 0:  # a run that was refused was charged nothing, at no order
+            budget = budget.after(run.amount)
+    loss = budget.loss()
+    return None if loss is None else loss.epsilon
+
+
+def _group(name: str, runs: Sequence[RecordedRun], results: Iterable[str], epsilon: Fraction | None) -> Group:
+    return Group(
+        name,
+        len(runs),
+        tuple(dict.fromkeys(results)),
+        tuple(dict.fromkeys(run.subject.purpose for run in runs if run.subject.purpose)),
+        tuple(dict.fromkeys(run.subject.by or NOBODY for run in runs)),
+        epsilon,
+    )
+
+
+def _dearest_first(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda one: (one.epsilon is not None, -(one.epsilon or 0), one.name))
+
+
+def remainder(data_set: DataSet) -> list[str]:
+    """Say what the rest of a cap would buy: one count with its error, and further runs of each plan that was run."""
+    left = data_set.left
+    if not left:
+        return ["nothing is left: no plan fits any more"]
+    step = Step("count", Count(), DiscreteLaplace(left))
+    change = UnitChange(data_set.unit.rows, resizes=not data_set.unit.is_row)
+    calibration = step.mechanism.calibrate(step.facts, data_set.relation, by=change)
+    lines = []
+    if calibration is not None:
+        lines.append(f"one count of rows within ±{rows_text(calibration.preview.within)} (95 %), and nothing after it")
+    last = {run.plan: run for run in data_set.runs.values() if run.amount.under(data_set.relation)}
+    for plan, run in last.items():
+        study = f"'{run.subject.study}' (plan {plan[:12]})" if run.subject.study else f"plan {plan[:12]}"
+        number = _runs_left(data_set, run.amount)
+        more = "no further run" if not number else "1 further run" if number == 1 else f"{number} further runs"
+        lines.append(f"{more} of {study}")
+    return lines
+
+
+def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
+    budget, number = data_set.budget, 0
+    if budget.order is not None and amount.order is None:
+        return 0  # charged before the order was fixed; a new charge is at the order, and only its plan knows it
+    while number < MOST_RUNS:
+        budget = budget.after(amount)
+        if not data_set.holds(budget):
+            break
+        number += 1
+    return number

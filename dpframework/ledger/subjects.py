@@ -1,0 +1,127 @@
+"""What a run was about, in words that stand in its entry: the study, its results, who ran it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import PureAccountant
+from dpframework.facts.values import as_texts
+from dpframework.plan.index import Reads
+from dpframework.plan.plan import Plan
+from dpframework.plan.preview import parts_of
+
+
+def _as_reads(names: Any) -> Reads:
+    return None if names is None else as_texts(names)
+
+
+@final
+@attrs.frozen
+class RecordedResult:
+    """One result of a run.
+
+    Attributes
+    ----------
+    name
+        Its name in the study.
+    miner
+        The miner's name; empty for releases that were planned without one.
+    attributes
+        The attributes that its releases may read; None if they may read any.
+    epsilon
+        The pure epsilon of its releases alone; None if they have none.
+    """
+
+    name: str
+    miner: str = ""
+    attributes: Reads = attrs.field(default=None, converter=_as_reads)
+    epsilon: Fraction | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "name": self.name,
+            "miner": self.miner,
+            "attributes": None if self.attributes is None else list(self.attributes),
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+        }
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> RecordedResult:
+        """Read the output of `to_dict`."""
+        epsilon = form["epsilon"]
+        return cls(form["name"], form["miner"], form["attributes"], None if epsilon is None else Fraction(epsilon))
+
+
+def recorded_results(plan: Plan) -> tuple[RecordedResult, ...]:
+    """Return the results of a plan, as a run of it records them."""
+    accountant = PureAccountant(plan.relation)
+    return tuple(
+        RecordedResult(
+            name,
+            plan.miners.get(name, {}).get("miner", ""),
+            plan.index.reads[part.number],
+            accountant.amount_of(part.node, plan).under(plan.relation),
+        )
+        for name, part in parts_of(plan)
+    )
+
+
+@final
+@attrs.frozen
+class RunSubject:
+    """The subject of a run.
+
+    Attributes
+    ----------
+    study
+        The study's name; empty if nobody said.
+    by
+        Who ran it, as they say; empty if nobody said.
+    purpose
+        What for; empty if nobody said.
+    results
+        Its results; None for a run of an older dpframework, which did not record them.
+    """
+
+    study: str = ""
+    by: str = ""
+    purpose: str = ""
+    results: tuple[RecordedResult, ...] | None = None
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The results' names."""
+        return tuple(result.name for result in self.results or ())
+
+    @property
+    def attributes(self) -> Reads:
+        """The attributes that the run may read; None if it may read any, or nobody knows."""
+        if self.results is None or any(result.attributes is None for result in self.results):
+            return None
+        return tuple(dict.fromkeys(name for result in self.results for name in result.attributes or ()))
+
+    def entry(self, plan: Plan) -> dict[str, Any]:
+        """Return the part of a run's entry that says what it is about."""
+        said = {key: text for key, text in (("study", self.study), ("by", self.by), ("purpose", self.purpose)) if text}
+        return {**said, "results": [result.to_dict() for result in recorded_results(plan)]}
+
+    @classmethod
+    def of_entry(cls, content: Mapping[str, Any]) -> RunSubject:
+        """Read the part of an entry that `entry` wrote."""
+        results = content.get("results")
+        return cls(
+            content.get("study", ""),
+            content.get("by", ""),
+            content.get("purpose", ""),
+            None if results is None else tuple(map(RecordedResult.from_dict, results)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        results = None if self.results is None else [result.to_dict() for result in self.results]
+        return {"study": self.study, "by": self.by, "purpose": self.purpose, "results": results}

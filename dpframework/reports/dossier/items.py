@@ -1,0 +1,278 @@
+"""The questions of a dossier, and how a plan, its verification, a ledger and the owner's statements answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dpframework.checks import ASSUMPTIONS
+from dpframework.facts.privacy import Relation, readable
+from dpframework.facts.unit import ROWS_ASSERTED
+from dpframework.plan.kinds import KINDS
+from dpframework.plan.verification_records import judged
+from dpframework.reports.dossier.answers import Answer, Answers, Basis, DossierSubject, Item
+from dpframework.reports.dossier.statements import TOPICS
+from dpframework.reports.losses import loss_text
+from dpframework.reports.odds import learned, learned_sentence
+from dpframework.reports.summary import bias_rows, bound_line, result_rows, size_sentence
+
+TOP, MIDDLE, DEPLOYMENT, BASE = (
+    "the guarantee",
+    "the algorithms",
+    "the deployment",
+    "the data",
+)
+
+
+def _planned(text: str) -> Answer:
+    return Answer(Basis.PLAN, text)
+
+
+def _stated(subject: DossierSubject, *names: str) -> Iterator[Answer]:
+    """Yield the owner's statements, or that nobody has made them."""
+    for name in names:
+        topic, key = name.split(".")
+        question = TOPICS[topic][key]
+        text = subject.statements[name]
+        if text:
+            yield Answer(Basis.STATED, text)
+        else:
+            yield Answer(Basis.OPEN, f"{question} Nobody has stated it: [{topic}] {key}.")
+
+
+def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    total = plan.smallest_total()
+    if total is None:
+        yield Answer(Basis.OPEN, "No total is valid, so that nothing bounds what somebody can learn.")
+        return
+    meaning = learned_sentence(learned(total, plan.relation, plan.unit))
+    yield _planned(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
+    for finding in plan.check():
+        if finding.code == "DP026":
+            yield _planned(f"{finding}.")
+
+
+def _delta(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    total = plan.smallest_total()
+    if total is None or not total.delta:
+        yield _planned("Pure differential privacy: the guarantee has no delta.")
+    else:
+        yield _planned(
+            f"Approximate differential privacy at delta {float(total.delta):g}, which no event exceeds: "
+            f"{', '.join(f'{name} accounting: {loss_text(loss)}' for name, loss in plan.totals().items())}."
+        )
+    for finding in plan.check():
+        if finding.code == "DP011":
+            yield _planned(f"{finding}.")
+
+
+def _unit(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    yield _planned(f"The plan protects {plan.unit}. Guarantees for other units cannot be compared with it.")
+    if plan.unit.is_row:
+        if "one-row-per-person" in plan.budget.allow:
+            yield Answer(Basis.STATED, "Nobody has a second row ('one-row-per-person').")
+        else:
+            yield Answer(Basis.OPEN, "May a person have several rows? The study neither says so nor names a unit.")
+
+
+def _contributions(subject: DossierSubject) -> Iterator[Answer]:
+    unit = subject.plan.unit
+    if unit.groups_rows:
+        yield _planned(
+            f"Of each {unit.id}, at most {unit.rows} rows are kept, chosen while reading by a private random key. The "
+            "noise is calibrated for all of them."
+        )
+    elif unit.id is not None:
+        yield _planned(f"Of each {unit.id}, one row is kept, chosen while reading by a private random key.")
+    elif ROWS_ASSERTED in subject.plan.assumptions:
+        yield Answer(Basis.STATED, f"Nobody has more than {unit.rows} rows. No column of ids bounds them.")
+    else:
+        yield _planned("Each row counts alone. Nothing bounds how many rows a person has.")
+
+
+def _neighbours(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    if plan.relation is Relation.ADD_OR_REMOVE_ONE:
+        yield _planned("Whether somebody is in the table is protected, and so is the number of rows.")
+    else:
+        yield _planned("The values of somebody's rows are protected. That they are in the table, and how many, is not.")
+    facts = plan.facts
+    if facts.rows is not None:
+        yield _planned(f"Unprotected: the number of rows, {facts.rows}, is public.")
+    elif facts.row_bound is not None:
+        yield _planned(f"Unprotected: that there are at most {facts.row_bound} rows; a run ends if there are more.")
+    else:
+        yield _planned("No quantity of the rows is published without noise by this plan.")
+
+
+def _others(subject: DossierSubject) -> Iterator[Answer]:
+    if subject.ledger is None:
+        yield Answer(Basis.OPEN, "What else was released about the same people? No ledger was named (--ledger).")
+        return
+    for text in subject.ledger.outside:
+        yield Answer(Basis.STATED, text)
+    if not subject.ledger.outside:
+        yield Answer(Basis.LEDGER, "The ledger holds no release outside its own runs.")
+
+
+def _composition(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    found = {placed.kind.name for placed in plan.index.nodes}
+    rules = [f"{kind.name}: {kind.rule[plan.relation]}" for kind in KINDS.values() if kind.name in found]
+    yield _planned(f"Losses of the {len(plan.index.steps)} planned releases are composed by rule ({'; '.join(rules)}).")
+    for text in subject.ledger.sentences if subject.ledger is not None else ():
+        yield Answer(Basis.LEDGER, text)
+
+
+def _correctness(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    sources = list(dict.fromkeys(one.source for step in plan.steps() for one in step.facts.sensitivities if one.source))
+    more = f", and {len(sources) - 3} more" if len(sources) > 3 else ""
+    yield _planned(f"Each sensitivity names its source: {'; '.join(sources[:3])}{more}.")
+    if plan.verified is None:
+        yield Answer(
+            Basis.OPEN, "Was the code tested? No record of 'dpframework verify --record' was named (--verified)."
+        )
+        return
+    for one in judged(plan, plan.verified):
+        yield Answer(Basis.TESTED if one.passed else Basis.OPEN, f"{one}.")
+
+
+def _assumptions(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    if not plan.assumptions:
+        yield _planned("The claim assumes nothing beyond its theorems and the code.")
+    for name in plan.assumptions:
+        what = ASSUMPTIONS.get(name, ("A plugin's assumption.", ""))[0]
+        allowed = "accepted by name" if name in plan.budget.allow else "not accepted by name"
+        yield _planned(f"'{name}', {allowed}: {what}")
+
+
+def _utility(subject: DossierSubject) -> Iterator[Answer]:
+    yield _planned(f"In 95 % of releases. {size_sentence(subject.plan)}")
+    for row in result_rows(subject.plan):
+        yield _planned(f"'{row.name}': {'; '.join(map(bound_line, row.published)) or 'no error bound is known'}.")
+
+
+def _bias(subject: DossierSubject) -> Iterator[Answer]:
+    rows = result_rows(subject.plan)
+    for row in rows:
+        for bound in row.published:
+            if bound.group_text:
+                yield _planned(f"'{row.name}', {bound.what}: {bound.group_text}.")
+    for names, bias in bias_rows(rows):
+        yield _planned(f"{names}: {bias}.")
+    yield _planned("Noise itself is not biased. It hides small groups more than large ones.")
+    yield from _stated(subject, "justification.harm")
+
+
+def _bounds(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    if plan.facts.inferred:
+        yield _planned(
+            f"The schema was inferred from the rows, which no epsilon covers: {'; '.join(plan.facts.inferred)}."
+        )
+    else:
+        yield _planned("The schema is not marked as inferred. Values outside its bounds are clamped, or made missing.")
+    yield from _stated(subject, "choices.bounds")
+
+
+def _postprocessing(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    names = dict.fromkeys(written.get("miner", "") for written in plan.miners.values() if written.get("miner"))
+    who = f"the miners {', '.join(names)}" if names else "no miner"
+    yield _planned(
+        f"Results are computed by {who} from releases and public facts only. The accountant refuses any other look at "
+        "the rows, so that this costs nothing more."
+    )
+
+
+def _choices(subject: DossierSubject) -> Iterator[Answer]:
+    if subject.ledger is not None:
+        for text in subject.ledger.looks:
+            yield Answer(Basis.STATED, text)
+    yield from _stated(subject, "choices.looks")
+
+
+def _randomness(subject: DossierSubject) -> Iterator[Answer]:
+    plan = subject.plan
+    exact = "real-arithmetic" not in plan.assumptions
+    yield _planned(
+        "Noise is drawn from the operating system's cryptographic generator. "
+        + (
+            "Numbers and selections are drawn exactly, over integers, so that rounding leaks nothing."
+            if exact
+            else "Some of it is drawn in floating point, which the study assumes to be as good as exact."
+        )
+    )
+    if subject.results is not None and not subject.results.private:
+        yield Answer(Basis.OPEN, "The run was seeded or its schema inferred: it is NOT private.")
+
+
+def _side_channels(subject: DossierSubject) -> Iterator[Answer]:
+    yield _planned(
+        "Errors, warnings and logs of a run hold no cell and no count. How long a run takes is not hidden, and neither "
+        "is an assertion about the rows that stopped it."
+    )
+    yield from _stated(subject, "security.timing")
+
+
+def _trust(subject: DossierSubject) -> Iterator[Answer]:
+    places = ", ".join(subject.plan.data) or "not named in the plan"
+    engine = "" if subject.plan.engine is None else f" Counts are evaluated at {subject.plan.engine}."
+    yield _planned(
+        f"The central model: whoever runs the study reads the rows, and only releases leave. Data: {places}.{engine}"
+    )
+    yield from _stated(subject, "trust.actors")
+
+
+def _only(*names: str) -> Answers:
+    return lambda subject: _stated(subject, *names)
+
+
+def _justification(subject: DossierSubject) -> Iterator[Answer]:
+    total = subject.plan.smallest_total()
+    if total is not None and total.epsilon is not None:
+        left = subject.plan.budget.epsilon - total.epsilon
+        yield _planned(
+            f"Planned is epsilon {readable(total.epsilon)}, and {readable(max(left, left * 0))} stays unused."
+        )
+    yield from _stated(subject, "justification.epsilon", "justification.process")
+
+
+_ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]], ...] = (
+    (TOP, "epsilon", "How much can anybody learn about one person?", _epsilon),
+    (TOP, "variant and delta", "Which notion of privacy holds, and can it fail?", _delta),
+    (TOP, "unit of privacy", "Who or what is protected?", _unit),
+    (TOP, "contributions", "How much can one person contribute?", _contributions),
+    (TOP, "what is not protected", "Which tables are neighbours, and what stays in the clear?", _neighbours),
+    (TOP, "other releases", "What else left these data, with noise or without?", _others),
+    (TOP, "composition", "How do the losses of several releases add up, and who keeps count?", _composition),
+    (MIDDLE, "correctness", "Are mechanisms and sensitivities right, and was the code tested?", _correctness),
+    (MIDDLE, "assumptions", "What must hold besides?", _assumptions),
+    (MIDDLE, "utility", "How exact are the results?", _utility),
+    (MIDDLE, "bias and small groups", "Whom does the noise mislead most, and what else moves results?", _bias),
+    (MIDDLE, "bounds and domains", "Where do bounds, cuts and values come from?", _bounds),
+    (MIDDLE, "post-processing", "What happens to releases afterwards?", _postprocessing),
+    (MIDDLE, "choices made by looking", "Was anything tuned or explored on the rows?", _choices),
+    (DEPLOYMENT, "randomness and rounding", "Where does the noise come from, and can rounding leak?", _randomness),
+    (DEPLOYMENT, "side channels", "What else can be seen of a run?", _side_channels),
+    (DEPLOYMENT, "trust and actors", "Who must be trusted, and with what?", _trust),
+    (DEPLOYMENT, "security and access", "Who can reach the rows?", _only("security.access", "security.measures")),
+    (BASE, "data collection", "How did the rows come here, and how long do they stay?",
+     _only("collection.how", "collection.retention")),
+    (BASE, "justification", "Why these choices, and who decided?", _justification),
+)  # fmt: skip
+
+#: The questions of a dossier, from the top of the pyramid.
+ITEMS: tuple[Item, ...] = tuple(Item(*one) for one in _ITEMS)
+
+#: Topics of the two documents that a study of this framework does not have, each with the reason.
+OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
+    ("local and shuffle models", "the rows are at one place, and noise is added there"),
+    ("computing on encrypted or distributed rows", "counts are evaluated where the rows lie, in the clear"),
+    ("unstructured data", "a table has public attributes; texts and images are no attributes"),
+    ("queries by strangers at any time", "all releases stand in a plan, which is approved before the rows are read"),
+)

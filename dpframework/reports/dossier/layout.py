@@ -1,0 +1,83 @@
+"""A dossier as a page, in Markdown, for a terminal, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import assert_never
+
+from dpframework.facts.outputs import FileKind
+from dpframework.reports.blocks import Paragraph, TableBlock
+from dpframework.reports.dossier.answers import AnsweredItem, Basis, Dossier
+from dpframework.reports.formats import MARKDOWN_MARK, PAGE_FILE, ReportFormat
+from dpframework.reports.sections import Section
+
+SUBTITLE = "Dossier for a review"
+_CAPTION = (
+    "The questions follow NIST SP 800-226 (2025) and the W3C note on reviewing differential privacy systems (draft of "
+    "2026). Each answer says what it rests on: the plan, a test of the code, or the owner's word."
+)
+
+#: The files of a dossier, by their format.
+DOSSIER_FILES = {
+    ReportFormat.HTML: PAGE_FILE,
+    ReportFormat.MARKDOWN: FileKind.of_pattern("a dossier", rf"(?s)^# .*\n\n{MARKDOWN_MARK}\n$"),
+    ReportFormat.JSON: FileKind.of_pattern("a dossier", r'^\{\s*"answered": \d'),
+}
+
+
+def dossier_sections(found: Dossier) -> list[Section]:
+    """Return the sections of a dossier: what is open, each layer of the pyramid, and what is out of scope."""
+    sections = []
+    opened = [one for one in found.items if one.open]
+    if opened:
+        rows = [(one.item.title, answer.text) for one in opened for answer in one.answers if answer.basis is Basis.OPEN]
+        sections.append(Section("open", "What is open", [TableBlock(("topic", "what lacks"), rows)]))
+    layers = dict.fromkeys(one.item.layer for one in found.items)
+    for number, layer in enumerate(layers, start=1):
+        blocks = [_table(one) for one in found.items if one.item.layer == layer]
+        first = [Paragraph(_CAPTION, aside=True)] if number == 1 else []
+        sections.append(Section(f"layer-{number}", f"{layer[0].upper()}{layer[1:]}", [*first, *blocks]))
+    outside = TableBlock(("topic", "why this study does not have it"), found.out_of_scope)
+    return [*sections, Section("out-of-scope", "Out of scope", [outside])]
+
+
+def _table(one: AnsweredItem) -> TableBlock:
+    rows = [(answer.basis.value, answer.text) for answer in one.answers]
+    return TableBlock(("basis", "answer"), rows, f"{one.item.title}: {one.item.question}")
+
+
+def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:
+    """Return a dossier in a format.
+
+    Raises
+    ------
+    InputError
+        If a dossier has no such format.
+    """
+    headline = found.headline
+    match form:
+        case ReportFormat.HTML:
+            from dpframework.reports.html import html_sections
+
+            return html_sections(dossier_sections(found), [headline], title=title, subtitle=SUBTITLE)
+        case ReportFormat.MARKDOWN:
+            from dpframework.reports.markdown import markdown_sections
+
+            return markdown_sections(dossier_sections(found), [headline], title=f"{title}: dossier for a review")
+        case ReportFormat.TERMINAL:
+            from dpframework.reports.terminal import sections_text
+
+            return sections_text(dossier_sections(found), [headline], title=f"{title}: dossier for a review")
+        case ReportFormat.JSON:
+            return json.dumps(found.to_dict(), indent=2) + "\n"
+        case ReportFormat.CSV:
+            from dpframework.facts.output_text import csv_text
+
+            rows = [
+                (one.item.layer, one.item.title, one.item.question, answer.basis.value, answer.text)
+                for one in found.items
+                for answer in one.answers
+            ]
+            return csv_text(("layer", "topic", "question", "basis", "answer"), rows)
+        case _:
+            assert_never(form)

@@ -1,0 +1,252 @@
+"""An entry for the public registry of differential-privacy deployments (https://registry.opendp.org).
+
+The fields are those of its third tier. What a plan knows is filled in; what only the owner knows comes from the
+statements; a field that nobody stated is left out, and its tier says so.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpframework.accountant import PureAccountant, ZCDPAccountant
+from dpframework.facts.errors import InputError
+from dpframework.facts.formats import require_form
+from dpframework.facts.outputs import FileKind
+from dpframework.facts.privacy import PrivacyLoss, Relation, readable
+from dpframework.plan.preview import parts_of
+from dpframework.plan.verification_records import judged
+from dpframework.reports.dossier.answers import DossierSubject, LedgerState
+from dpframework.reports.dossier.statements import Statements
+from dpframework.reports.losses import loss_text
+from dpframework.study.study_plan import StudyPlan
+from dpframework.version import __version__
+
+#: The files that `registry_text` returns.
+ENTRY_FILE = FileKind.of_pattern("an entry for the registry", r"^url_slug: ")
+_STATED = {"name": "product.name", "data_curators": "owner.organisation", "description": "product.description",
+           "intended_use": "product.intended_use", "data_product_type": "product.type",
+           "data_product_region": "product.region", "publication_date": "product.publication_date"}  # fmt: skip
+
+
+def registry_entry(
+    plan: StudyPlan, statements: Statements, *, name: str = "study", ledger: LedgerState | None = None
+) -> dict[str, Any]:
+    """Return a study's entry for the registry, JSON-safe, in the registry's form.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    statements
+        The owner's.
+    name
+        The study's name, for the entry's address.
+    ledger
+        What a ledger says of the data set.
+
+    Raises
+    ------
+    InputError
+        If the owner has not stated what the registry asks of every entry, or a statement does not fit a field.
+    """
+    lacking = [place for place in _STATED.values() if not statements[place]]
+    if lacking:
+        raise InputError(f"the registry asks every entry for what is open here: {', '.join(lacking)}")
+    subject = DossierSubject(plan, statements, ledger)
+    deployment: dict[str, Any] = {
+        "basic": _basic(statements),
+        "dp_variant": _variant(subject),
+        "privacy_loss": _loss(subject),
+        "deployment_model": _model(subject),
+        "accounting": _accounting(subject),
+        "implementation": _implementation(subject),
+        "administrative": _administrative(statements),
+    }
+    deployment = {part: {key: value for key, value in fields.items() if value} for part, fields in deployment.items()}
+    open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{statements['product.name']} {statements['owner.organisation']}".lower())
+    entry = {
+        "url_slug": slug.strip("-") or name,
+        "status": "Draft",
+        "tier": 2 if open_fields else 3,
+        "deployment": deployment,
+    }
+    require_form(entry, "dpframework.reports.dossier", "registry.schema.json")
+    try:
+        datetime.date.fromisoformat(deployment["basic"]["publication_date"])
+    except ValueError:
+        raise InputError("the publication date is no date; write it as YYYY-MM-DD") from None
+    return entry
+
+
+def _basic(statements: Statements) -> dict[str, Any]:
+    fields = {field: statements[place] for field, place in _STATED.items()}
+    return {
+        **fields,
+        "data_curators": [fields["data_curators"]],
+        "data_product_sector": statements["product.sector"],
+    }
+
+
+def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
+    """Return the registry's name of the smallest total's notion, its parameters, and more on them."""
+    total = plan.smallest_total()
+    if total is None or total.epsilon is None:
+        raise InputError("the plan has no valid total, so that no entry can say what it guarantees")
+    rho = _whole_rho(plan)
+    if not total.delta:
+        return "Pure DP", {"epsilon": float(total.epsilon)}, ""
+    if rho is not None:
+        more = f"rho {readable(rho)}, which is {loss_text(total)}"
+        return "Zero-concentrated DP", {"rho": float(rho)}, more
+    return "Approximate DP", {"epsilon": float(total.epsilon), "delta": float(total.delta)}, ""
+
+
+def _whole_rho(plan: StudyPlan) -> Fraction | None:
+    """Return the rho of the whole plan, if it has one and no pure epsilon."""
+    if PureAccountant(plan.relation).amount_of(plan.root, plan).under(plan.relation) is not None:
+        return None
+    accountant = ZCDPAccountant(plan.relation, delta=plan.budget.delta)
+    return accountant.amount_of(plan.root, plan).under(plan.relation)
+
+
+def _variant(subject: DossierSubject) -> dict[str, Any]:
+    plan = subject.plan
+    facts = plan.facts
+    names = "" if plan.schema is None else ", ".join(plan.schema.names)
+    clear = "None by this plan."
+    if facts.rows is not None:
+        clear = f"The number of rows, {facts.rows}."
+    elif facts.row_bound is not None:
+        clear = f"That there are at most {facts.row_bound} rows."
+    if facts.inferred:
+        clear += f" The schema was inferred from the rows: {'; '.join(facts.inferred)}."
+    if subject.ledger is not None and subject.ledger.outside:
+        clear += f" Outside this study: {' '.join(subject.ledger.outside)}"
+    domain = f"Tables with the attributes {names}, whose domains are public." if names else ""
+    return {"variant_name": _notion(plan)[0], "data_domain": domain, "unprotected_quantities": clear}
+
+
+def _loss(subject: DossierSubject) -> dict[str, Any]:
+    plan = subject.plan
+    _, parameters, more = _notion(plan)
+    change = {
+        Relation.ADD_OR_REMOVE_ONE: "Neighbouring tables differ by the presence of",
+        Relation.REPLACE_ONE: "Neighbouring tables have the same public size and differ in",
+    }[plan.relation]
+    return {
+        "privacy_unit": str(plan.unit),
+        "privacy_unit_details": f"{change} {plan.unit} ({plan.relation}).",
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": more,
+    }
+
+
+_MODEL = (("actors", "trust.actors"), ("release_type_details", "product.releases"))
+
+
+def _model(subject: DossierSubject) -> dict[str, Any]:
+    said = subject.statements["product.releases"]
+    many = subject.plan.unit.to_dict().get("period") is not None or said.lower().startswith("many")
+    return {
+        "model_name": "Central",
+        "model_name_details": "Noise is added by dpframework where the rows lie; only releases leave.",
+        "actors": subject.statements["trust.actors"],
+        "release_type": "Many releases" if many else "One release",
+        "release_type_details": said,
+        "data_source_type": "Dynamic" if many else "Static",
+        "access_type": "Non-interactive",
+        "access_type_details": "All releases stand in a plan, which is approved before the rows are read.",
+    }
+
+
+def _accounting(subject: DossierSubject) -> dict[str, Any]:
+    plan = subject.plan
+    totals = "; ".join(f"{name} accounting: {loss_text(loss)}" for name, loss in plan.totals().items())
+    parts = "; ".join(
+        f"{name}: {loss_text(PrivacyLoss(amount) if amount is not None else None)}" for name, amount in _by_result(plan)
+    )
+    composed = f"{len(plan.index.steps)} planned releases, composed as the plan says. {totals}."
+    if subject.ledger is not None:
+        composed += f" {' '.join(subject.ledger.sentences)}"
+    return {
+        "post_processing": "Results are computed from releases and public facts only, and read no further rows.",
+        "composition": f"{composed} By result, in pure epsilon: {parts}.",
+    }
+
+
+def _by_result(plan: StudyPlan) -> Iterator[tuple[str, Fraction | None]]:
+    for name, part in parts_of(plan):
+        yield name, PureAccountant(plan.relation).amount_of(part.node, plan).under(plan.relation)
+
+
+_IMPLEMENTATION = (
+    ("preprocessing_and_hyperparameter_tuning", "choices.looks"),
+    ("mechanisms", "security.access"),
+    ("justification", "justification.epsilon"),
+)
+
+
+def _implementation(subject: DossierSubject) -> dict[str, Any]:
+    plan, said = subject.plan, subject.statements
+    names = dict.fromkeys(step.mechanism.name for step in plan.steps())
+    rounding = "drawn exactly, over integers" if "real-arithmetic" not in plan.assumptions else "in floating point"
+    lines = [
+        f"Mechanisms: {', '.join(names)}, of dpframework {__version__}, {rounding}, from the system's generator.",
+        *(f"{one}." for one in (judged(plan, plan.verified) if plan.verified is not None else ())),
+        *(said[place] for place in ("security.timing", "security.access", "security.measures") if said[place]),
+    ]
+    reasons = [said[place] for place in ("justification.epsilon", "justification.process") if said[place]]
+    looks = [said[place] for place in ("choices.bounds", "choices.looks") if said[place]]
+    return {
+        "preprocessing_and_hyperparameter_tuning": " ".join(looks),
+        "mechanisms": "\n".join(f"- {line}" for line in lines),
+        "justification": " ".join(reasons),
+    }
+
+
+def _administrative(statements: Statements) -> dict[str, Any]:
+    authors = [name.strip() for name in (statements["owner.authors"] or statements["owner.organisation"]).split(",")]
+    return {"sources": statements["product.sources"], "registry_authors": [name for name in authors if name]}
+
+
+def registry_text(entry: Mapping[str, Any]) -> str:
+    r"""Write an entry as YAML. Texts stand in double quotes, or as blocks if they have several lines.
+
+    Examples
+    --------
+    >>> print(registry_text({"tier": 3, "basic": {"name": "Yearly: counts", "notes": "a\nb"}}), end="")
+    tier: 3
+    basic:
+      name: "Yearly: counts"
+      notes: |-
+        a
+        b
+    """
+    return "".join(_yaml_lines(entry, ""))
+
+
+def _yaml_lines(form: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for key, value in form.items():
+        match value:
+            case Mapping():
+                yield f"{indent}{key}:\n"
+                yield from _yaml_lines(value, indent + "  ")
+            case list():
+                yield f"{indent}{key}:\n"
+                yield from (f"{indent}  - {_scalar(one)}\n" for one in value)
+            case str() if "\n" in value:
+                yield f"{indent}{key}: |-\n"
+                yield from (f"{indent}  {line}\n" for line in value.splitlines())
+            case _:
+                yield f"{indent}{key}: {_scalar(value)}\n"
+
+
+def _scalar(value: Any) -> str:
+    """Write a number or a text. A JSON text is a YAML text."""
+    return json.dumps(value, ensure_ascii=False)

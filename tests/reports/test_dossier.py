@@ -1,0 +1,215 @@
+"""The dossier and the registry's entry: every question is asked, and no answer claims more than it rests on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpframework as dpf
+from dpframework.cli import main
+from dpframework.mechanisms import Gaussian
+from dpframework.reports.dossier import Basis, Statements, dossier, registry_entry, registry_text, statements_template
+from dpframework.reports.dossier.answers import LedgerState
+from dpframework.reports.dossier.items import ITEMS, OUT_OF_SCOPE
+from dpframework.reports.dossier.statements import TOPICS
+
+SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=5)], about_rows=2000)
+SAID = {f"{topic}.{key}": f"the {key} of {topic}" for topic, keys in TOPICS.items() for key in keys}
+SAID |= {
+    "product.type": "Summary statistics",
+    "product.sector": "Healthcare",
+    "product.publication_date": "2026-12-01",
+    "product.releases": "One release",
+}
+LEDGER = LedgerState(["capped at 2"], ["table 3 (exact): no epsilon"], [])
+
+
+def plan_of(**options: Any) -> dpf.StudyPlan:
+    study = dpf.Study(SCHEMA, **{"epsilon": 1, **options})
+    study.add("ill", dpf.miner("histogram", attribute="ill", epsilon="0.5"))
+    study.add("age", dpf.miner("mean", attribute="age", epsilon="0.5"))
+    return study.plan()
+
+
+def bases(found: Any, title: str) -> list[Basis]:
+    (one,) = [one for one in found.items if one.item.title == title]
+    return [answer.basis for answer in one.answers]
+
+
+def test_there_are_twenty_questions_and_four_topics_out_of_scope() -> None:
+    assert len(ITEMS) == 20
+    assert len({item.title for item in ITEMS}) == 20
+    assert len(OUT_OF_SCOPE) == 4
+
+
+def test_a_question_that_nobody_answered_is_open() -> None:
+    found = dossier(plan_of())
+    opened = {one.item.title for one in found.items if one.open}
+    assert opened == {
+        *("unit of privacy", "other releases", "correctness", "bias and small groups", "bounds and domains"),
+        *("choices made by looking", "side channels", "trust and actors", "security and access", "data collection"),
+        "justification",
+    }
+    assert found.answered == 9
+    assert found.headline.startswith("OPEN: 9 of 20 questions answered; open are unit of privacy, other releases")
+
+
+def test_all_is_answered_by_plan_statements_ledger_and_verification() -> None:
+    plan = plan_of(allow=["one-row-per-person"])
+    stated = dossier(plan, Statements(SAID), ledger=LEDGER)
+    assert {one.item.title for one in stated.items if one.open} == {"correctness"}
+    assert bases(stated, "security and access") == [Basis.STATED, Basis.STATED]
+    assert bases(stated, "epsilon") == [Basis.PLAN]
+    assert bases(stated, "unit of privacy") == [Basis.PLAN, Basis.STATED]
+    assert bases(stated, "composition") == [Basis.PLAN, Basis.LEDGER]
+    assert bases(stated, "other releases") == [Basis.STATED]
+
+
+@pytest.mark.parametrize("name", sorted(SAID))
+def test_each_statement_has_its_place(name: str) -> None:
+    """Without one of the statements, a question is open again, or the registry's entry lacks what it says."""
+    plan = plan_of(allow=["one-row-per-person"])
+    less = Statements({key: text for key, text in SAID.items() if key != name})
+    opened = {one.item.title for one in dossier(plan, less, ledger=LEDGER).items if one.open} - {"correctness"}
+    assert opened or entry_or_error(plan, less) != entry_or_error(plan, Statements(SAID))
+
+
+def entry_or_error(plan: dpf.StudyPlan, statements: Statements) -> Any:
+    try:
+        return registry_entry(plan, statements)
+    except dpf.InputError as error:
+        return str(error)
+
+
+def test_a_ledger_that_holds_nothing_else_answers_what_else_was_released() -> None:
+    found = dossier(plan_of(), ledger=LedgerState())
+    assert bases(found, "other releases") == [Basis.LEDGER]
+
+
+def test_what_was_found_wrong_is_not_called_tested(tmp_path: Path) -> None:
+    from dpframework.plan import Verified
+
+    found = dossier(plan_of().with_verified(Verified()))
+    assert Basis.TESTED not in bases(found, "correctness")
+    assert Basis.OPEN in bases(found, "correctness")
+
+
+def test_the_template_is_read_back_with_all_open(tmp_path: Path) -> None:
+    file = tmp_path / "owner.toml"
+    file.write_text(statements_template())
+    assert dict(Statements.load(file).said) == {}
+    assert all(question in file.read_text() for keys in TOPICS.values() for question in keys.values())
+
+
+def test_a_study_has_statements_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "owner.toml"
+    file.write_text('[owner]\norganisation = "H"\n[study.yearly.owner]\norganisation = "K"\n[study.other.trust]\n')
+    assert Statements.load(file, "yearly")["owner.organisation"] == "K"
+    assert Statements.load(file, "other")["owner.organisation"] == "H"
+    assert Statements.load(file)["owner.authors"] == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[owners]\n", "unknown table 'owners'"),
+        ('[owner]\norganization = "H"\n', "unknown key 'organization'"),
+        ("[owner]\norganisation = 3\n", "organisation must be a text"),
+        ("owner = 3\n", "must be a table"),
+        ("study = 3\n", "study must be a table"),
+        ('[study.yearly.owner]\nname = "H"\n', r"\[study.yearly.owner\] unknown key"),
+        ("[study.yearly.own]\n", "unknown table 'own'"),
+        ("not toml", "is not TOML"),
+    ],
+)
+def test_a_wrong_statement_is_one_sentence(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "owner.toml"
+    file.write_text(text)
+    with pytest.raises(dpf.InputError, match=f"^{file}: .*{why}"):
+        Statements.load(file)
+
+
+def test_an_entry_has_the_plans_figures_and_the_registrys_form() -> None:
+    entry = registry_entry(plan_of(), Statements(SAID), ledger=LEDGER)
+    assert (entry["tier"], entry["status"], entry["url_slug"]) == (
+        3,
+        "Draft",
+        "the-name-of-product-the-organisation-of-owner",
+    )
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
+    assert entry["deployment"]["dp_variant"]["variant_name"] == "Pure DP"
+    assert "table 3 (exact)" in entry["deployment"]["dp_variant"]["unprotected_quantities"]
+    assert entry["deployment"]["deployment_model"]["release_type"] == "One release"
+
+
+def test_an_entry_of_noise_without_a_pure_epsilon_names_its_rho() -> None:
+    study = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.015")))
+    entry = registry_entry(study.plan(), Statements(SAID))
+    assert entry["deployment"]["dp_variant"]["variant_name"] == "Zero-concentrated DP"
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == {"rho": 0.015}
+
+
+def test_an_open_statement_of_the_third_tier_lowers_the_tier() -> None:
+    less = {key: text for key, text in SAID.items() if key != "trust.actors"}
+    entry = registry_entry(plan_of(), Statements(less))
+    assert entry["tier"] == 2
+    assert "actors" not in entry["deployment"]["deployment_model"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"product.name": ""}, "product.name"),
+        ({"product.type": "Statistics"}, "data_product_type"),
+        ({"product.sector": "Health"}, "data_product_sector"),
+        ({"product.publication_date": "May 2026"}, "publication_date"),
+        ({"product.publication_date": "2026-02-30"}, "is no date"),
+    ],
+)
+def test_a_statement_that_the_registry_does_not_take_is_one_sentence(change: dict[str, str], why: str) -> None:
+    with pytest.raises(dpf.InputError, match=why):
+        registry_entry(plan_of(), Statements({**SAID, **change}))
+
+
+def test_the_entrys_yaml_is_read_back_as_it_was() -> None:
+    yaml = pytest.importorskip("yaml")
+    said = {**SAID, "trust.actors": 'says "no": - # {x} \\ yes\u2028', "security.access": "1.0"}
+    entry = registry_entry(plan_of(), Statements(said))
+    assert yaml.safe_load(registry_text(entry)) == entry
+
+
+@pytest.fixture
+def study_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.dump("p.schema.toml")
+    text = '[data]\npath = "p.csv"\nschema = "p.schema.toml"\n[privacy]\nepsilon = 1\n[[step]]\nname = "ill"\n'
+    Path("yearly.toml").write_text(text + 'miner = "histogram"\nepsilon = 1\nparams = { attribute = "ill" }\n')
+    assert main(["statements", "owner.toml"]) == 0
+    return tmp_path
+
+
+def test_the_commands_write_a_dossier_in_every_format(study_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, begins in (("d.html", "<!doctype html>"), ("d.md", "# yearly: dossier"), ("d.json", '{\n  "answered"')):
+        for _ in range(2):  # the second one replaces the first
+            assert main(["report", "yearly.toml", "--dossier", "--out", name, "--owner", "owner.toml"]) == 0
+        assert Path(name).read_text().startswith(begins)
+        assert "out of scope" in Path(name).read_text().lower().replace("_", " ")
+    capsys.readouterr()
+    assert main(["report", "yearly.toml", "--dossier", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answered"] == 9
+    assert main(["report", "yearly.toml", "--dossier"]) == 0
+    assert "What is open" in capsys.readouterr().out
+
+
+def test_the_commands_refuse_what_cannot_be_written(study_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "yearly.toml", "--dossier", "--out", "d.csv"]) == 2
+    assert main(["report", "yearly.toml", "--owner", "owner.toml"]) == 2
+    assert main(["report", "yearly.toml", "--registry"]) == 2
+    assert main(["report", "yearly.toml", "--registry", "--owner", "owner.toml"]) == 2
+    assert main(["statements", "owner.toml"]) == 2
+    assert main(["report", "yearly.toml", "--dossier", "--ledger", "l"]) == 2
+    assert "is there already" in capsys.readouterr().err
