@@ -55,7 +55,7 @@ def verify(
     runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 100,
     seconds: Annotated[
         int, number_option("Of this processor, for all of it, about; what they leave out is said.")
-    ] = 10,
+    ] = 45,
     seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
     rows_per_unit: Annotated[
         int, number_option("The most rows of a privacy unit; a study file says whom it protects itself.")

@@ -122,17 +122,18 @@ class MinerConformance:
 
     def test_it_names_and_documents_itself(self) -> None:
         """The name is for study files, and the docstring's first line for lists."""
-        assert isinstance(self.miner.name, str)
-        assert self.miner.name
-        assert (self.miner.__doc__ or "").strip()
-        assert attrs.has(self.miner)
+        whose = self.miner.__name__
+        assert isinstance(getattr(self.miner, "name", None), str), f"{whose} has no name; set `name`, for study files"
+        assert self.miner.name, f"the name of {whose} is empty"
+        assert (self.miner.__doc__ or "").strip(), f"{whose} has no docstring; its first line is shown in lists"
+        assert attrs.has(self.miner), f"{whose} is no attrs class; decorate it with @attrs.frozen"
 
     def test_it_has_examples_with_a_claim(self) -> None:
         """Without one nothing of its privacy is tested."""
         examples = self.miner.examples()
         assert examples, f"define {self.miner.__name__}.examples()"
         for name, example in examples.items():
-            assert type(example.miner) is self.miner
+            assert type(example.miner) is self.miner, f"example '{name}' is of {type(example.miner).__name__}"
             needed = [_subject(example, relation).delta_needed for relation in Relation]
             assert any(delta is not None for delta in needed), f"example '{name}' claims no finite epsilon"
 
@@ -140,15 +141,20 @@ class MinerConformance:
         """The same plan each time, from a copy of the miner too, and through a plan file."""
         plan = _study(example, relation).plan()
         copied = attrs.evolve(example, miner=pickle.loads(pickle.dumps(copy.deepcopy(example.miner))))
-        assert _study(copied, relation).plan() == plan
+        assert _study(copied, relation).plan() == plan, (
+            "a copy of the miner has another plan: it follows from something else than schema and parameters"
+        )
         mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own need no hook
         again = StudyPlan.from_json(plan.to_json(), mechanisms=mechanisms)
-        assert again == plan
-        assert again.total() == plan.total()
+        assert again == plan, "the plan is another one once it was written to a plan file and read"
+        assert again.total() == plan.total(), (
+            "the plan's total is another one once it was written to a plan file and read"
+        )
 
     def test_its_plan_passes_the_checks(self, example: Example, relation: Relation) -> None:
         """No check refuses the plan, once its assumptions are allowed."""
-        assert [str(finding) for finding in _study(example, relation).plan().refusals()] == []
+        refusals = [str(finding) for finding in _study(example, relation).plan().refusals()]
+        assert refusals == [], "\n".join(refusals)
 
     def test_its_result_can_be_printed_and_written(self, example: Example, relation: Relation) -> None:
         """As text and as JSON, and no run spends more than the plan."""
@@ -156,11 +162,11 @@ class MinerConformance:
         sizes = Sizes.of(example.schema, relation, 30)
         rows = bytes(k % universe.kinds for k in range(sizes.most + (relation is Relation.REPLACE_ONE)))
         results = _study(example, relation).run(universe.table(rows), seed=0)
-        assert str(results["example"])
+        assert str(results["example"]), "the result is printed as an empty text; define its __str__"
         json.dumps(to_json_safe(results["example"]), allow_nan=False)
-        assert results.spent is not None
-        assert results.spent.epsilon is not None
-        assert results.spent.epsilon <= (results.plan.total().epsilon or math.inf)
+        spent, planned = results.spent, results.plan.total().epsilon or math.inf
+        assert spent is not None and spent.epsilon is not None, "the run spent no finite epsilon"  # noqa: PT018
+        assert spent.epsilon <= planned, f"the run spent {float(spent.epsilon):g}, and planned {float(planned):g}"
 
     def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
         """The same seed gives the same result from one block of rows and from three, asked one by one and together."""
@@ -271,12 +277,14 @@ class QueryConformance:
         universe, rows = Universe(schema), _rows(schema)
         engine = SmallTables(universe)
         answer = answer_of(query, engine, engine.hold(rows), inputs)
-        assert _unchanged(query, answer, answer_of(query, engine, engine.hold(rows[::-1]), inputs))
+        backwards = answer_of(query, engine, engine.hold(rows[::-1]), inputs)
+        assert _unchanged(query, answer, backwards), f"{query.name} answers otherwise on the rows in another order"
         threads = _Together()
         loaded = threads.load(universe.table(rows))
-        assert _unchanged(query, answer, answer_of(query, threads, loaded, inputs))
+        in_blocks = answer_of(query, threads, loaded, inputs)
+        assert _unchanged(query, answer, in_blocks), f"{query.name} answers otherwise on three blocks of the rows"
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
-            assert _unchanged(query, answer, again)
+            assert _unchanged(query, answer, again), f"{query.name} answers otherwise beside another query"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
         """All queries are asked again in one new process, where nothing is kept from this one."""
@@ -299,7 +307,8 @@ def _rows(schema: Schema) -> bytes:
 def _unchanged(query: Query, answer: Any, again: Any) -> bool:
     if not isinstance(answer, PiecewiseScores):
         answer, again = query.coordinates(answer), query.coordinates(again)
-        assert np.shape(answer) == np.shape(again)
+        if np.shape(answer) != np.shape(again):
+            return False
     return measure(answer, again)["linf"] <= 1e-9
 
 
@@ -344,4 +353,6 @@ class MechanismConformance:
 
     def test_it_survives_pickling(self, mechanism: Mechanism) -> None:
         """A plan may be sent to another process."""
-        assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+        assert pickle.loads(pickle.dumps(mechanism)) == mechanism, (
+            f"{mechanism.name} is another one once it was pickled"
+        )
