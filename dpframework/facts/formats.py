@@ -41,7 +41,8 @@ def require_form(
     from fastjsonschema import JsonSchemaValueException
 
     try:
-        (_validator(package, file, definition) if more is None else _compile(package, file, definition, more))(form)
+        validate = _validator(package, file, definition) if more is None else _compile(package, file, definition, more)
+        validate(_with_reals(form))
         json.dumps(form, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InputError("holds half a character, which no other file can") from None
@@ -49,6 +50,22 @@ def require_form(
         raise InputError(error.message.replace("data.", "field ", 1).replace("data ", "its content ", 1)) from None
     except RecursionError:
         raise InputError("is nested too deep") from None
+
+
+class _Real(float):
+    """A number with a point or an exponent, such as 2.0. JSON Schema takes it for an integer, and no index is one."""
+
+    def is_integer(self) -> bool:
+        """Deny it."""
+        return False
+
+
+def _with_reals(form: Any) -> Any:
+    if isinstance(form, dict):
+        return {name: _with_reals(value) for name, value in form.items()}
+    if isinstance(form, list):
+        return [_with_reals(value) for value in form]
+    return _Real(form) if isinstance(form, float) else form
 
 
 @functools.cache

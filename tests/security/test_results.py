@@ -131,5 +131,17 @@ def test_changes_that_crashed(results, tmp_path, capsys, name, path, value):
     assert "bug" not in said
 
 
+@pytest.mark.parametrize("number", [0.0, 1e0, "0", True])
+def test_the_number_of_a_step_is_a_whole_one(results, tmp_path, capsys, number):
+    """JSON Schema takes 0.0 for an integer; Python takes no such index."""
+    out = tmp_path / "out"
+    results.save(out)
+    form = json.loads(Path(out, "results.json").read_text())
+    form["steps"][0] = number
+    Path(out, "results.json").write_text(json.dumps(form))
+    assert main(["report", str(out)]) == 2
+    assert "field steps[0] must be integer" in capsys.readouterr().err
+
+
 def _with_labels(terms: list[Any]) -> int:
     return next(k for k, term in enumerate(terms) if "values" in term["attribute"])
