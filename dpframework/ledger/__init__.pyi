@@ -1,4 +1,4 @@
-from .answers import Group as Group, GroupBy as GroupBy, grouped as grouped, remainder as remainder
+from .answers import GroupBy as GroupBy, GroupOfRuns as GroupOfRuns, grouped as grouped, remainder as remainder
 from .approvals import (
     Approval as Approval,
     Binding as Binding,

@@ -33,7 +33,7 @@ class GroupBy(Choice, what="group by"):
 
 @final
 @attrs.frozen
-class Group:
+class GroupOfRuns:
     """Some runs of a data set.
 
     Attributes
@@ -70,7 +70,7 @@ class Group:
         return {**attrs.asdict(self), "epsilon": None if self.epsilon is None else str(self.epsilon)}
 
 
-def grouped(data_set: DataSet, by: GroupBy) -> list[Group]:
+def grouped(data_set: DataSet, by: GroupBy) -> list[GroupOfRuns]:
     """Return the runs of a data set by group, the dearest first; months in order."""
     if by is GroupBy.ATTRIBUTE:
         return _by_attribute(data_set)
@@ -88,7 +88,7 @@ def grouped(data_set: DataSet, by: GroupBy) -> list[Group]:
     return sorted(made, key=lambda one: one.name) if by is GroupBy.MONTH else _dearest_first(made)
 
 
-def _by_attribute(data_set: DataSet) -> list[Group]:
+def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
     groups: dict[str, list[tuple[RecordedRun, str, Fraction | None]]] = {}
     for run in data_set.runs.values():
         refused = run.amount.pure.under(data_set.relation) == 0
@@ -100,7 +100,9 @@ def _by_attribute(data_set: DataSet) -> list[Group]:
     return _dearest_first(_of_attribute(data_set, name, some) for name, some in groups.items())
 
 
-def _of_attribute(data_set: DataSet, name: str, some: Sequence[tuple[RecordedRun, str, Fraction | None]]) -> Group:
+def _of_attribute(
+    data_set: DataSet, name: str, some: Sequence[tuple[RecordedRun, str, Fraction | None]]
+) -> GroupOfRuns:
     runs = list({run.id: run for run, _, _ in some}.values())
     pure = [epsilon for _, _, epsilon in some if epsilon is not None]
     costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
@@ -118,8 +120,8 @@ def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
     return None if loss is None else loss.epsilon
 
 
-def _group(name: str, runs: Sequence[RecordedRun], results: Iterable[str], epsilon: Fraction | None) -> Group:
-    return Group(
+def _group(name: str, runs: Sequence[RecordedRun], results: Iterable[str], epsilon: Fraction | None) -> GroupOfRuns:
+    return GroupOfRuns(
         name,
         len(runs),
         tuple(dict.fromkeys(results)),
@@ -129,7 +131,7 @@ def _group(name: str, runs: Sequence[RecordedRun], results: Iterable[str], epsil
     )
 
 
-def _dearest_first(groups: Iterable[Group]) -> list[Group]:
+def _dearest_first(groups: Iterable[GroupOfRuns]) -> list[GroupOfRuns]:
     return sorted(groups, key=lambda one: (one.epsilon is not None, -(one.epsilon or 0), one.name))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -107,7 +106,9 @@ def append_decision(
     transaction.append(kind, content)
 
 
-def signature_lines(path: Path, records: Records, signers: str | os.PathLike[str] | None) -> list[str]:
+def signature_lines(
+    path: str | os.PathLike[str], records: Records, signers: str | os.PathLike[str] | None
+) -> list[str]:
     """Verify the signatures of a ledger's decisions, and return a line for each (see `Ledger.signatures`).
 
     Raises
