@@ -49,7 +49,7 @@ def progress() -> Iterator[Observer]:
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with _of_its_own(screen), Progress(*columns, console=screen, transient=True) as bar:
+    with _screen_of_its_own() as own, Progress(*columns, console=own, transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
         def told(done: float, files: int) -> None:
@@ -62,12 +62,18 @@ def progress() -> Iterator[Observer]:
 
 
 @contextlib.contextmanager
-def _of_its_own(screen: Console) -> Iterator[None]:
-    """Give a console a file descriptor of its own: reading sends what others write to standard error to nowhere."""
+def _screen_of_its_own() -> Iterator[Console]:
+    """Yield a screen with its own file descriptor, since reading sends what others write to standard error to nowhere.
+
+    Messages after the run need the shared screen as it was.
+    """
+    from dpframework.cli.terminal import Screen
+
     with contextlib.ExitStack() as ending:
+        stream = sys.stderr
         with contextlib.suppress(OSError):  # not a file, but a stream of Python's
-            screen.file = ending.enter_context(open(os.dup(sys.stderr.fileno()), "w", encoding="utf-8"))
-        yield
+            stream = ending.enter_context(open(os.dup(stream.fileno()), "w", encoding="utf-8"))
+        yield Screen(file=stream, highlight=False)
 
 
 def reading_text(done: float, files: int) -> str:
