@@ -250,7 +250,14 @@ def _extended(
     miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any], pairs: int
 ) -> dict[str, Example]:
     """Return pairs with extensions, scored in rows and as published, with tables on which they lose most."""
-    from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, PLANTED_SUPPORTS, extended, two_extensions
+    from dpframework_greedy.witnesses import (
+        EXTENDED_SUPPORTS,
+        PLANTED,
+        PLANTED_SUPPORTS,
+        WEIGHTED,
+        extended,
+        two_extensions,
+    )
 
     of_rows, of_pairs = (
         miner(2, **asked, **EXTENDED_SUPPORTS),
@@ -258,15 +265,15 @@ def _extended(
     )
     return {
         "extended": Example(PLANTED, of_rows, witnesses=two_extensions()),
-        "logistic": Example(PLANTED, of_pairs, witnesses=extended(pairs)),
+        "logistic": Example(PLANTED, of_pairs, witnesses=extended(pairs), loose=WEIGHTED),
     }
 
 
 def _by_index(miner: type[Serenade], asked: Mapping[str, Any]) -> Example:
     """Return a pair that is scored by its Jaccard index, and its extensions."""
-    from dpframework_greedy.witnesses import of_index
+    from dpframework_greedy.witnesses import INDEX, of_index
 
-    return Example(_SCHEMA, miner(10, score="jaccard", **asked), witnesses=of_index())
+    return Example(_SCHEMA, miner(10, score="jaccard", **asked), witnesses=of_index(), loose=INDEX)
 
 
 def _shared(miner: type[Serenade]) -> Example:
