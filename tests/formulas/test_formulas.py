@@ -62,6 +62,7 @@ TEXTS = [
     (a / (b / c), "a / (b / c)"),
     (a - (b - c), "a - (b - c)"),
     ((a + b) ** 2 * as_formula("1/2"), "(1/2) (a + b)^2"),
+    (c / (a * a), "c / a^2"),
 ]  # fmt: skip
 
 
@@ -157,6 +158,16 @@ def test_a_score_that_one_row_moves_without_bound_is_refused_with_its_tables(sha
 def test_the_rounding_of_a_small_denominator_is_to_be_declared() -> None:
     with pytest.raises(InputError, match="declare the rounding"):
         rounding_of(HALVES, Fraction(2), 100)
+
+
+def test_sums_of_counts_are_exact_and_others_are_not() -> None:
+    exact, rounded = (rounding_of(Cells((a, b, c), body), Fraction(1), 100) for body in (a + b + c, a / b + c / b))
+    assert exact == 0 < rounded
+
+
+def test_several_rows_of_a_score_of_parts_have_no_form() -> None:
+    with pytest.raises(InputError, match="several rows of a score of parts are counted one by one"):
+        derive(GINI, group=2)
 
 
 def test_a_form_that_is_too_small_for_a_few_rows_does_not_fit() -> None:
