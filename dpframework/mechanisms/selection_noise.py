@@ -126,7 +126,7 @@ def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
     --------
     >>> noise = selection_noise(Fraction(1), Fraction(1, 10**6))
     >>> noise.reach, round(float(noise.shown(np.array([14]))[0]), 3)
-    (28, 0.561)
+    (28, 0.7)
     """
     if delta < LEAST_DELTA:
         raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
