@@ -55,7 +55,10 @@ from .kernels import (
     kernel_source as kernel_source,
     scores_of as scores_of,
 )
-from .mathml import mathml as mathml
+from .mathml import (
+    mathml as mathml,
+    shape_mathml as shape_mathml,
+)
 from .proofs import (
     Proof as Proof,
     Summary as Summary,

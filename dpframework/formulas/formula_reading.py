@@ -12,6 +12,7 @@ from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, Total
 
 MOST_NESTED = 100  # operations within each other
+MOST_CHARACTERS = 100_000  # of a formula as JSON
 T = TypeVar("T")
 
 #: How many formulas each operation is of.
@@ -34,9 +35,13 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
     try:
         name, value, parts = form
         operation = Operation(name)
-        if depth > MOST_NESTED or len(parts) != _NUMBERS.get(operation, 2):
-            raise InputError("a formula is nested too deep, or has too many parts or too few")
+        if depth > MOST_NESTED:
+            raise InputError(f"a formula has more than {MOST_NESTED} operations within each other")
+        if len(parts) != _NUMBERS.get(operation, 2):
+            raise ValueError
         return Formula(operation, tuple(read_formula(part, depth + 1) for part in parts), _read_value(operation, value))
+    except InputError:
+        raise
     except _MALFORMED:
         raise InputError(f"{str(form)[:60]} is no formula") from None
 
@@ -72,6 +77,8 @@ def read_shape(form: Any) -> Shape:
     """
     try:
         kind, content = form
+        if len(str(content)) > MOST_CHARACTERS:
+            raise InputError("a formula is longer than any that a person writes")
         if kind == "parts":
             return Parts(read_formula(content))
         first, second, *others = content
@@ -85,6 +92,8 @@ def read_shape(form: Any) -> Shape:
             return Outer(tuple(totals), read_formula(second))
         if kind == "adds":
             return Adds(tuple(map(read_formula, first)), bool(second))
+    except InputError:
+        raise
     except _MALFORMED:
         pass
     raise InputError(f"{str(form)[:60]} is no shape of a score")

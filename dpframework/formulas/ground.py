@@ -65,8 +65,12 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
     """
     try:
         written = [GroundGoal(goal) for goal in goals]
+        told: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}  # vertices share their numbers
         for pair in neighbours(shape, claim, pairs):
-            problem = _problem(written, claim, pair)
+            key = tuple(pair.numbers.items())
+            if key not in told:
+                told[key] = [said for goal in written if (said := goal.compared(pair.numbers)) is not None]
+            problem = _problem(told[key], claim, pair)
             if problem is not None:
                 return problem
         return None
@@ -91,10 +95,10 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     return None
 
 
-def _problem(written: Sequence[GroundGoal], claim: Claim, pair: Pair) -> str | None:
+def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: Pair) -> str | None:
+    """Return a difference between neighbours and the differences and bounds that goals have of them."""
     change = float(pair.high) - float(pair.low)
     slack = CLOSE * max(1.0, abs(float(pair.high)), abs(float(pair.low)))
-    found = [said for goal in written if (said := goal.compared(pair.numbers)) is not None]
     if not found:
         return f"no goal describes the neighbours with {_shown(pair.numbers)}"
     fitting = [bound for difference, bound in found if abs(float(difference) - change) <= slack]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import final
 
 import attrs
 
+from dpframework.plan.claim_standing import Standing
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.steps import StepRow
 
@@ -57,6 +59,8 @@ class StepTable(SectionBlock):
         Whether there was a run.
     relation, unit
         The relation of the sensitivities, and whom the noise protects; empty for one row.
+    formulas
+        The formulas of the scores: each as text, as MathML, and with the numbers of the steps that score by it.
     """
 
     template = "steps"
@@ -66,6 +70,14 @@ class StepTable(SectionBlock):
     ran: bool
     relation: str
     unit: str
+    formulas: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """How many sensitivities are proved, tested and declared, in a sentence."""
+        kinds = Counter(row.standing.partition(" ")[0].rstrip(";:") for row, _ in self.in_order)
+        parts = [f"{kinds[kind]} {kind}" for kind in Standing if kinds[kind]]
+        return f"Of the sensitivities {', '.join(parts)}." if parts else ""
 
     @property
     def assuming(self) -> bool:
@@ -90,6 +102,7 @@ class StepTable(SectionBlock):
             "assumes",
             "loss",
             "expected error",
+            "standing",
         ]
         rows = [list(row.to_dict().values()) for row, _ in self.in_order]
         if not self.ran:

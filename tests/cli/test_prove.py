@@ -37,7 +37,7 @@ def test_a_claim_is_refuted_with_tables_and_without_solvers(capsys: pytest.Captu
     ("arguments", "says"),
     [
         (["no-such-miner"], "no miner or query is named"),
-        (["count"], "scores by no formula"),
+        (["additive-scores"], "no miner or query is named"),
         (["no_such_module:NAME"], "cannot be imported"),
         (["scored_formulas:DERIVED"], "neither a formula nor a query"),
         (["dp-id3", "--refute", "rises"], "is no claim"),
