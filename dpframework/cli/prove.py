@@ -26,7 +26,7 @@ from dpframework.cli.common import (
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.outputs import require_output
+from dpframework.facts.outputs import FileKind, require_output
 from dpframework.study.registry import registry
 
 if TYPE_CHECKING:
@@ -70,17 +70,15 @@ def prove(
 
     Exit code 1 if a claim does not hold.
     """
-    warn_of_problems()
     from dpframework.formulas import Certificate, Verdict, proved_claims, require_solvers
     from dpframework.formulas.certificates import CERTIFICATE_FILE
-    from dpframework.plan.verification_records import VERIFIED_FILE, ProvedClaim, Verified
+    from dpframework.plan.verification_records import VERIFIED_FILE
 
-    for path, kind in ((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE)):
-        if path is not None:
-            require_output(path, kind)
+    warn_of_problems()
+    _require_outputs((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE))
     if (certificate is not None or record is not None) and refute:
         raise InputError("--refute looks for tables; it proves nothing that could be written")
-    plan = open_plan(Path(subject)) if _is_plan(subject) else None
+    plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
         raise InputError(f"'{subject}' is no study file or plan, and a certificate is of one")
     scored = list(dict.fromkeys(_scored(subject) if plan is None else _of_plan(plan)))
@@ -95,13 +93,10 @@ def prove(
     if certificate is not None and plan is not None:
         write_whole(certificate, Certificate.of(plan.hash, scored, effort).to_json(), CERTIFICATE_FILE)
     if record is not None:
-        known = Verified.load(record) if record.exists() else Verified()
-        records = [ProvedClaim.of(one, proof) for one, those in found for proof in those]
-        known.record(record, (), [one for one in records if one is not None])
+        _record(record, found)
     if as_json:
-        print_json(
-            [{"name": one.name, "formula": one.shape.text, "claims": [_form(p) for p in those]} for one, those in found]
-        )
+        forms = [(one, [_form(proof) for proof in those]) for one, those in found]
+        print_json([{"name": one.name, "formula": one.shape.text, "claims": claims} for one, claims in forms])
     else:
         for one, those in found:
             _show(one, those)
@@ -152,8 +147,19 @@ def audit_proof(
         raise typer.Exit(REFUSED)
 
 
-def _is_plan(subject: str) -> bool:
-    return subject.endswith((".toml", ".json"))
+def _require_outputs(*outputs: tuple[Path | None, FileKind]) -> None:
+    for path, kind in outputs:
+        if path is not None:
+            require_output(path, kind)
+
+
+def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) -> None:
+    """Add the claims that are proved to a file of verification records."""
+    from dpframework.plan.verification_records import ProvedClaim, Verified
+
+    known = Verified.load(path) if path.exists() else Verified()
+    records = [ProvedClaim.of(one, proof) for one, those in found for proof in those]
+    known.record(path, (), [one for one in records if one is not None])
 
 
 def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:

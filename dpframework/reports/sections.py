@@ -236,6 +236,7 @@ def _steps(subject: ReportSubject) -> Section:
         str(plan.relation),
         "" if plan.unit.is_row else str(plan.unit),
         tuple((shape.text, shape_mathml(shape), tuple(steps)) for shape, steps in formulas.items()),
+        plan.verified is not None,
     )
     return Section("steps", "Steps", [table])
 

@@ -61,6 +61,8 @@ class StepTable(SectionBlock):
         The relation of the sensitivities, and whom the noise protects; empty for one row.
     formulas
         The formulas of the scores: each as text, as MathML, and with the numbers of the steps that score by it.
+    asked
+        Whether there are records that say which sensitivities are proved or tested.
     """
 
     template = "steps"
@@ -71,10 +73,13 @@ class StepTable(SectionBlock):
     relation: str
     unit: str
     formulas: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
+    asked: bool = False
 
     @property
     def counted(self) -> str:
         """How many sensitivities are proved, tested and declared, in a sentence."""
+        if not self.asked:
+            return "No record of proofs or tests was given: sensitivities are as declared."
         kinds = Counter(row.standing.partition(" ")[0].rstrip(";:") for row, _ in self.in_order)
         parts = [f"{kinds[kind]} {kind}" for kind in Standing if kinds[kind]]
         return f"Of the sensitivities {', '.join(parts)}." if parts else ""
