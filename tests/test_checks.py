@@ -382,7 +382,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("warning", "mechanism 'discrete-laplace': not verified: no record of it", (count(), {"verified": Verified()}),
          (count(), {})),
     ],
-    "DP026": [
+    "DP030": [
         ("warning", "neither proved nor tested", (count(), {"verified": Verified()}), (count(), {})),
     ],
     "DP023": [

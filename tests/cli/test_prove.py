@@ -89,7 +89,7 @@ def test_a_certificate_is_audited_and_its_claims_are_on_record(study: Path, caps
     assert "one part: a row is in one part" in shown
     # The plan's steps are proved by the record, and by no other.
     assert main(["check", str(study), "--verified", str(record)]) == 0
-    assert "DP026" not in capsys.readouterr().out
+    assert "DP030" not in capsys.readouterr().out
     assert main(["report", str(study), "--format", "md", "--verified", str(record)]) == 0
     assert "proved by z3 and cvc5, for all tables" in capsys.readouterr().out
     # Another plan's certificate, and one whose text was changed.
