@@ -114,7 +114,7 @@ def norm_claims(
 
 
 #: The counts of a table: of its cells, or of its parts by class.
-Counts: TypeAlias = "tuple[int, ...] | tuple[tuple[int, ...], ...]"
+Counts: TypeAlias = "tuple[int | Fraction, ...] | tuple[tuple[int, ...], ...]"
 
 
 @final

@@ -69,7 +69,8 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
         for pair in neighbours(shape, claim, pairs):
             key = tuple(pair.numbers.items())
             if key not in told:
-                told[key] = [said for goal in written if (said := goal.compared(pair.numbers)) is not None]
+                found = (goal.compared(pair.numbers) for goal in written)
+                told[key] = list(dict.fromkeys(said for said in found if said is not None))
             problem = _problem(told[key], claim, pair)
             if problem is not None:
                 return problem
